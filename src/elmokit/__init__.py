@@ -1,0 +1,80 @@
+"""elmokit: train ELMo on your own text, or load anyone's ELMo, and use it anywhere.
+
+The names below are the public ones. Each is loaded on first use, so that `import elmokit` costs
+nothing until a model is needed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from elmokit.embed.embedder import Embedder
+    from elmokit.embed.ids import batch_to_ids
+    from elmokit.errors import ConfigError, ElmokitError, FormatError, MissingExtraError
+    from elmokit.nn.bilm import BiLM, BiLMConfig, BiLMState
+    from elmokit.nn.elmo import ELMo
+    from elmokit.nn.scalar_mix import ScalarMix
+    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+    from elmokit.text.word_vocab import WordVocab
+    from elmokit.training.perplexity import perplexity
+    from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
+    from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BiLM",
+    "BiLMConfig",
+    "BiLMState",
+    "CharVocab",
+    "CharVocabConfig",
+    "ConfigError",
+    "ELMo",
+    "ElmokitError",
+    "Embedder",
+    "FormatError",
+    "MissingExtraError",
+    "PretrainedBiLM",
+    "ScalarMix",
+    "WordVocab",
+    "__version__",
+    "batch_to_ids",
+    "load_model",
+    "perplexity",
+    "read_bilm_tf",
+    "write_bilm_tf",
+]
+
+_MODULE_OF = {
+    "BiLM": "elmokit.nn.bilm",
+    "BiLMConfig": "elmokit.nn.bilm",
+    "BiLMState": "elmokit.nn.bilm",
+    "CharVocab": "elmokit.text.char_vocab",
+    "CharVocabConfig": "elmokit.text.char_vocab",
+    "ConfigError": "elmokit.errors",
+    "ELMo": "elmokit.nn.elmo",
+    "ElmokitError": "elmokit.errors",
+    "Embedder": "elmokit.embed.embedder",
+    "FormatError": "elmokit.errors",
+    "MissingExtraError": "elmokit.errors",
+    "PretrainedBiLM": "elmokit.weights.model_dir",
+    "ScalarMix": "elmokit.nn.scalar_mix",
+    "WordVocab": "elmokit.text.word_vocab",
+    "batch_to_ids": "elmokit.embed.ids",
+    "load_model": "elmokit.weights.model_dir",
+    "perplexity": "elmokit.training.perplexity",
+    "read_bilm_tf": "elmokit.weights.bilm_tf",
+    "write_bilm_tf": "elmokit.weights.bilm_tf",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'elmokit' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,248 @@
+"""What every command shares: option types, JSON output, progress, logging, error messages.
+
+Results go to stdout (one JSON object with `--json`), everything else to stderr.
+"""
+
+import dataclasses
+import errno
+import json
+import logging
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import typer
+
+from elmokit.errors import ElmokitError
+
+# --- options ----------------------------------------------------------------------------------
+
+
+def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
+    ctx.meta["debug"] = value or ctx.meta.get("debug", False)
+    return value
+
+
+ModelArgument = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="Model directory."),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="MODEL", help="Model directory."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
+]
+DebugOption = Annotated[
+    bool,
+    typer.Option(
+        "--debug",
+        help="Show the traceback of an error.",
+        is_eager=True,
+        expose_value=False,
+        callback=_remember_debug,
+    ),
+]
+"""Every command gets this one by itself; the error report of the group reads it."""
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def emit_json(result: object) -> None:
+    """Print `result` as one JSON object on stdout.
+
+    Dataclasses become objects, paths strings, NumPy and torch scalars numbers; numbers that JSON
+    does not have (NaN, infinity) become null.
+    """
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    text = json.dumps(
+        _plain(result), ensure_ascii=encoding != "utf8", allow_nan=False, sort_keys=False
+    )
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # NumPy and torch, arrays and scalars
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# --- progress and logs ------------------------------------------------------------------------
+
+
+def is_main_process() -> bool:
+    """False on the processes of `torchrun` that are not the first: they stay silent."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """What `progress_bar` yields: call it with the work done so far."""
+
+    def __call__(self, completed: float, *, status: str = "", total: float | None = None) -> None:
+        """Show `completed` of the total (which may change) and a short status text."""
+
+
+@contextmanager
+def progress_bar(
+    description: str, *, total: float | None = None, log_every_seconds: float = 30.0
+) -> Iterator[Progress]:
+    """Show progress on stderr: a bar on a terminal, a line now and then elsewhere.
+
+    Args:
+        description: What is being done, two or three words.
+        total: The whole amount of work, where it is known.
+        log_every_seconds: How often a line is written where stderr is not a terminal.
+    """
+    if not is_main_process():
+        yield lambda completed, *, status="", total=None: None
+    elif sys.stderr.isatty():
+        with _rich_bar(description, total) as update:
+            yield update
+    else:
+        yield _line_writer(description, total, log_every_seconds)
+
+
+@contextmanager
+def _rich_bar(description: str, total: float | None) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as progress:
+        task = progress.add_task(description, total=total, status="")
+
+        def update(completed: float, *, status: str = "", total: float | None = None) -> None:
+            progress.update(task, completed=completed, status=status, total=total)
+
+        yield update
+
+
+def _line_writer(description: str, total: float | None, every_seconds: float) -> Progress:
+    started = last = time.monotonic()
+    whole = total
+
+    def update(completed: float, *, status: str = "", total: float | None = None) -> None:
+        nonlocal last, whole
+        whole = whole if total is None else total
+        now = time.monotonic()
+        if now - last < every_seconds:
+            return
+        last = now
+        share = f" {completed / whole:.0%}" if whole else f" {completed:,.0f}"
+        sys.stderr.write(f"{description}{share} {now - started:.0f} s {status}".rstrip() + "\n")
+
+    return update
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to whatever `sys.stderr` is at that moment, so that lines pass above a live bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        sys.stderr.write(f"elmokit: {prefix}{record.getMessage()}\n")
+
+
+def configure_logging() -> None:
+    """Send the library's log to stderr: information from the first process, warnings from all."""
+    logger = logging.getLogger("elmokit")
+    if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
+        logger.addHandler(_StderrHandler())
+    logger.setLevel(logging.INFO if is_main_process() else logging.WARNING)
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+_USER_ERRORS = (
+    ElmokitError,
+    ValueError,
+    TypeError,
+    FileNotFoundError,
+    FileExistsError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+
+
+def is_user_error(error: BaseException) -> bool:
+    """True where the input is at fault (exit code 2), False for the rest (exit code 1)."""
+    return isinstance(error, _USER_ERRORS) and not _is_full_disk(error)
+
+
+@contextmanager
+def say_on_interrupt(saved: Callable[[], str]) -> Iterator[None]:
+    """Add what is already safe on disk to the message that Ctrl-C ends with."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.add_note(saved())
+        raise
+
+
+def print_error(error: BaseException, *, debug: bool) -> None:
+    """Write the message of `error` and its notes to stderr; the traceback too with `debug`."""
+    if debug:
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    lines = [f"elmokit: {describe_error(error)}", *getattr(error, "__notes__", [])]
+    if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
+        lines.append("(--debug shows the traceback)")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def describe_error(error: BaseException) -> str:
+    """One message for one error: what is wrong, in words, without Python's own decoration."""
+    text = str(error)
+    if isinstance(error, KeyboardInterrupt):
+        if getattr(error, "__notes__", None):
+            return "interrupted."
+        return "interrupted. Files appear whole or not at all: nothing is left half written."
+    if _is_full_disk(error):
+        where = getattr(error, "filename", None)
+        return (
+            f"the disk is full: could not write {where or 'the output'} ({text}). What was "
+            "complete before is kept; free some space and run the command again."
+        )
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"error: {error.strerror}: {error.filename}"
+    if is_user_error(error) and text:
+        return f"error: {text}"
+    return f"error: {type(error).__name__}: {text}" if text else f"error: {type(error).__name__}"
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    # h5py and safetensors give the system's words without its number.
+    return getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in str(error)

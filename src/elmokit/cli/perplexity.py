@@ -1,0 +1,47 @@
+"""`elmokit perplexity`: how well a model predicts a text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli.common import JsonOption, ModelArgument, emit_json
+
+
+def perplexity(
+    model: ModelArgument,
+    text: Annotated[
+        list[Path], typer.Argument(metavar="TEXT…", help="Text files: raw text, one or more.")
+    ],
+    *,
+    batch_size: Annotated[
+        int,
+        typer.Option(help="Sentences computed together; the result does not depend on it.", min=1),
+    ] = 64,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Use this tokenizer instead of the model's own (whitespace: text is tokenized)."
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Score every word and every sentence end of TEXT once, in both directions, by the full softmax."""
+    from elmokit.training.perplexity import perplexity_of_files
+
+    report = perplexity_of_files(
+        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device
+    )
+    if json:
+        emit_json(report)
+        return
+    typer.echo(f"forward        {report.forward:10.2f}")
+    typer.echo(f"backward       {report.backward:10.2f}")
+    typer.echo(f"mean           {report.mean:10.2f}")
+    typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
+    typer.echo(f"sentences      {report.sentences:10d}")
+    typer.echo(
+        f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of {report.vocabulary:,} words)"
+    )
+    typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}")

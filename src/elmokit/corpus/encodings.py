@@ -1,0 +1,74 @@
+"""Guessing what text that is not UTF-8 may be, for advice in error messages."""
+
+from dataclasses import dataclass
+
+_MIN_FITTING = 0.9
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    name: str
+    """As ``iconv -f`` takes it."""
+    ranges: tuple[tuple[int, int], ...]
+    """Code points that text in this encoding has beyond ASCII and punctuation."""
+    typical: tuple[str, float]
+    """Characters that such text abounds in, and the least share that they have."""
+    min_density: float = 0.0
+    """Least share of letters beyond ASCII among all letters."""
+
+
+_HANGUL = (0xAC00, 0xD7A3)
+_KANA = (0x3040, 0x30FF)
+_HAN = (0x4E00, 0x9FFF)
+_KANA_CHARS = "".join(map(chr, range(_KANA[0], _KANA[1])))
+_CANDIDATES = (
+    _Candidate("CP949", (_HANGUL, (0x3131, 0x3163)), ("이다는의가을에고은하를지기로리한사도", 0.1)),
+    _Candidate("SHIFT_JIS", (_KANA, _HAN), (_KANA_CHARS, 0.2)),
+    _Candidate("EUC-JP", (_KANA, _HAN), (_KANA_CHARS, 0.2)),
+    _Candidate("GB18030", (_HAN,), ("的一是不了在人有我他这中大来上国个到说们为子和你地", 0.05)),
+    _Candidate("BIG5", (_HAN,), ("的一是不了在人有我他這中大來上國個到說們為子和你地", 0.05)),
+    _Candidate("CP1251", ((0x0400, 0x045F),), ("оеаинтслвр", 0.3), min_density=0.5),
+    _Candidate("CP1252", ((0x00C0, 0x00FF), (0x0152, 0x0178)), ("éèàùêôçäöüßñóíáúøåæãõ", 0.3)),
+)  # fmt: skip
+
+
+def guess_encoding(sample: bytes) -> str | None:
+    """Guess the encoding of lines that are not UTF-8.
+
+    Args:
+        sample: some whole lines.
+
+    Returns:
+        A name that ``iconv -f`` takes, or None without a good guess.
+    """
+    num_zeros = sample.count(0)
+    if num_zeros > len(sample) // 10 and _MIN_FITTING * num_zeros <= max(
+        sample[0::2].count(0), sample[1::2].count(0)
+    ):
+        return "UTF-16"  # a zero at every other place: the upper halves of ASCII
+    return next((c.name for c in _CANDIDATES if _fits(sample, c)), None)
+
+
+def _fits(sample: bytes, candidate: _Candidate) -> bool:
+    text = sample.decode(candidate.name, "replace")
+    beyond_ascii = [char for char in text if char > "\x7f" and not _is_punctuation(char)]
+    num_fitting = sum(
+        any(first <= ord(char) <= last for first, last in candidate.ranges) for char in beyond_ascii
+    )
+    typical, min_share = candidate.typical
+    num_typical = sum(char in typical for char in beyond_ascii)
+    num_letters = len(beyond_ascii) + sum(char.isascii() and char.isalpha() for char in text)
+    return (
+        num_fitting > 0
+        and num_fitting >= _MIN_FITTING * len(beyond_ascii)
+        and num_typical >= min_share * len(beyond_ascii)
+        and num_fitting >= candidate.min_density * num_letters
+    )
+
+
+def _is_punctuation(char: str) -> bool:
+    """Tell signs that many encodings share from letters; not so U+FFFD, which is a misfit."""
+    code = ord(char)
+    return 0xA0 <= code < 0xC0 or 0x2010 <= code < 0x2E80 or 0x3000 <= code < 0x3020 or (
+        0xFF00 <= code < 0xFF61
+    )  # fmt: skip

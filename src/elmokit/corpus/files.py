@@ -1,0 +1,175 @@
+"""Finding corpus files and reading their bytes, decompressed, a piece at a time."""
+
+import bz2
+import glob
+import gzip
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+from elmokit.errors import FormatError, MissingExtraError
+
+FileKind = Literal["text", "jsonl", "parquet"]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+STANDARD_INPUT = Path("-")
+_PIECE_BYTES = 1 << 18
+_ZST_INPUT_BYTES = 1 << 10  # a piece of zstd input may grow 30,000-fold
+_COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+_JSONL_SUFFIXES = (".jsonl", ".ndjson")
+_MAGIC_BYTES = {
+    b"\x1f\x8b": "gzip data (name it .gz)",
+    b"\xfd7zXZ\x00": "xz data (name it .xz)",
+    b"BZh91AY&SY": "bzip2 data (name it .bz2)",
+    b"\x28\xb5\x2f\xfd": "zstandard data (name it .zst)",
+    b"PAR1": "a Parquet file (name it .parquet)",
+    b"PK\x03\x04": "a zip archive or office document (extract its text first)",
+    b"%PDF": "a PDF document (extract its text first)",
+    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8)",
+    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8)",
+}
+
+
+def find_files(paths: Paths) -> list[Path]:
+    """Turn what a user typed into files.
+
+    Args:
+        paths: files, directories (all files below, sorted, hidden ones left out), glob patterns
+            (sorted), or ``-`` for standard input; one or several.
+
+    Returns:
+        The files, in the order given.
+
+    Raises:
+        FileNotFoundError: if a path, or anything below or matching it, does not exist.
+    """
+    files: list[Path] = []
+    for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        path = Path(given)
+        if path == STANDARD_INPUT or path.is_file():
+            found = [path]
+        elif path.is_dir():
+            found = [below for below in sorted(path.rglob("*")) if _is_visible_file(below, path)]
+        elif path.exists():  # a pipe, as from process substitution
+            found = [path]
+        else:
+            found = [Path(match) for match in sorted(glob.glob(os.fspath(given), recursive=True))]
+            found = [match for match in found if match.is_file()]
+        if not found:
+            raise FileNotFoundError(
+                f"no corpus file at {os.fspath(given)!r}. Give a file, a directory with files, a "
+                f"pattern such as 'texts/*.txt.gz', or - for standard input."
+            )
+        files += found
+    if not files:
+        raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
+    return files
+
+
+def describe_files(paths: Paths) -> list[dict[str, Any]]:
+    """Return path and size of every file, to be kept with what is made of them."""
+    return [
+        {
+            "path": str(path),
+            "num_bytes": path.stat().st_size if path != STANDARD_INPUT else None,
+        }
+        for path in find_files(paths)
+    ]
+
+
+def file_kind(path: Path) -> FileKind:
+    """Return what a file holds, by its name; every unknown suffix means plain text."""
+    name = path.name.lower()
+    for suffix in _COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    if name.endswith(_JSONL_SUFFIXES):
+        return "jsonl"
+    return "parquet" if path.name.lower().endswith(".parquet") else "text"
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, decompressed, in pieces of bounded size.
+
+    Raises:
+        FormatError: if compressed data is damaged or ends too early, or if the name does not tell
+            that the file is compressed or binary.
+        MissingExtraError: for .zst without the package zstandard.
+    """
+    suffix = path.suffix.lower()
+    num_bytes = 0
+    try:
+        for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
+            if num_bytes == 0:
+                _check_magic(path, piece)
+            num_bytes += len(piece)
+            yield piece
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise _damaged(path, num_bytes, str(error)) from error
+    except OSError as error:
+        if suffix != ".bz2" or error.errno is not None:  # bz2 has no error class of its own
+            raise
+        raise _damaged(path, num_bytes, str(error)) from error
+
+
+def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
+    with _open(path, suffix) as file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+def _open(path: Path, suffix: str) -> AbstractContextManager[Any]:
+    if path == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
+    if suffix == ".gz":
+        return gzip.open(path, "rb")
+    if suffix == ".xz":
+        return lzma.open(path, "rb")
+    if suffix == ".bz2":
+        return bz2.open(path, "rb")
+    return path.open("rb")
+
+
+def _zst_pieces(path: Path) -> Iterator[bytes]:
+    """Decompress frame by frame: unlike zstandard's file reader, this notices a cut file."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtraError("zstandard", extra="zst") from error
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    frame = None
+    try:
+        with path.open("rb") as file:
+            while data := file.read(_ZST_INPUT_BYTES):
+                while data:
+                    frame = frame or decompressor.decompressobj()
+                    if piece := frame.decompress(data):
+                        yield piece
+                    data = frame.unused_data if frame.eof else b""
+                    frame = None if frame.eof else frame
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from error
+    if frame is not None:
+        raise EOFError("the last frame is not complete")
+
+
+def _damaged(path: Path, num_bytes: int, reason: str) -> FormatError:
+    return FormatError(
+        f"{path}: damaged or cut {path.suffix} file: readable up to byte {num_bytes} of its "
+        f"decompressed text, then: {reason}. Copy or compress the file again."
+    )
+
+
+def _check_magic(path: Path, piece: bytes) -> None:
+    for magic, meaning in _MAGIC_BYTES.items():
+        if piece.startswith(magic):
+            raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")
+
+
+def _is_visible_file(path: Path, directory: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
+    return path.is_file() and not hidden

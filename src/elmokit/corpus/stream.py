@@ -1,0 +1,352 @@
+"""The endless (or counted) stream of training windows over a shard set, with its own resume state.
+
+One shard is in memory at a time. Shard order and sentence order are drawn anew each epoch from the
+seed. Every rank packs the same global window and keeps its own rows, so the rows of all ranks
+together are the window of a single process. The state that comes with each window is small JSON;
+a stream made from it goes on exactly as if it had never stopped.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+
+from elmokit.corpus.shards import ShardSet
+from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import WordVocab
+
+_STATE_VERSION = 1
+
+
+class WindowStream:
+    """Windows of B rows and T steps, packed as the original packs them.
+
+    Each row is filled up to T before the next row takes its next sentence from the common order;
+    a sentence that is cut goes on in the same row of the next window. At the end of ``num_epochs``
+    passes the incomplete last window is dropped, with the sentences that rows have begun; without
+    a number of epochs nothing is ever dropped. Memory: one shard plus the sentences in flight.
+
+    Args:
+        shards: the sentences.
+        word_vocab: gives the word ids of inputs and targets.
+        char_vocab: gives the character rows of inputs.
+        batch_size: B, the rows of all ranks together.
+        num_steps: T.
+        seed: decides the order of shards and sentences.
+        shuffle: ``"sentences"`` permutes the shards and the sentences within each shard, anew each
+            epoch; ``"none"`` keeps the order in which they were written.
+        rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
+        world_size: number of ranks.
+        num_epochs: passes over the shards; None goes on for ever.
+        state: a state that came with a window; the stream goes on after that window.
+
+    Raises:
+        ValueError: if the corpus has fewer targets than one window, B is not divisible among the
+            ranks, or ``state`` comes from other data or settings.
+    """
+
+    def __init__(
+        self,
+        shards: ShardSet,
+        word_vocab: WordVocab,
+        char_vocab: CharVocab,
+        *,
+        batch_size: int,
+        num_steps: int,
+        seed: int = 0,
+        shuffle: Literal["sentences", "none"] = "sentences",
+        rank: int = 0,
+        world_size: int = 1,
+        num_epochs: int | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        for name, value in (("batch_size", batch_size), ("num_steps", num_steps)):
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {value}.")
+        if seed < 0:
+            raise ValueError(f"`seed` must not be negative, got {seed}.")
+        if num_epochs is not None and num_epochs < 1:
+            raise ValueError(f"`num_epochs` must be at least 1 or None, got {num_epochs}.")
+        if not 0 <= rank < world_size:
+            raise ValueError(f"`rank` must be in [0, {world_size}), got {rank}.")
+        if batch_size % world_size:
+            raise ValueError(
+                f"`batch_size` counts the rows of all ranks together and must be divisible by "
+                f"world_size, got {batch_size} rows for {world_size} ranks."
+            )
+        if shards.num_targets < batch_size * num_steps:
+            raise _too_small(shards, batch_size, num_steps)
+        self.shards = shards
+        self.word_vocab = word_vocab
+        self.char_vocab = char_vocab
+        self.batch_size = batch_size
+        self.num_steps = num_steps
+        self.seed = seed
+        self.shuffle = shuffle
+        self.num_epochs = num_epochs
+        self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
+        self.fingerprint = {
+            "shards": shards.fingerprint,
+            "batch_size": batch_size,
+            "num_steps": num_steps,
+            "seed": seed,
+            "shuffle": shuffle,
+            "vocabulary": _vocab_hash(word_vocab),
+            "characters": asdict(char_vocab.config),
+        }
+        if state is not None:
+            self._check_state(state)
+        self._state = state
+
+    @property
+    def targets_per_window(self) -> int:
+        """Predictions of one direction in one window, all ranks together: B * T."""
+        return self.batch_size * self.num_steps
+
+    @property
+    def targets_per_epoch(self) -> int:
+        """Predictions of one direction in one pass over the corpus."""
+        return self.shards.num_targets
+
+    @property
+    def windows_per_epoch(self) -> int:
+        """Whole windows that one pass fills: ``targets_per_epoch // targets_per_window``.
+
+        A run of e epochs is ``e * targets_per_epoch // targets_per_window`` windows of a stream
+        without ``num_epochs``. With ``num_epochs`` a few fewer may come, see the class.
+        """
+        return self.targets_per_epoch // self.targets_per_window
+
+    def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
+        """Yield (window, state after that window), from the start or from the state given.
+
+        The state has ``windows`` and ``targets`` (one direction) consumed so far, all ranks
+        together, and ``epoch``, the pass that the next new sentence comes from; the rest is the
+        stream's own. States of all ranks are equal.
+        """
+        packer = _Packer(self)
+        while (batch := packer.next_window()) is not None:
+            yield batch, packer.state()
+        if packer.windows == 0:
+            raise ValueError(
+                f"no window of {self.batch_size} x {self.num_steps} could be filled: "
+                f"{self.shards.num_sentences} sentences do not reach every row. Use a smaller "
+                f"batch_size or num_steps, or more text."
+            )
+
+    def shard_order(self, epoch: int) -> np.ndarray:
+        """Return the order in which an epoch visits the shards."""
+        num_shards = len(self.shards)
+        if self.shuffle == "none":
+            return np.arange(num_shards)
+        # the third number sets it apart from the sentence orders, where it is below num_shards
+        return np.random.default_rng((self.seed, epoch, num_shards)).permutation(num_shards)
+
+    def sentence_order(self, epoch: int, shard: int) -> np.ndarray:
+        """Return the order in which an epoch takes the sentences of one shard."""
+        num_sentences = self.shards.entries[shard].num_sentences
+        if self.shuffle == "none":
+            return np.arange(num_sentences)
+        return np.random.default_rng((self.seed, epoch, shard)).permutation(num_sentences)
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                f"the stream state has version {state.get('version')!r}, this elmokit reads "
+                f"version {_STATE_VERSION}. Start the run anew."
+            )
+        theirs = state.get("fingerprint", {})
+        differences = [
+            f"{key} was {theirs.get(key)!r} and is now {value!r}"
+            for key, value in self.fingerprint.items()
+            if theirs.get(key) != value
+        ]
+        if differences:
+            raise ValueError(
+                f"the stream state comes from other data or settings: {'; '.join(differences)}. "
+                f"Resume with the data and settings of the first run, or start a new run."
+            )
+
+
+class _Packer:
+    """Walks over the sentences and fills windows; everything that changes lives here.
+
+    ``streams`` (2, N) holds, as types of ``table``, the sentences of the loaded shard and before
+    them what rows had left of earlier shards; row i goes on at ``position[i]`` and its sentence
+    has its last element at ``last[i]`` (both in ``streams``; equal when the sentence is used up).
+    """
+
+    def __init__(self, stream: WindowStream) -> None:
+        self.stream = stream
+        num_rows, num_steps = stream.batch_size, stream.num_steps
+        self.windows = 0
+        self.epoch = 0
+        self.shard_position = 0  # in the epoch's shard order
+        self.sentence_position = 0  # in the shard's sentence order: the next one to take
+        self.loaded: int | None = None  # shard in memory
+        self.order: np.ndarray | None = None  # of its sentences, None before they are needed
+        self.table = self._build_table([])
+        self.streams = np.empty((2, 0), dtype=np.int32)
+        self.begins = np.empty(0, dtype=np.int64)
+        self.position = [0] * num_rows
+        self.last = [0] * num_rows
+        self.source: list[tuple[int, int]] = [(0, 0)] * num_rows  # (shard, sentence)
+        self.inputs = np.zeros((2, num_rows, num_steps), dtype=np.int32)
+        self.targets = np.zeros((2, num_rows, num_steps), dtype=np.int32)
+        if stream._state is not None:
+            self._restore(stream._state)
+
+    def next_window(self) -> WindowBatch | None:
+        """Fill the next window; None when the last epoch cannot fill it."""
+        num_steps = self.stream.num_steps
+        inputs, targets = self.inputs, self.targets
+        position, last = self.position, self.last
+        inputs.fill(0)  # type 0 exists in every table: `_load` translates the cells not yet filled
+        targets.fill(0)
+        for row in range(self.stream.batch_size):
+            filled = 0
+            while filled < num_steps:
+                if position[row] == last[row] and not self._next_sentence(row):
+                    return None
+                start = position[row]
+                stop = min(last[row], start + num_steps - filled)
+                until = filled + stop - start
+                inputs[:, row, filled:until] = self.streams[:, start:stop]
+                targets[:, row, filled:until] = self.streams[:, start + 1 : stop + 1]
+                position[row] = stop
+                filled = until
+        self.windows += 1
+        rows = self.stream.rows
+        return self.table.window(inputs[:, rows], targets[:, rows])
+
+    def state(self) -> dict[str, Any]:
+        """Return where the walk stands, for `WindowStream`."""
+        rows: list[list[int] | None] = []
+        for position, last, (shard, sentence) in zip(
+            self.position, self.last, self.source, strict=True
+        ):
+            rows.append(None if position == last else [shard, sentence, last - position])
+        return {
+            "version": _STATE_VERSION,
+            "fingerprint": self.stream.fingerprint,
+            "windows": self.windows,
+            "targets": self.windows * self.stream.targets_per_window,
+            "epoch": self.epoch,
+            "shard_position": self.shard_position,
+            "sentence_position": self.sentence_position,
+            "rows": rows,  # (shard, sentence, steps left of it)
+        }
+
+    def _next_sentence(self, row: int) -> bool:
+        """Give the row the next sentence of the common order; False after the last epoch."""
+        if self.order is None and not self._open_shard():
+            return False
+        assert self.order is not None
+        assert self.loaded is not None
+        sentence = int(self.order[self.sentence_position])
+        self.position[row] = int(self.begins[sentence])
+        self.last[row] = int(self.begins[sentence + 1]) - 1
+        self.source[row] = (self.loaded, sentence)
+        self.sentence_position += 1
+        if self.sentence_position == len(self.order):
+            self._pass_shard()
+        return True
+
+    def _pass_shard(self) -> None:
+        """Move on to the next shard, which is opened when its first sentence is needed."""
+        self.order = None
+        self.sentence_position = 0
+        self.shard_position += 1
+        if self.shard_position == len(self.stream.shards):
+            self.shard_position = 0
+            self.epoch += 1
+
+    def _open_shard(self) -> bool:
+        """Load the shard at the current position; False if all epochs are done."""
+        num_epochs = self.stream.num_epochs
+        if num_epochs is not None and self.epoch >= num_epochs:
+            return False
+        shard = int(self.stream.shard_order(self.epoch)[self.shard_position])
+        if shard != self.loaded:
+            self._load(shard)
+        self.order = self.stream.sentence_order(self.epoch, shard)
+        return True
+
+    def _load(self, shard: int) -> None:
+        """Put another shard into memory, taking along what rows and window still need of the old.
+
+        The types in flight become words, the old shard is dropped, and the words become types of
+        the new table, so that no more than one shard is ever held.
+        """
+        spans = [
+            (position, last + 1 if position < last else position)
+            for position, last in zip(self.position, self.last, strict=True)
+        ]
+        rest = np.concatenate([self.streams[:, start:stop] for start, stop in spans], axis=1)
+        begin = 0
+        for row, (start, stop) in enumerate(spans):
+            self.position[row] = begin
+            self.last[row] = begin + max(0, stop - start - 1)
+            begin += stop - start
+        in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
+        words = [self.table.words[index] for index in in_flight.tolist()]
+        new_type = np.zeros(len(self.table), dtype=np.int32)
+        self.table = self._build_table([])  # drop the old shard before the new one is read
+        self.streams = self.streams[:, :0].copy()
+
+        loaded = self.stream.shards.load(shard)
+        self.table = self._build_table([*loaded.words, *words])
+        new_type[in_flight] = self.table.types(words)
+        streams, self.begins = sentence_streams(
+            self.table.types(loaded.words)[loaded.tokens], loaded.offsets
+        )
+        self.begins += rest.shape[1]
+        self.streams = np.concatenate([new_type[rest], streams], axis=1)
+        self.inputs[...] = new_type[self.inputs]
+        self.targets[...] = new_type[self.targets]
+        self.loaded = shard
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.windows = state["windows"]
+        self.epoch = state["epoch"]
+        self.shard_position = state["shard_position"]
+        self.sentence_position = state["sentence_position"]
+        unfinished: dict[int, list[int]] = {}  # rows of each shard
+        for row, entry in enumerate(state["rows"]):
+            if entry is not None:
+                unfinished.setdefault(entry[0], []).append(row)
+        sentences: dict[int, list[str]] = {}  # of each row
+        for shard, rows in unfinished.items():
+            loaded = self.stream.shards.load(shard)
+            for row in rows:
+                sentences[row] = loaded.sentence(state["rows"][row][1])
+        self.table = self._build_table(word for words in sentences.values() for word in words)
+        offsets = np.cumsum([0, *map(len, sentences.values())])
+        types = self.table.types([word for words in sentences.values() for word in words])
+        self.streams, begins = sentence_streams(types, offsets)
+        for index, row in enumerate(sentences):
+            shard, sentence, steps_left = state["rows"][row]
+            self.source[row] = (shard, sentence)
+            self.last[row] = int(begins[index + 1]) - 1
+            self.position[row] = self.last[row] - steps_left
+
+    def _build_table(self, words: Iterable[str]) -> WordTable:
+        return WordTable(
+            words, char_vocab=self.stream.char_vocab, word_vocab=self.stream.word_vocab
+        )
+
+
+def _vocab_hash(word_vocab: WordVocab) -> str:
+    return hashlib.sha256("\n".join(word_vocab.words).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _too_small(shards: ShardSet, batch_size: int, num_steps: int) -> ValueError:
+    return ValueError(
+        f"the corpus is smaller than one window: it has {shards.num_targets} targets "
+        f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
+        f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
+        f"Use a smaller batch_size or num_steps, or more text."
+    )

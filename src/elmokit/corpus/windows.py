@@ -1,0 +1,130 @@
+"""Training windows: B rows of T packed steps in both directions, without any padding.
+
+A sentence of n words gives n + 1 steps. Forward, the inputs ``<S> w1 ... wn`` predict ``w1 ... wn
+</S>``; backward, ``</S> wn ... w1`` predict ``wn ... w1 <S>``. So ``</S>`` is never a forward input
+and ``<S>`` never a forward target. Both directions of a row read the same sentences at the same
+steps (the original shuffled them apart; sharing lets the character CNN run once for both).
+Source: bilm-tf ``data.py`` (``_get_batch``); reference facts in Peters et al. 2018, section 3.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int, UInt16
+
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
+
+BEGIN_TYPE = 0
+"""Index of ``<S>`` in every `WordTable`."""
+END_TYPE = 1
+"""Index of ``</S>`` in every `WordTable`."""
+_WORDS_PER_CHUNK = 8192  # encoded at a time: keeps the temporary arrays of the encoder small
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """One window: what both directions read and predict. U counts distinct input words."""
+
+    char_ids: UInt16[np.ndarray, "U C"]
+    """Character rows of the distinct input words, in the order of their first use."""
+    word_ids: Int[np.ndarray, " U"]
+    """Word ids of the same distinct input words (for models that read words, not characters)."""
+    forward_inputs: Int[np.ndarray, "B T"]
+    """Index into the distinct words of what the forward direction reads."""
+    backward_inputs: Int[np.ndarray, "B T"]
+    """Likewise backward, in reading order (the end of the sentence first)."""
+    forward_targets: Int[np.ndarray, "B T"]
+    """Word ids that the forward direction predicts."""
+    backward_targets: Int[np.ndarray, "B T"]
+    """Word ids that the backward direction predicts."""
+
+    @property
+    def num_targets(self) -> int:
+        """Predictions of one direction: B * T."""
+        return self.forward_targets.size
+
+
+class WordTable:
+    """Distinct words with their ids, ready for packing: type 0 is ``<S>``, type 1 is ``</S>``.
+
+    Args:
+        words: distinct words. ``<S>`` and ``</S>`` among them are types 0 and 1 again.
+        char_vocab: gives the character rows.
+        word_vocab: gives the word ids.
+    """
+
+    def __init__(
+        self, words: Iterable[str], *, char_vocab: CharVocab, word_vocab: WordVocab
+    ) -> None:
+        self._type_of_word = {SENTENCE_BEGIN_WORD: BEGIN_TYPE, SENTENCE_END_WORD: END_TYPE}
+        for word in words:
+            self._type_of_word.setdefault(word, len(self._type_of_word))
+        self.words = list(self._type_of_word)
+        num_types = len(self.words)
+        self.char_ids = np.empty((num_types, char_vocab.config.max_characters), dtype=np.uint16)
+        self.word_ids = np.empty(num_types, dtype=np.int64)
+        for start in range(0, num_types, _WORDS_PER_CHUNK):
+            chunk = self.words[start : start + _WORDS_PER_CHUNK]
+            self.char_ids[start : start + len(chunk)] = char_vocab.encode_words(chunk)
+            self.word_ids[start : start + len(chunk)] = word_vocab.encode(chunk)
+        self._slot_of_type = np.empty(num_types, dtype=np.int64)  # scratch of `window`
+
+    def __len__(self) -> int:
+        """Return the number of types."""
+        return len(self.words)
+
+    def types(self, words: Sequence[str]) -> np.ndarray:
+        """Return the types of words that are in the table, int32 (N,)."""
+        return np.fromiter(map(self._type_of_word.__getitem__, words), np.int32, count=len(words))
+
+    def window(
+        self, inputs: Int[np.ndarray, "2 B T"], targets: Int[np.ndarray, "2 B T"]
+    ) -> WindowBatch:
+        """Make a window of types: forward at index 0, backward at index 1.
+
+        The result depends on the words alone, not on where they stand in the table.
+        """
+        types = inputs.reshape(-1)
+        steps = np.arange(types.size)
+        self._slot_of_type[types[::-1]] = steps[::-1]  # the first use of a type is written last
+        distinct = types[self._slot_of_type[types] == steps]  # (U,)
+        self._slot_of_type[distinct] = np.arange(distinct.size)
+        slots = self._slot_of_type[inputs]
+        target_ids = self.word_ids[targets]
+        return WindowBatch(
+            char_ids=self.char_ids[distinct],
+            word_ids=self.word_ids[distinct],
+            forward_inputs=slots[0],
+            backward_inputs=slots[1],
+            forward_targets=target_ids[0],
+            backward_targets=target_ids[1],
+        )
+
+
+def sentence_streams(
+    types: Int[np.ndarray, " n"], offsets: Int[np.ndarray, " S1"]
+) -> tuple[Int[np.ndarray, "2 n2"], Int[np.ndarray, " S1"]]:
+    """Lay sentences out as ``<S> w1 ... wn </S>`` forward and ``</S> wn ... w1 <S>`` backward.
+
+    Steps of a sentence are pairs of neighbors: element k is the input, element k + 1 the target.
+
+    Args:
+        types: the words of all sentences.
+        offsets: where each sentence begins in ``types``, and the end.
+
+    Returns:
+        The two streams as int32 (2, n + 2 S), and where each sentence begins in them (S + 1,).
+    """
+    lengths = np.diff(offsets)
+    num_sentences = lengths.size
+    begins = offsets + 2 * np.arange(num_sentences + 1)
+    streams = np.empty((2, begins[-1]), dtype=np.int32)
+    streams[0, begins[:-1]] = streams[1, begins[1:] - 1] = BEGIN_TYPE
+    streams[1, begins[:-1]] = streams[0, begins[1:] - 1] = END_TYPE
+    positions = np.arange(types.size) + np.repeat(2 * np.arange(num_sentences) + 1, lengths)
+    streams[0, positions] = types
+    # word k of a sentence stands at begin + 1 + k forward and at end - 2 - k backward
+    streams[1, np.repeat(begins[:-1] + begins[1:] - 1, lengths) - positions] = types
+    return streams, begins

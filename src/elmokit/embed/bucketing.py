@@ -1,0 +1,48 @@
+"""Which sentences go together: buffers of the input stream, batches of like length inside one."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+Sentence = TypeVar("Sentence", bound=Sequence[Any])
+
+NUM_BOUNDARIES = 2
+"""Positions that ``<S>`` and ``</S>`` add to a sentence."""
+
+
+def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[list[Sentence]]:
+    """Cut a stream into lists of about ``max_tokens`` positions, boundaries counted.
+
+    A list ends with the sentence that fills it, so a longer sentence is never refused.
+    """
+    buffer: list[Sentence] = []
+    num_tokens = 0
+    for sentence in sentences:
+        buffer.append(sentence)
+        num_tokens += len(sentence) + NUM_BOUNDARIES
+        if num_tokens >= max_tokens:
+            yield buffer
+            buffer, num_tokens = [], 0
+    if buffer:
+        yield buffer
+
+
+def batch_by_length(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+    """Group sentences by falling length into batches of at most ``max_tokens`` positions.
+
+    Args:
+        lengths: Positions of each sentence.
+        max_tokens: Bound on the sum of a batch's lengths; one longer sentence is a batch by itself.
+
+    Yields:
+        Indices into ``lengths``, each index once.
+    """
+    batch: list[int] = []
+    num_tokens = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and num_tokens + lengths[index] > max_tokens:
+            yield batch
+            batch, num_tokens = [], 0
+        batch.append(index)
+        num_tokens += lengths[index]
+    if batch:
+        yield batch

@@ -1,0 +1,342 @@
+"""`Embedder`: sentences in, arrays out, in the order they came."""
+
+import hashlib
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib.resources import files
+from os import PathLike
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import torch
+
+from elmokit import __version__
+from elmokit.embed.bucketing import batch_by_length, fill_buffers
+from elmokit.embed.engine import Engine, EngineOutput, Layers, check_layers
+from elmokit.embed.precision import build_network, check_precision
+from elmokit.embed.unique_tokens import encode_distinct_tokens, find_distinct_tokens
+from elmokit.nn.bilm import BiLMState
+from elmokit.text.tokenizers import Tokenizer, build_tokenizer
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+logger = logging.getLogger(__name__)
+
+StatePolicy = Literal["reset", "carry", "warm"]
+"""What a sentence starts from: zeros, the end of the sentence before, or one fixed warm state."""
+
+DEFAULT_BATCH_TOKENS = 4096
+"""Positions (words and sentence boundaries) that are computed together."""
+BATCHES_PER_BUFFER = 4
+"""A stream is read this many batches ahead, so that sentences of like length can go together."""
+
+
+class Embedder:
+    """Turn sentences into contextual word vectors.
+
+    The same sentence always gets the same vectors, whatever stands beside it: LSTM state is an
+    argument (`embed_batch`) or a policy (``state=``), never something the object remembers.
+
+    Args:
+        model: The model; it is used as it is, and neither moved nor changed.
+        device: Where to compute; a model that is elsewhere is copied there.
+        precision: ``"fp32"``, or ``"bf16"`` for bfloat16 products.
+
+    Raises:
+        ValueError: if ``precision`` is none of these.
+    """
+
+    def __init__(
+        self,
+        model: PretrainedBiLM,
+        *,
+        device: str | torch.device = "cpu",
+        precision: str = "fp32",
+    ) -> None:
+        self.model = model
+        self.precision = check_precision(precision)
+        network = build_network(model, precision=self.precision, device=torch.device(device))
+        self._engine = Engine(network)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | PathLike[str] | PretrainedBiLM | None = None,
+        *,
+        device: str = "auto",
+        precision: str = "fp32",
+        num_threads: int | None = None,
+    ) -> "Embedder":
+        """Load a model for embedding.
+
+        Args:
+            model: Model directory or name, a model that is already loaded, or none for the model in
+                the package.
+            device: ``"auto"`` is CUDA where there is one, else the CPU; or a name torch knows.
+            precision: ``"fp32"`` or ``"bf16"``.
+            num_threads: Threads of the processor, for the whole process; none: leave as it is.
+
+        Raises:
+            FileNotFoundError: if there is no such model.
+            FormatError: if its directory is damaged.
+            ValueError: if an option has none of its allowed values.
+        """
+        check_precision(precision)
+        if num_threads is not None:
+            if num_threads < 1:
+                raise ValueError(f"`num_threads` must be at least 1, got {num_threads}.")
+            torch.set_num_threads(num_threads)
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        if not isinstance(model, PretrainedBiLM):
+            model = load_model(find_model(model)).to(device)
+        return cls(model, device=device, precision=precision)
+
+    @property
+    def device(self) -> torch.device:
+        """Where vectors are computed."""
+        return self._engine.network.device
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The model's own tokenizer, for sentences given as strings."""
+        return build_tokenizer(self.model.tokenizer)
+
+    def embed(
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        state: StatePolicy = "reset",
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        progress: bool = False,
+    ) -> list[np.ndarray]:
+        """Return the vectors of every sentence, in the order given.
+
+        Args:
+            sentences: Lists of words, or strings, which go through the model's own tokenizer.
+            layers: ``"all"``, ``"top"``, ``"average"`` (plain mean) or the number of one layer, 0
+                being the token layer.
+            state: ``"reset"`` starts every sentence at zero; ``"carry"`` reads the input as one
+                stream of text, one sentence after the other (slower); ``"warm"`` starts every
+                sentence from one fixed state, the average after reading some neutral text.
+            batch_tokens: Positions computed together: memory against speed, without effect on the
+                result.
+            progress: Show a progress bar on stderr.
+
+        Returns:
+            float32 arrays: (L, W, 2D) with all layers, else (W, 2D); an empty sentence has W = 0.
+
+        Raises:
+            TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
+            ValueError: if an option has none of its allowed values.
+        """
+        stream = self.embed_stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
+        if not progress:
+            return list(stream)
+        from rich.console import Console
+        from rich.progress import track
+
+        total = len(sentences) if isinstance(sentences, Sequence) else None
+        return list(track(stream, "embedding", total=total, console=Console(stderr=True)))
+
+    def embed_stream(
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        state: StatePolicy = "reset",
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> Iterator[np.ndarray]:
+        """Yield the vectors of every sentence in order, reading ahead no more than a buffer.
+
+        The arguments, the results and the errors are those of `embed`; memory does not depend on
+        the number of sentences.
+        """
+        pairs = self.stream_with_states(
+            sentences, layers=layers, state=state, batch_tokens=batch_tokens
+        )
+        return (vectors for vectors, _ in pairs)
+
+    def embed_batch(
+        self,
+        sentences: Sequence[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        state: BiLMState | None = None,
+    ) -> tuple[list[np.ndarray], BiLMState]:
+        """Embed one batch whose row *k* goes on from row *k* of ``state``: what the original did.
+
+        Args:
+            sentences: One sentence a row.
+            layers: As in `embed`.
+            state: What an earlier call returned; none: zeros. Rows beyond the batch keep their
+                state; new rows start at zero.
+
+        Returns:
+            The vectors of each sentence, and the state to pass to the next call.
+
+        Raises:
+            TypeError: as `embed`.
+            ValueError: as `embed`, and if ``state`` is of another model.
+        """
+        check_layers(layers, self.model.num_layers)
+        out = self._run(list(self._tokenized(sentences)), layers, state)
+        return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
+
+    def stream_with_states(
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        layers: Layers = "all",
+        state: StatePolicy = "reset",
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        initial_state: BiLMState | None = None,
+    ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
+        """Do the same as `embed_stream`, with what is needed to stop and go on later.
+
+        Args:
+            sentences: As in `embed`.
+            layers: As in `embed`.
+            state: As in `embed`.
+            batch_tokens: As in `embed`.
+            initial_state: For ``"carry"``, one row: the state after the sentence before.
+
+        Returns:
+            The vectors of each sentence and, for ``"carry"``, the state after it.
+        """
+        check_layers(layers, self.model.num_layers)
+        if state not in get_args(StatePolicy):
+            raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
+        if batch_tokens < 1:
+            raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
+        if isinstance(sentences, str):
+            raise TypeError(_ONE_STRING)
+        return self._stream(sentences, layers, state, batch_tokens, initial_state)
+
+    def facts(self, *, layers: Layers = "all", state: StatePolicy = "reset") -> dict[str, Any]:
+        """Return what made the vectors: model, text processing, options, versions; JSON-able."""
+        tokenizer = self.model.tokenizer
+        facts = {
+            "model_hash": self.model.model_hash(),
+            "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
+            "normalization": self.model.config.char_vocab.normalization,
+            "layers": layers,
+            "state": state,
+            "precision": self.precision,
+            "dtype": "float32",
+            "num_layers": self.model.num_layers,
+            "dim": self.model.output_dim,
+            "elmokit_version": __version__,
+            "torch_version": str(torch.__version__),
+        }
+        if state == "warm":
+            text = "\n".join(self._warm_text)
+            facts["warm_text_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+        return facts
+
+    def _stream(
+        self,
+        sentences: Iterable[str | Sequence[str]],
+        layers: Layers,
+        policy: StatePolicy,
+        batch_tokens: int,
+        state: BiLMState | None,
+    ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
+        max_tokens = batch_tokens * BATCHES_PER_BUFFER
+        for buffer in fill_buffers(self._tokenized(sentences), max_tokens=max_tokens):
+            if policy == "carry":
+                vectors, index = self._encode(buffer)
+                for sentence in index:
+                    out = self._engine.run(vectors, [sentence], layers=layers, state=state)
+                    state = out.state
+                    yield out.vectors[0], state
+            else:
+                start = self._warm_state if policy == "warm" else None
+                results = deque(self._embed_buffer(buffer, layers, batch_tokens, start))
+                while results:
+                    yield results.popleft(), None
+
+    def _embed_buffer(
+        self,
+        buffer: list[list[str]],
+        layers: Layers,
+        batch_tokens: int,
+        start: BiLMState | None,
+    ) -> list[np.ndarray]:
+        """Embed sentences that all start from the same state of one row, batch after batch."""
+        vectors, index = self._encode(buffer)
+        results: list[np.ndarray | None] = [None] * len(buffer)
+        lengths = [len(tokens) for tokens in index]
+        for batch in batch_by_length(lengths, max_tokens=batch_tokens):
+            state = None
+            if start is not None:
+                state = start.rows(torch.zeros(len(batch), dtype=torch.int64))
+            sentences = [index[i] for i in batch]
+            out = self._engine.run(vectors, sentences, layers=layers, state=state)
+            for i, array in zip(batch, out.vectors, strict=True):
+                results[i] = array
+        return cast(list[np.ndarray], results)
+
+    def _run(
+        self, sentences: list[list[str]], layers: Layers, state: BiLMState | None
+    ) -> EngineOutput:
+        vectors, index = self._encode(sentences)
+        return self._engine.run(vectors, index, layers=layers, state=state)
+
+    def _encode(self, sentences: list[list[str]]) -> tuple[torch.Tensor, list[np.ndarray]]:
+        """Return the token vectors of the distinct words, and the sentences as rows of them."""
+        tokens = find_distinct_tokens(sentences, self._encode_words)
+        return encode_distinct_tokens(self._engine.network, tokens.ids), tokens.sentences
+
+    def _encode_words(self, words: Sequence[str]) -> np.ndarray:
+        if self.model.config.char_cnn is not None:
+            return self.model.char_vocab.encode_words(words)
+        return self.model.encode_words(words).numpy()
+
+    def _tokenized(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[list[str]]:
+        if isinstance(sentences, str):
+            raise TypeError(_ONE_STRING)
+        for i, sentence in enumerate(sentences):
+            if isinstance(sentence, str):
+                yield self.tokenizer.tokenize(sentence)
+                continue
+            words = list(sentence)
+            for word in words:
+                if not isinstance(word, str):
+                    raise TypeError(
+                        f"sentence {i} must be a string or a list of words, got a list that holds "
+                        f"{word!r:.60} of type {type(word).__name__}."
+                    )
+            yield words
+
+    @cached_property
+    def _warm_text(self) -> tuple[str, ...]:
+        """Neutral sentences, words joined by one space."""
+        if self.model.warm_text:
+            return self.model.warm_text
+        logger.warning(
+            'the model stores no neutral text for state="warm"; using the sentences of the package'
+        )
+        text = files("elmokit").joinpath("data/warm.txt").read_text(encoding="utf-8")
+        return tuple(line for line in text.splitlines() if line)
+
+    @cached_property
+    def _warm_state(self) -> BiLMState:
+        """The state of one row that ``"warm"`` starts from.
+
+        The neutral text is read as one stream; the states after its sentences are averaged.
+        """
+        sentences = [line.split() for line in self._warm_text]
+        states = [state for _, state in self._stream(sentences, "top", "carry", 4096, None)]
+        hidden = torch.stack([state.hidden for state in states if state is not None]).mean(dim=0)
+        cell = torch.stack([state.cell for state in states if state is not None]).mean(dim=0)
+        return BiLMState(hidden, cell)
+
+
+_ONE_STRING = (
+    "`sentences` must be a list of sentences, got one string. Put it in a list: "
+    'embed(["I sat by the bank ."]).'
+)

@@ -1,0 +1,36 @@
+"""Sentences as a tensor of character ids: the input of `elmokit.ELMo`."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+
+ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
+"""How the original implementations turn words into characters."""
+
+
+def batch_to_ids(
+    sentences: Sequence[Sequence[str]], *, char_vocab: CharVocab | None = None
+) -> Int[Tensor, "B W C"]:
+    """Encode tokenized sentences as character ids, without sentence boundaries.
+
+    Named and shaped like AllenNLP's function, and by default equal to it: 50 characters, no Unicode
+    normalization, long words cut at byte 48. That is right for imported original weights. For a
+    model trained with elmokit pass ``char_vocab=model.char_vocab``, so that words are encoded
+    as they were in its training.
+
+    Args:
+        sentences: Lists of words.
+        char_vocab: How words become characters; none: the original's convention.
+
+    Returns:
+        int64 ids, padded with 0 to the longest sentence.
+
+    Raises:
+        TypeError: if a sentence is a string instead of a list of words.
+    """
+    vocab = CharVocab(ORIGINAL_CHAR_VOCAB) if char_vocab is None else char_vocab
+    return torch.from_numpy(vocab.encode(sentences, boundaries=False))

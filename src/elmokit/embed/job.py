@@ -1,0 +1,338 @@
+"""Text files to one embedding file: streamed, resumable, split over machines if need be."""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from elmokit.corpus.files import Paths
+from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
+from elmokit.embed.engine import Layers
+from elmokit.embed.lines import NumberedLines
+from elmokit.embed.parts import PartStore, check_same_job
+from elmokit.embed.writers import (
+    Block,
+    Container,
+    FileDtype,
+    FileFormat,
+    container_of,
+    read_facts,
+    write_embeddings,
+)
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLMState
+from elmokit.text.tokenizers import TokenizerConfig, build_tokenizer
+
+logger = logging.getLogger(__name__)
+
+PART_BYTES = 2**25
+"""Vectors that are held before they are put on disk: 32 MB."""
+_COUNTS = ("num_sentences", "num_words")
+
+OnProgress = Callable[[int, int | None, str], object]
+"""Called with the bytes of text done, the total (if known) and a short status."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedReport:
+    """What an embedding job did."""
+
+    output: Path
+    """The embedding file."""
+    sentences: int
+    """Sentences in the file."""
+    words: int
+    """Words in the file."""
+    resumed_sentences: int
+    """Those of the sentences that an earlier run had done."""
+    seconds: float
+    """Duration of this run, reading and writing included, loading the model not."""
+    words_per_second: float
+    """Words of this run by its duration."""
+    facts: dict[str, Any]
+    """What made the vectors, as in the file."""
+
+
+def embed_files(
+    embedder: Embedder,
+    texts: Paths,
+    output: str | os.PathLike[str],
+    *,
+    layers: Layers = "all",
+    state: StatePolicy = "reset",
+    dtype: FileDtype = "float32",
+    file_format: FileFormat = "elmokit",
+    tokenizer: TokenizerConfig | None = None,
+    shard: tuple[int, int] = (0, 1),
+    batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> EmbedReport:
+    """Embed text files, one sentence a line, into one file.
+
+    Finished sentences go to ``OUTPUT.parts`` a block at a time and are put together at the end, so
+    the disk needs room for the vectors twice. A job that was killed at any moment goes on with
+    ``resume``. Memory does not depend on the number of lines.
+
+    Args:
+        embedder: The model.
+        texts: Files; line *i* of all of them together, from 0, has key *i*. A blank line is an
+            empty sentence.
+        output: The file to write; .h5, .hdf5, .parquet or .npz. With shards each needs its own.
+        layers: As in `Embedder.embed`.
+        state: As in `Embedder.embed`.
+        dtype: How numbers are stored.
+        file_format: Form of an HDF5 file.
+        tokenizer: Makes words of a line instead of the model's own tokenizer.
+        shard: ``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers.
+        batch_tokens: As in `Embedder.embed`.
+        resume: Go on where a job with the same settings stopped; if there is none, begin.
+        overwrite: Replace the output and what is left of an earlier job.
+        on_progress: Called now and then.
+
+    Returns:
+        What was done.
+
+    Raises:
+        FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
+            is set.
+        ValueError: for an option with none of its allowed values, and if ``resume`` finds the parts
+            of another job or another text.
+        FormatError: for a line that cannot be read, and if there is no line at all.
+    """
+    path = Path(output)
+    container = _check_options(path, layers, state, dtype, file_format, shard, resume, overwrite)
+    tokenizer_config = embedder.model.tokenizer if tokenizer is None else tokenizer
+    facts = embedder.facts(layers=layers, state=state) | {
+        "tokenizer": {"name": tokenizer_config.name, "version": tokenizer_config.version},
+        "dtype": dtype,
+        "format": file_format,
+        "shard": f"{shard[0]}/{shard[1]}",
+    }
+    job = _Job(embedder, NumberedLines(texts), path, container, facts)
+    store = job.store
+    if not (resume or overwrite):
+        _check_nothing_there(path, store)
+    if resume and path.exists():
+        return job.already_done()
+    if resume and store.exists:
+        store.resume(facts)
+    else:
+        store.start(facts)
+        path.unlink(missing_ok=True)
+    make_words = (
+        embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer_config)
+    ).tokenize
+    return job.run(make_words, shard, batch_tokens, on_progress)
+
+
+class _Job:
+    """One run of `embed_files`, after its options were checked."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        lines: NumberedLines,
+        path: Path,
+        container: Container,
+        facts: dict[str, Any],
+    ) -> None:
+        self.embedder = embedder
+        self.lines = lines
+        self.path = path
+        self.container = container
+        self.facts = facts
+        self.store = PartStore(path.with_name(path.name + ".parts"))
+        self.started = time.monotonic()
+
+    def already_done(self) -> EmbedReport:
+        """Report on an output that is complete, after checking that it is this job's."""
+        stored = read_facts(self.path)
+        counts = [stored.pop(name, 0) for name in _COUNTS]
+        check_same_job(stored, self.facts, where=str(self.path))
+        self.store.remove()  # killed between the rename and this
+        logger.info("%s is complete already", self.path)
+        return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
+
+    def run(
+        self,
+        make_words: Callable[[str], list[str]],
+        shard: tuple[int, int],
+        batch_tokens: int,
+        on_progress: OnProgress | None,
+    ) -> EmbedReport:
+        """Do what is still to be done, then put the parts together."""
+        lines = (pair for pair in self.lines if pair[0] % shard[1] == shard[0])
+        resumed, new_words = 0, 0
+        try:
+            resumed = self._skip_finished(lines)
+            state = self.store.last_state()
+            new_words = self._embed(lines, resumed, make_words, state, batch_tokens, on_progress)
+            if on_progress is not None:
+                on_progress(self.lines.num_bytes, None, f"writing {self.path.name}")
+            sentences, words = self._finish()
+        except BaseException as error:
+            self._say_what_is_safe(error)
+            raise
+        return self._report(sentences, words, resumed=resumed, new_words=new_words)
+
+    def _skip_finished(self, lines: Iterator[tuple[int, str]]) -> int:
+        """Read past the lines that are done, comparing them; return how many."""
+        count = 0
+        for done in self.store.texts():
+            line = next(lines, None)
+            if line != done:
+                found = "the text ends before it" if line is None else f"it is now {line[1]!r:.60}"
+                raise ValueError(
+                    f"Cannot resume: the text has changed. Line {done[0] + 1} was {done[1]!r:.60} "
+                    f"when it was embedded, {found}. Give the same files in the same order, or "
+                    "begin anew with --overwrite."
+                )
+            count += 1
+        return count
+
+    def _embed(
+        self,
+        lines: Iterator[tuple[int, str]],
+        num_done: int,
+        make_words: Callable[[str], list[str]],
+        state: BiLMState | None,
+        batch_tokens: int,
+        on_progress: OnProgress | None,
+    ) -> int:
+        """Embed the remaining lines and store them; return the number of their words."""
+        pending: deque[tuple[int, str, list[str]]] = deque()
+
+        def sentences() -> Iterator[list[str]]:
+            for index, text in lines:
+                words = make_words(text)
+                pending.append((index, text, words))
+                yield words
+
+        stream = self.embedder.stream_with_states(
+            sentences(),
+            layers=self.facts["layers"],
+            state=self.facts["state"],
+            batch_tokens=batch_tokens,
+            initial_state=state,
+        )
+        dtype = np.dtype(self.facts["dtype"])
+        block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
+        first = num_done
+
+        def store_block() -> None:
+            nonlocal block, num_bytes, first
+            if block.indices:
+                self.store.add(first, block, last_state)
+                first += len(block.indices)
+                block, num_bytes = Block([], [], [], []), 0
+
+        try:
+            for vectors, last_state in stream:  # noqa: B007 (read by store_block)
+                index, text, words = pending.popleft()
+                block.indices.append(index)
+                block.texts.append(text)
+                block.tokens.append(words)
+                block.vectors.append(vectors.astype(dtype, copy=False))
+                num_bytes += block.vectors[-1].nbytes
+                num_words += len(words)
+                if num_bytes >= PART_BYTES:
+                    store_block()
+                if on_progress is not None:
+                    speed = num_words / max(time.monotonic() - self.started, 1e-9)
+                    status = f"{first + len(block.indices):,} sentences, {speed:,.0f} words/s"
+                    on_progress(self.lines.num_bytes, self.lines.total_bytes, status)
+        except OSError:
+            raise  # the disk may be full
+        except BaseException:
+            store_block()  # what was computed before a bad line or Ctrl-C is kept
+            raise
+        store_block()
+        return num_words
+
+    def _finish(self) -> tuple[int, int]:
+        """Put the parts together and give the file its name; return the numbers in it."""
+        parts = self.store.parts()
+        if not parts:
+            names = ", ".join(str(path) for path in self.lines.files)
+            raise FormatError(f"{names}: no line to embed. Give files with a sentence a line.")
+        counts = (parts[-1].end, self.store.num_words())
+        facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
+        aside = self.store.directory / f"whole{self.path.suffix}"
+        write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
+        os.replace(aside, self.path)
+        self.store.remove()
+        return counts
+
+    def _say_what_is_safe(self, error: BaseException) -> None:
+        """Tell in the error what is on disk; remove the parts' directory if that is nothing."""
+        parts = self.store.parts() if self.store.exists else []
+        if parts:
+            error.add_note(
+                f"{parts[-1].end:,} sentences are safe in {self.store.directory}; the same command "
+                "with --resume goes on after them."
+            )
+        else:
+            self.store.remove()
+
+    def _report(self, sentences: int, words: int, *, resumed: int, new_words: int) -> EmbedReport:
+        seconds = time.monotonic() - self.started
+        return EmbedReport(
+            output=self.path,
+            sentences=sentences,
+            words=words,
+            resumed_sentences=resumed,
+            seconds=seconds,
+            words_per_second=new_words / max(seconds, 1e-9),
+            facts=self.facts,
+        )
+
+
+def _check_options(
+    path: Path,
+    layers: Layers,
+    state: str,
+    dtype: str,
+    file_format: str,
+    shard: tuple[int, int],
+    resume: bool,
+    overwrite: bool,
+) -> Container:
+    """Refuse, before hours are spent, what cannot be written or makes no sense."""
+    container = container_of(path, file_format)
+    if dtype not in get_args(FileDtype):
+        raise ValueError(f"`dtype` must be float32 or float16, got {dtype!r}.")
+    if file_format == "bilm-tf" and layers != "all":
+        raise ValueError(
+            f'Files of the format bilm-tf hold all layers: leave `layers` at "all", got {layers!r}.'
+        )
+    if not 0 <= shard[0] < shard[1]:
+        raise ValueError(
+            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {shard[0]}/{shard[1]}."
+        )
+    if state == "carry" and shard[1] > 1:
+        raise ValueError(
+            'state="carry" reads the text as one stream, which cannot be split into shards.'
+        )
+    if resume and overwrite:
+        raise ValueError("Give either --resume or --overwrite, not both.")
+    return container
+
+
+def _check_nothing_there(path: Path, store: PartStore) -> None:
+    if path.exists():
+        raise FileExistsError(
+            f"{path} exists already. Write it anew with --overwrite, or give another name."
+        )
+    if store.exists:
+        raise FileExistsError(
+            f"{store.directory} holds sentences of an unfinished job. Go on with --resume, or "
+            "begin anew with --overwrite."
+        )

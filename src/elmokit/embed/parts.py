@@ -1,0 +1,218 @@
+"""What an unfinished embedding job has already done, safe against a kill at any moment.
+
+Beside the output OUT stands a directory ``OUT.parts`` with one file for each block of finished
+sentences, written aside and renamed, so that a part is whole or absent. The names of the parts are
+the record of progress: ``part-FIRST-END.npz`` holds the FIRST-th to the last before the END-th
+sentence of this job. ``job.json`` says what the job is; only the same job may go on with the parts.
+"""
+
+import json
+import logging
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from elmokit.embed.writers import Block
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLMState
+
+logger = logging.getLogger(__name__)
+
+_JOB_NAME = "job.json"
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of finished sentences."""
+
+    path: Path
+    first: int
+    """Number of its first sentence within the job."""
+    end: int
+    """Number after that of its last."""
+
+
+class PartStore:
+    """The directory of parts of one job.
+
+    Args:
+        directory: ``OUT.parts``.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @property
+    def exists(self) -> bool:
+        """Whether an earlier run left something."""
+        return self.directory.exists()
+
+    def start(self, settings: Mapping[str, Any]) -> None:
+        """Begin a job without parts."""
+        self.remove()
+        self.directory.mkdir(parents=True)
+        path = self.directory / _JOB_NAME
+        _write_whole(path, lambda file: file.write(json.dumps(settings, indent=1).encode()))
+
+    def resume(self, settings: Mapping[str, Any]) -> None:
+        """Check that the parts belong to the job with these settings, and drop what cannot be used.
+
+        Raises:
+            ValueError: if they belong to another job; the message has the differences.
+        """
+        path = self.directory / _JOB_NAME
+        if not path.exists():  # killed before it began
+            self.start(settings)
+            return
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FormatError(f"{path}: damaged: {error}. {_begin_anew(self.directory)}") from error
+        check_same_job(stored, settings, where=str(self.directory))
+        usable = {part.path for part in self.parts()}
+        for file in self.directory.iterdir():
+            if file not in usable and file != path:
+                logger.info("%s is not whole or follows a gap; its sentences are done again", file)
+                file.unlink()
+
+    def remove(self) -> None:
+        """Remove the directory and all parts."""
+        if self.exists:
+            shutil.rmtree(self.directory)
+
+    def parts(self) -> list[Part]:
+        """Return the parts, in order, up to the first gap."""
+        found = {}
+        for path in self.directory.glob("part-*-*.npz"):
+            first, end = (int(number) for number in path.stem.split("-")[1:])
+            found[first] = Part(path, first, end)
+        parts: list[Part] = []
+        while (first := parts[-1].end if parts else 0) in found:
+            parts.append(found[first])
+        return parts
+
+    def add(self, first: int, block: Block, state: BiLMState | None) -> None:
+        """Store a block whose first sentence is number ``first``, and the state after it."""
+        arrays: dict[str, np.ndarray] = {
+            "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
+            "shapes": np.array([vectors.shape for vectors in block.vectors], dtype=np.int64),
+            "indices": np.array(block.indices, dtype=np.int64),
+            "sentences": _to_bytes([block.texts, block.tokens]),
+        }
+        if state is not None:
+            arrays["hidden"] = state.hidden.cpu().numpy()
+            arrays["cell"] = state.cell.cpu().numpy()
+        name = f"part-{first:012d}-{first + len(block.indices):012d}.npz"
+        _write_whole(self.directory / name, lambda file: np.savez(file, **arrays))
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Yield index and line of every finished sentence."""
+        for part in self.parts():
+            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+                texts, _ = _from_bytes(file["sentences"])
+                indices = file["indices"].tolist()
+            yield from zip(indices, texts, strict=True)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what the parts hold, one part after the other.
+
+        Raises:
+            FormatError: if a part is damaged; the message says how to go on.
+        """
+        for part in self.parts():
+            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+                texts, tokens = _from_bytes(file["sentences"])
+                shapes = file["shapes"]
+                ends = np.cumsum(shapes.prod(axis=1))
+                pieces = np.split(file["values"], ends[:-1])
+                vectors = [v.reshape(s) for v, s in zip(pieces, shapes, strict=True)]
+                block = Block(file["indices"].tolist(), texts, tokens, vectors)
+            yield block
+
+    def num_words(self) -> int:
+        """Count the words of the finished sentences."""
+        total = 0
+        for part in self.parts():
+            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+                total += int(file["shapes"][:, -2].sum())
+        return total
+
+    def last_state(self) -> BiLMState | None:
+        """Return the state after the last finished sentence, if states are kept."""
+        parts = self.parts()
+        if not parts:
+            return None
+        with _whole(parts[-1]), np.load(parts[-1].path, allow_pickle=False) as file:
+            if "hidden" not in file:
+                return None
+            return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
+
+
+def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> None:
+    """Raise unless two jobs have the same settings.
+
+    Raises:
+        ValueError: naming every difference.
+    """
+    stored, settings = json.loads(json.dumps([stored, settings]))
+    keys = [key for key in {**stored, **settings} if stored.get(key) != settings.get(key)]
+    if keys:
+        differences = "; ".join(
+            f"{key}: was {stored.get(key)!r}, is {settings.get(key)!r}" for key in keys
+        )
+        raise ValueError(
+            f"Cannot resume: {where} was made with other settings ({differences}). Repeat the "
+            "command as it was, or begin anew with --overwrite."
+        )
+
+
+class _whole:  # noqa: N801 (reads as a statement)
+    """Turn whatever a damaged part raises into one message."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, _DAMAGE) and not isinstance(error, FormatError):
+            raise FormatError(
+                f"{self.part.path}: damaged: {error}. Remove this file and run the command again "
+                "with --resume; its sentences and those after them are done again."
+            ) from error
+
+
+def _write_whole(path: Path, write: Any) -> None:
+    """Write a file aside, see it through to the disk, rename it."""
+    aside = path.with_name(f"{path.name}.new")
+    try:
+        with aside.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    os.replace(aside, path)
+
+
+def _to_bytes(value: Any) -> np.ndarray:
+    return np.frombuffer(json.dumps(value).encode("ascii"), dtype=np.uint8)
+
+
+def _from_bytes(array: np.ndarray) -> Any:
+    return json.loads(array.tobytes())
+
+
+def _begin_anew(directory: Path) -> str:
+    return f"Begin anew with --overwrite, or remove {directory}."

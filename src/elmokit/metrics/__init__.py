@@ -1,0 +1,1 @@
+"""Predictions and gold answers → numbers. NumPy only."""

@@ -1,0 +1,136 @@
+"""LSTM with projection: one layer, one direction, the plain version.
+
+The state is an argument and a result, never kept. Faster paths live in ``embed`` (inference) and ``training``, and are held
+equal to this one by tests.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+FORGET_OFFSET = 1.0
+"""Added to the forget gate at run time. The stored bias is without it, so that original files survive bit for bit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMConfig:
+    """Shape of the two LSTM stacks. The defaults are those of the released original model."""
+
+    num_layers: int = 2
+    """N, layers in each direction."""
+    cell_dim: int = 4096
+    """H, the gates' inner width."""
+    projection_dim: int = 512
+    """D, the width of one direction; no projection is used where it equals ``cell_dim``."""
+    cell_clip: float | None = 3.0
+    """Bound on the absolute value of the cell; none: no clipping."""
+    projection_clip: float | None = 3.0
+    """Bound on the absolute value of the projected output; without effect where there is no projection."""
+    skip_connections: bool = True
+    """Add a layer's input to its output, from the second layer on."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that cannot be built."""
+        if min(self.num_layers, self.cell_dim, self.projection_dim) < 1:
+            raise ValueError("`num_layers`, `cell_dim` and `projection_dim` must be at least 1")
+        if self.projection_dim > self.cell_dim:
+            raise ValueError("`projection_dim` must not be larger than `cell_dim`")
+        for name in ("cell_clip", "projection_clip"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"`{name}` must be positive, or none for no clipping")
+
+
+class LSTMP(nn.Module):
+    """One LSTM layer with projection, cell clip and projection clip, read in one direction.
+
+    With x_t the input, h the projected output and c the cell:
+    ``i, f, g, o = W x_t + U h + b`` (blocks of H in this order),
+    ``c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(g))``, ``h = clip(P (sigmoid(o) * tanh(c)))``.
+
+    Args:
+        input_dim: Width of x_t.
+        config: Cell, projection and clips.
+
+    Shape: x (B, T, input_dim), state ((B, D), (B, H)) -> outputs (B, T, D), state.
+    Source: Peters et al. 2018, section 3.4; Sak et al. 2014.
+    """
+
+    def __init__(self, input_dim: int, config: LSTMConfig) -> None:
+        super().__init__()
+        cell_dim, projection_dim = config.cell_dim, config.projection_dim
+        self.config = config
+        self.input_weight = nn.Parameter(torch.zeros(4 * cell_dim, input_dim))
+        self.recurrent_weight = nn.Parameter(torch.zeros(4 * cell_dim, projection_dim))
+        self.bias = nn.Parameter(torch.zeros(4 * cell_dim))
+        self.projection_weight = (
+            nn.Parameter(torch.zeros(projection_dim, cell_dim)) if projection_dim != cell_dim else None
+        )
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights: Glorot uniform over the joint kernel of [x; h], as the original does; bias 0."""
+        fan_in = self.input_weight.shape[1] + self.recurrent_weight.shape[1]
+        bound = (6 / (fan_in + self.input_weight.shape[0])) ** 0.5
+        nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
+        nn.init.uniform_(self.recurrent_weight, -bound, bound, generator=generator)
+        nn.init.zeros_(self.bias)
+        if self.projection_weight is not None:
+            nn.init.xavier_uniform_(self.projection_weight, generator=generator)
+
+    def gate_bias(self) -> Tensor:
+        """Return the bias with the forget offset in place, (4H,)."""
+        cell_dim = self.config.cell_dim
+        offset = torch.zeros_like(self.bias)
+        offset[cell_dim : 2 * cell_dim] = FORGET_OFFSET
+        return self.bias + offset
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T X"],
+        state: tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]],
+        mask: Bool[Tensor, "B T"] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]]]:
+        """Read ``x`` from its first position to its last.
+
+        Args:
+            x: Inputs, in the order in which this direction reads.
+            state: (h, c) before the first position.
+            mask: True at real positions; elsewhere the state stands still and the output is zero.
+
+        Returns:
+            The outputs and the state after each row's last real position.
+        """
+        hidden, cell = state
+        gates_in = functional.linear(x, self.input_weight, self.gate_bias()).unbind(dim=1)  # T of (B, 4H)
+        keep = None if mask is None else mask.unsqueeze(2).unbind(dim=1)  # T of (B, 1)
+        outputs = []
+        for t, gate_in in enumerate(gates_in):
+            new_hidden, new_cell = self.step(gate_in, hidden, cell)
+            if keep is None:
+                hidden, cell = new_hidden, new_cell
+                outputs.append(hidden)
+            else:
+                hidden = torch.where(keep[t], new_hidden, hidden)
+                cell = torch.where(keep[t], new_cell, cell)
+                outputs.append(new_hidden * keep[t])
+        stacked = torch.stack(outputs, dim=1) if outputs else x.new_zeros(x.shape[0], 0, hidden.shape[1])
+        return stacked, (hidden, cell)
+
+    def step(
+        self, gate_in: Float[Tensor, "B G"], hidden: Float[Tensor, "B D"], cell: Float[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]]:
+        """Advance by one position; ``gate_in`` holds the input product and the bias, (B, 4H)."""
+        gates = gate_in + functional.linear(hidden, self.recurrent_weight)
+        i, f, g, o = gates.chunk(4, dim=-1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        if self.config.cell_clip is not None:
+            cell = cell.clamp(-self.config.cell_clip, self.config.cell_clip)
+        hidden = torch.sigmoid(o) * torch.tanh(cell)
+        if self.projection_weight is not None:
+            hidden = functional.linear(hidden, self.projection_weight)
+            if self.config.projection_clip is not None:
+                hidden = hidden.clamp(-self.config.projection_clip, self.config.projection_clip)
+        return hidden, cell

@@ -1,0 +1,222 @@
+"""The language model's output layer: full, sampled and adaptive softmax over the word vocabulary.
+
+One softmax serves both directions. Targets are word ids (1 + line of the vocabulary file; 0 is padding and never a
+target), so the class of word id ``w`` is ``w - 1`` and stands in row ``w - 1`` of the weights.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+MAX_LOGITS = 1 << 24
+"""Logits held at once by the exact loss: bounds its memory whatever the vocabulary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxConfig:
+    """Which softmax a model is trained with. Evaluation is always exact."""
+
+    kind: Literal["full", "sampled", "adaptive"] = "sampled"
+    """``sampled`` turns into the full softmax by itself where the vocabulary is no larger than the sample."""
+    num_samples: int = 8192
+    """K, negative words drawn for each direction and step."""
+    cutoffs: tuple[int, ...] = ()
+    """Adaptive softmax: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot be used."""
+        if self.num_samples < 1:
+            raise ValueError("`num_samples` must be at least 1")
+        if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(cutoff < 1 for cutoff in self.cutoffs):
+            raise ValueError("`cutoffs` must be rising numbers of classes, each at least 1")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Negative words of one step with what the correction needs."""
+
+    classes: Int[Tensor, " K"]
+    """Distinct classes, each drawn with probability falling as its rank rises."""
+    num_tries: int
+    """Draws that were made until K distinct classes were found."""
+
+
+class LogUniformSampler:
+    """Draw distinct classes from ``P(k) = ln((k+2)/(k+1)) / ln(V+1)``: the Zipf-like law that fits sorted vocabularies.
+
+    Args:
+        num_classes: V, more than are ever drawn at once.
+
+    Source: the candidate sampler of the original's framework; Peters et al. 2018 train with K = 8192.
+    """
+
+    def __init__(self, num_classes: int) -> None:
+        self.num_classes = num_classes
+        self._log_range = float(np.log(num_classes + 1))
+
+    def draw(self, num_samples: int, *, generator: torch.Generator) -> Candidates:
+        """Draw until ``num_samples`` distinct classes are found, repeats rejected."""
+        if num_samples >= self.num_classes:
+            raise ValueError(f"cannot draw {num_samples} distinct classes out of {self.num_classes}.")
+        drawn = np.empty(0, dtype=np.int64)
+        while True:
+            uniform = torch.rand(2 * num_samples, generator=generator, dtype=torch.float64).numpy()
+            fresh = np.exp(uniform * self._log_range).astype(np.int64) - 1
+            drawn = np.concatenate((drawn, np.clip(fresh, 0, self.num_classes - 1)))
+            firsts = np.sort(np.unique(drawn, return_index=True)[1])
+            if len(firsts) >= num_samples:
+                chosen = firsts[:num_samples]
+                return Candidates(torch.from_numpy(drawn[chosen]), int(chosen[-1]) + 1)
+
+    def log_expected_count(self, classes: Int[Tensor, " X"], num_tries: int) -> Float[Tensor, " X"]:
+        """Return ln Q(k), Q(k) = 1 - (1 - P(k))^tries: how often class k is expected among the candidates."""
+        k = classes.double()
+        probability = torch.log((k + 2) / (k + 1)) / self._log_range
+        return torch.log(-torch.expm1(num_tries * torch.log1p(-probability))).float()
+
+
+class FullSoftmax(nn.Module):
+    """Exact softmax.
+
+    Args:
+        num_words: V, lines of the vocabulary.
+        dim: D, the width of one direction.
+
+    Shape: hidden (X, D), word ids (X,) -> nats (X,).
+    """
+
+    def __init__(self, num_words: int, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(num_words, dim))
+        self.bias = nn.Parameter(torch.zeros(num_words))
+
+    @property
+    def num_words(self) -> int:
+        """V, lines of the vocabulary."""
+        return self.weight.shape[0]
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights from N(0, 1/D), bias 0."""
+        nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
+        nn.init.zeros_(self.bias)
+
+    def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
+        """Return the exact negative log-likelihood of every target, in nats."""
+        rows = max(1, MAX_LOGITS // self.num_words)
+        pieces = [
+            functional.cross_entropy(
+                functional.linear(part, self.weight, self.bias).float(), ids - 1, reduction="none"
+            )
+            for part, ids in zip(hidden.split(rows), word_ids.split(rows), strict=True)
+        ]
+        return torch.cat(pieces) if pieces else hidden.new_zeros(0)
+
+    def training_nll(
+        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+    ) -> Float[Tensor, " X"]:
+        """Return the loss to train on; here the exact one (``generator`` is not used)."""
+        return self.nll(hidden, word_ids)
+
+
+class SampledSoftmax(FullSoftmax):
+    """Softmax trained against a sample of the vocabulary, corrected for how the sample was drawn.
+
+    The training loss is far below the exact one and is not a perplexity.
+
+    Args:
+        num_words: V, lines of the vocabulary, sorted by falling frequency.
+        dim: D.
+        num_samples: K < V.
+
+    Source: Jean et al. 2015; Peters et al. 2018, section 3.4.
+    """
+
+    def __init__(self, num_words: int, dim: int, *, num_samples: int) -> None:
+        super().__init__(num_words, dim)
+        self.num_samples = num_samples
+        self.sampler = LogUniformSampler(num_words)
+
+    def training_nll(
+        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+    ) -> Float[Tensor, " X"]:
+        """Return the sampled loss; one draw of candidates is shared by all positions."""
+        candidates = self.sampler.draw(self.num_samples, generator=generator)
+        return self.sampled_nll(hidden, word_ids, candidates)
+
+    def sampled_nll(
+        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], candidates: Candidates
+    ) -> Float[Tensor, " X"]:
+        """Return the loss against given candidates; a candidate that is a position's own target is left out there."""
+        targets = word_ids - 1
+        classes = candidates.classes.to(hidden.device)
+        rows = torch.cat((targets, classes))
+        weight = functional.embedding(rows, self.weight)
+        correction = self.sampler.log_expected_count(rows, candidates.num_tries)
+        bias = self.bias[rows] - correction
+        num_targets = targets.shape[0]
+        target_logits = (hidden * weight[:num_targets]).sum(dim=-1) + bias[:num_targets]  # (X,)
+        sampled_logits = functional.linear(hidden, weight[num_targets:], bias[num_targets:])  # (X, K)
+        hits = targets.unsqueeze(1) == classes.unsqueeze(0)
+        sampled_logits = sampled_logits.float().masked_fill(hits, -torch.inf)
+        target_logits = target_logits.float()
+        total = torch.logaddexp(target_logits, sampled_logits.logsumexp(dim=-1))
+        return total - target_logits
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Softmax in frequency clusters, rarer ones in fewer dimensions: exact and cheap for large vocabularies.
+
+    Args:
+        num_words: V, lines of the vocabulary, sorted by falling frequency.
+        dim: D.
+        cutoffs: First classes of the rarer clusters, rising, below V.
+
+    Source: Grave et al. 2017, as `torch.nn.AdaptiveLogSoftmaxWithLoss`.
+    """
+
+    def __init__(self, num_words: int, dim: int, *, cutoffs: tuple[int, ...]) -> None:
+        super().__init__()
+        if cutoffs[-1] >= num_words:
+            raise ValueError(f"`cutoffs` must stay below the vocabulary's {num_words} words, got {cutoffs}")
+        self.num_words = num_words
+        self.clusters = nn.AdaptiveLogSoftmaxWithLoss(dim, num_words, list(cutoffs), head_bias=True)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights from N(0, 1/fan-in), bias 0."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5, generator=generator)
+            else:
+                nn.init.zeros_(parameter)
+
+    def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
+        """Return the exact negative log-likelihood of every target, in nats."""
+        return -self.clusters(hidden.float(), word_ids - 1).output
+
+    def training_nll(
+        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+    ) -> Float[Tensor, " X"]:
+        """Return the loss to train on: the exact one (``generator`` is not used)."""
+        return self.nll(hidden, word_ids)
+
+
+Softmax = FullSoftmax | AdaptiveSoftmax
+"""Any output layer; `SampledSoftmax` is a `FullSoftmax` with another training loss."""
+
+
+def build_softmax(config: SoftmaxConfig, num_words: int, dim: int) -> Softmax:
+    """Build the output layer for a vocabulary of ``num_words`` lines.
+
+    A sample as large as the vocabulary is pointless, so ``sampled`` gives the full softmax there.
+    """
+    if config.kind == "adaptive":
+        default = tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))
+        return AdaptiveSoftmax(num_words, dim, cutoffs=config.cutoffs or default)
+    if config.kind == "sampled" and config.num_samples < num_words:
+        return SampledSoftmax(num_words, dim, num_samples=config.num_samples)
+    return FullSoftmax(num_words, dim)

@@ -1,0 +1,209 @@
+"""Words to rows of character ids: UTF-8 bytes between word boundaries, padded to a fixed length.
+
+The characters of ELMo are the bytes of UTF-8, so there is nothing to learn or store: 256 bytes, two
+sentence boundaries, two word boundaries and one padding character give 261 raw ids. Inside elmokit
+every character id is the raw id + 1 and id 0 marks a padded position of a sentence, in training and
+in prediction alike; raw ids live only at the borders to other file formats.
+
+A row of C ids is ``[WORD_BEGIN, byte, ..., byte, WORD_END, CHAR_PADDING, ...]``; the sentence
+boundaries are the words ``[WORD_BEGIN, SENTENCE_BEGIN, WORD_END, ...]`` and likewise for the end.
+Source: bilm-tf ``data.py`` (``UnicodeCharsVocabulary``).
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from elmokit.errors import ConfigError
+
+SENTENCE_BEGIN = 256
+"""Raw id of the character that stands for the beginning of a sentence."""
+SENTENCE_END = 257
+"""Raw id of the character that stands for the end of a sentence."""
+WORD_BEGIN = 258
+"""Raw id before the first byte of every word."""
+WORD_END = 259
+"""Raw id after the last byte of every word."""
+CHAR_PADDING = 260
+"""Raw id that fills the row of a word; an ordinary, trained character, not a padded position."""
+NUM_RAW_CHARS = 261
+"""Rows of the character embedding in the original's files."""
+NUM_CHARS = 262
+"""Rows of the character embedding in elmokit: row 0 is the padded position."""
+
+SENTENCE_BEGIN_WORD = "<S>"
+"""The word that gets the sentence begin row, and its line in vocabulary files."""
+SENTENCE_END_WORD = "</S>"
+"""The word that gets the sentence end row, and its line in vocabulary files."""
+
+Normalization = Literal["NFC", "none"]
+Truncation = Literal["character", "byte"]
+
+
+def normalize(text: str, form: Normalization) -> str:
+    """Bring text to one Unicode form.
+
+    A decomposed (NFD) text, as some PDFs and macOS file names hold, has other bytes than the same
+    text composed, and for Hangul nearly three times as many.
+
+    Args:
+        text: any string.
+        form: ``"NFC"`` composes; ``"none"`` leaves the text alone, as the original code does.
+
+    Returns:
+        The text in that form.
+    """
+    return text if form == "none" or text.isascii() else unicodedata.normalize("NFC", text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharVocabConfig:
+    """How words become rows of character ids; a model is bound to the values it was trained with."""
+
+    max_characters: int = 50
+    """C, the length of a row: the two word boundaries and at most ``max_characters - 2`` bytes."""
+    normalization: Normalization = "NFC"
+    """Unicode form of the words; ``"none"`` as in the original code."""
+    truncation: Truncation = "character"
+    """Where a longer word is cut: ``"character"`` keeps whole code points (a base letter may still
+    lose the combining marks after it), ``"byte"`` cuts anywhere, as the original code does."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.max_characters < 3:
+            raise ConfigError(
+                f"`max_characters` must be at least 3 (two word boundaries and one byte), "
+                f"got {self.max_characters}. The released models use 50."
+            )
+        if self.normalization not in ("NFC", "none"):
+            raise ConfigError(
+                f'`normalization` must be "NFC" or "none", got {self.normalization!r}.'
+            )
+        if self.truncation not in ("character", "byte"):
+            raise ConfigError(
+                f'`truncation` must be "character" or "byte", got {self.truncation!r}.'
+            )
+
+
+class CharVocab:
+    """Encode words as rows of character ids (raw id + 1, so that 0 is left for padded positions).
+
+    Code points that UTF-8 cannot hold (lone surrogates) are dropped. An empty word is the two
+    word boundaries alone. The words ``<S>`` and ``</S>`` get the rows of the sentence boundaries.
+
+    Args:
+        config: row length, Unicode form and where long words are cut.
+    """
+
+    def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:  # noqa: B008 (frozen)
+        self.config = config
+        self.sentence_begin = self._boundary_row(SENTENCE_BEGIN)
+        self.sentence_end = self._boundary_row(SENTENCE_END)
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a word that fit into a row."""
+        return self.config.max_characters - 2
+
+    def encode_word(self, word: str) -> np.ndarray:
+        """Encode one word.
+
+        Args:
+            word: any string.
+
+        Returns:
+            uint16 ids (C,).
+        """
+        return self.encode_words([word])[0]
+
+    def encode_words(self, words: Sequence[str]) -> np.ndarray:
+        """Encode words, each by itself.
+
+        Args:
+            words: any strings.
+
+        Returns:
+            uint16 ids (N, C), one row a word.
+        """
+        encoded = self._word_bytes(words)
+        num_words = len(encoded)
+        lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=num_words)
+        flat = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+
+        num_columns = self.config.max_characters
+        rows = np.full((num_words, num_columns), CHAR_PADDING + 1, dtype=np.uint16)  # (N, C)
+        rows[:, 0] = WORD_BEGIN + 1
+        first_cell = np.arange(num_words) * num_columns + 1  # (N,) where a word's bytes begin
+        first_byte = np.cumsum(lengths) - lengths
+        cells = np.repeat(first_cell - first_byte, lengths) + np.arange(flat.size)
+        rows.reshape(-1)[cells] = flat.astype(np.uint16) + 1
+        rows.reshape(-1)[first_cell + lengths] = WORD_END + 1
+
+        for i, word in enumerate(words):
+            if word == SENTENCE_BEGIN_WORD:
+                rows[i] = self.sentence_begin
+            elif word == SENTENCE_END_WORD:
+                rows[i] = self.sentence_end
+        return rows
+
+    def encode(self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True) -> np.ndarray:
+        """Encode a batch of sentences, padded with 0 to the longest.
+
+        Args:
+            sentences: each a list of words; may be empty.
+            boundaries: put ``<S>`` before and ``</S>`` after every sentence.
+
+        Returns:
+            int64 ids (B, T, C); T = the longest sentence, + 2 with boundaries (0 without sentences).
+
+        Raises:
+            TypeError: if a sentence is a string instead of a list of words.
+        """
+        for i, sentence in enumerate([sentences, *sentences]):
+            if isinstance(sentence, str):
+                where = "`sentences`" if i == 0 else f"sentence {i - 1}"
+                raise TypeError(
+                    f"{where} must be a list of words for each sentence, got the string "
+                    f"{sentence[:40]!r}. Tokenize it first, for example with text.split()."
+                )
+        rows = self.encode_words([word for sentence in sentences for word in sentence])
+        margin = int(boundaries)
+        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)
+        num_steps = lengths.max() + 2 * margin if lengths.size else 0
+        char_ids = np.zeros(
+            (len(sentences), num_steps, self.config.max_characters), dtype=np.int64
+        )  # (B, T, C)
+        step = np.arange(num_steps)
+        char_ids[(step >= margin) & (step < lengths[:, None] + margin)] = rows
+        if boundaries and lengths.size:
+            char_ids[:, 0] = self.sentence_begin
+            char_ids[np.arange(lengths.size), lengths + 1] = self.sentence_end
+        return char_ids
+
+    def is_truncated(self, word: str) -> bool:
+        """Tell whether a word has more bytes than a row can hold."""
+        text = normalize(word, self.config.normalization)
+        return len(text.encode("utf-8", "ignore")) > self.max_bytes
+
+    def _boundary_row(self, raw_id: int) -> np.ndarray:
+        row = np.full(self.config.max_characters, CHAR_PADDING + 1, dtype=np.uint16)
+        row[:3] = np.array([WORD_BEGIN, raw_id, WORD_END]) + 1
+        row.setflags(write=False)
+        return row
+
+    def _word_bytes(self, words: Sequence[str]) -> list[bytes]:
+        if self.config.normalization == "NFC":
+            words = [normalize(word, "NFC") for word in words]
+        limit = self.max_bytes
+        encoded = [word.encode("utf-8", "ignore") for word in words]
+        return [word if len(word) <= limit else self._cut(word) for word in encoded]
+
+    def _cut(self, encoded: bytes) -> bytes:
+        end = self.max_bytes
+        if self.config.truncation == "character":
+            while end and encoded[end] & 0xC0 == 0x80:  # a continuation byte: go back to its start
+                end -= 1
+        return encoded[:end]

@@ -1,0 +1,1 @@
+"""Everything that learns: one loop, its checkpoints, and biLM pre-training built on it."""

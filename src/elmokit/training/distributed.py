@@ -1,0 +1,95 @@
+"""One process or many: what `torchrun` starts, and the few exchanges that training needs."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among all that train together."""
+
+    rank: int = 0
+    """0 writes files and speaks."""
+    size: int = 1
+    device: torch.device = torch.device("cpu")
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def wrap(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Return ``module`` with gradients averaged over all processes."""
+        if self.size == 1:
+            return module
+        return DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean of ``values`` over all processes."""
+        if self.size > 1:
+            values = values.clone()
+            distributed.all_reduce(values)
+            values = values / self.size
+        return values
+
+    def from_main(self, values: Tensor) -> Tensor:
+        """Return rank 0's ``values`` in every process."""
+        if self.size > 1:
+            values = values.clone()
+            distributed.broadcast(values, src=0)
+        return values
+
+    def gather_rows(self, rows: Tensor, *, dim: int) -> Tensor:
+        """Return all processes' ``rows`` joined along ``dim``, in the order of ranks."""
+        if self.size == 1:
+            return rows
+        parts = [torch.empty_like(rows) for _ in range(self.size)]
+        distributed.all_gather(parts, rows.contiguous())
+        return torch.cat(parts, dim=dim)
+
+    def barrier(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            distributed.barrier()
+
+
+@contextmanager
+def world(device: str = "auto") -> Iterator[World]:
+    """Join the processes that `torchrun` started; without it, a world of one.
+
+    Args:
+        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World(device=pick_device(device))
+        return
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    use_cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    own = torch.device("cuda", local_rank) if use_cuda else torch.device("cpu")
+    if use_cuda:
+        torch.cuda.set_device(own)
+    distributed.init_process_group("nccl" if use_cuda else "gloo")
+    try:
+        yield World(distributed.get_rank(), distributed.get_world_size(), own)
+    finally:
+        distributed.destroy_process_group()
+
+
+def pick_device(device: str) -> torch.device:
+    """Return the torch device for a user's choice.
+
+    Raises:
+        ValueError: if CUDA is asked for and there is none.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'.")
+    return torch.device(device)

@@ -1,0 +1,155 @@
+"""Perplexity of a model on a text by the exact softmax: every target once, whatever the batch size.
+
+Each direction is read on its own, in its reading order, from a zero state at every sentence: the forward model reads
+``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and is asked for
+``wn … w1 <S>``. Long sentences are read in pieces with the state handed on, so memory is bounded.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from elmokit.corpus.readers import read_sentences
+from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
+from elmokit.nn.bilm import BiLMState, Direction
+from elmokit.text.char_vocab import normalize
+from elmokit.text.tokenizers import build_tokenizer
+from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
+from elmokit.training.distributed import pick_device
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+log = logging.getLogger(__name__)
+
+PIECE = 128
+"""Positions that are read at once."""
+BUFFER = 4096
+"""Sentences that are sorted by length together."""
+
+
+def perplexity(
+    model: PretrainedBiLM, sentences: Iterable[Sequence[str]], *, batch_size: int = 64
+) -> PerplexityReport:
+    """Score every word and every sentence end of ``sentences`` once, in both directions.
+
+    Args:
+        model: With vocabulary and softmax.
+        sentences: Tokenized, as the model's tokenizer does; empty sentences are passed over.
+        batch_size: Sentences computed together; the result does not depend on it.
+
+    Raises:
+        ValueError: if the model has no vocabulary or softmax, or there is nothing to score.
+    """
+    vocab = scoring_vocab(model)
+    counter = PerplexityCounter()
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            for batch in _batches(sentences, batch_size):
+                _score(model, vocab, batch, counter)
+    finally:
+        model.train(training)
+    return counter.report(vocabulary=len(vocab))
+
+
+def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
+    """Return the vocabulary of a model that can be scored.
+
+    Raises:
+        ValueError: if the model came without vocabulary or softmax.
+    """
+    if model.word_vocab is None or model.softmax is None:
+        raise ValueError(
+            "This model has no softmax over words, so it has no perplexity (released weight files come without one). "
+            "Train one on your text with `elmokit finetune MODEL CORPUS --vocab VOCAB -o DIR`, or convert with the "
+            "softmax file: `elmokit convert … --softmax FILE --vocab VOCAB`."
+        )
+    return model.word_vocab
+
+
+def _batches(sentences: Iterable[Sequence[str]], batch_size: int) -> Iterator[list[Sequence[str]]]:
+    """Yield sentences of like length together; only a buffer of them is held."""
+    source = (sentence for sentence in sentences if len(sentence) > 0)
+    while buffer := list(islice(source, BUFFER)):
+        buffer.sort(key=len)
+        yield from (buffer[start : start + batch_size] for start in range(0, len(buffer), batch_size))
+
+
+def _score(
+    model: PretrainedBiLM, vocab: WordVocab, sentences: list[Sequence[str]], counter: PerplexityCounter
+) -> None:
+    """Add one batch to the sums."""
+    form = model.config.char_vocab.normalization
+    rows = [[normalize(word, form) for word in sentence] for sentence in sentences]
+    for row in rows:
+        counter.sentences += 1
+        counter.tokens += len(row) + 1
+        counter.text_bytes += sum(len(word.encode("utf-8", "ignore")) for word in row)
+    ahead = [[SENTENCE_BEGIN_WORD, *row, SENTENCE_END_WORD] for row in rows]
+    back = [row[::-1] for row in ahead]
+    counter.forward_nats += _direction_nats(model, vocab, "forward", ahead)
+    counter.backward_nats += _direction_nats(model, vocab, "backward", back)
+    counter.unknown_words += sum(int((vocab.encode(row) == vocab.unknown_id).sum()) for row in rows)
+
+
+def _direction_nats(
+    model: PretrainedBiLM, vocab: WordVocab, direction: Direction, rows: list[list[str]]
+) -> float:
+    """Return the summed loss of predicting each row's words 1… from the words before them."""
+    softmax = model.softmax
+    assert softmax is not None
+    words = sorted({word for row in rows for word in row})
+    index_of = {word: index for index, word in enumerate(words)}
+    longest = max(len(row) for row in rows) - 1
+    inputs = np.zeros((len(rows), longest), dtype=np.int64)
+    targets = np.zeros((len(rows), longest), dtype=np.int64)
+    for k, row in enumerate(rows):
+        inputs[k, : len(row) - 1] = [index_of[word] for word in row[:-1]]
+        targets[k, : len(row) - 1] = vocab.encode(row[1:])
+    device = next(model.parameters()).device
+    token_vectors = model.encode_tokens(model.encode_words(words).to(device))
+    state = BiLMState.zeros(model.config.lstm, len(rows), device=device).direction(direction)
+    nats = 0.0
+    for start in range(0, longest, PIECE):
+        piece = torch.from_numpy(inputs[:, start : start + PIECE]).to(device)
+        ids = torch.from_numpy(targets[:, start : start + PIECE]).to(device)
+        outputs, state = model.run_direction(
+            direction, functional.embedding(piece, token_vectors), state=state, mask=ids > 0
+        )
+        nats += float(softmax.nll(outputs[-1][ids > 0], ids[ids > 0]).double().sum())
+    return nats
+
+
+def perplexity_of_files(
+    model_path: str,
+    paths: Sequence[Path],
+    *,
+    batch_size: int = 64,
+    tokenizer: str | None = None,
+    device: str = "auto",
+) -> PerplexityReport:
+    """Score text files with a stored model; see `perplexity`.
+
+    Args:
+        model_path: Model directory or name.
+        paths: Raw text, read as a corpus is.
+        batch_size: Sentences computed together.
+        tokenizer: Another tokenizer than the model's own; a difference is warned about.
+        device: ``auto``, ``cpu`` or ``cuda``.
+    """
+    model = load_model(find_model(model_path)).to(pick_device(device))
+    scoring_vocab(model)
+    chosen = build_tokenizer(model.tokenizer if tokenizer is None else tokenizer)
+    if chosen.name != model.tokenizer.name:
+        log.warning(
+            "the text is split by tokenizer %r, the model was trained with %r", chosen.name, model.tokenizer.name
+        )
+    form = model.config.char_vocab.normalization
+    sentences = read_sentences(list(paths), chosen, normalization=form)
+    return perplexity(model, sentences, batch_size=batch_size)

@@ -1,0 +1,41 @@
+"""``metrics.jsonl``: one JSON object a line for every logged step and every validation."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class RunLog:
+    """Append rows to a run's ``metrics.jsonl``; each row is on disk when `write` returns.
+
+    Args:
+        path: The file. Rows of steps after ``resume_step`` are dropped first: a resumed run makes them again.
+        resume_step: Step of the checkpoint that the run goes on from; 0 starts the file anew.
+    """
+
+    def __init__(self, path: Path, *, resume_step: int = 0) -> None:
+        self.path = path
+        kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
+        aside = path.with_name(f".writing-{path.name}")
+        aside.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        os.replace(aside, path)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one row; it must have ``step``."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(row)) + "\n")
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Return all whole rows of a log; the last line may have been cut by a kill and is then left out."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows

@@ -1,0 +1,343 @@
+"""The original implementation's files, ``options.json`` and HDF5 weights, read and written.
+
+What the options mean is in `bilm_tf_options`, what the datasets are in `bilm_tf_layout`. Biases are
+kept as stored (the forget gate's 1 is added at run time), so that reading and writing gives the
+same bits.
+"""
+
+import copy
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLMConfig
+from elmokit.nn.softmax import AdaptiveSoftmax
+from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.bilm_tf_layout import (
+    SOFTMAX_NAMES,
+    Arrays,
+    Dataset,
+    bilm_layout,
+    softmax_layout,
+)
+from elmokit.weights.bilm_tf_options import (
+    ORIGINAL_OPTIONS,
+    first_dataset,
+    options_of,
+    parse_options,
+    parse_softmax,
+    read_options,
+)
+from elmokit.weights.model_dir import PretrainedBiLM
+
+logger = logging.getLogger(__name__)
+
+StrPath = str | os.PathLike[str]
+
+_BILM_PREFIXES = ("char_embed", "embedding", "CNN", "RNN", "rnn")
+
+
+def read_bilm_tf(
+    options: StrPath,
+    weights: StrPath,
+    *,
+    vocab: StrPath | None = None,
+    softmax: StrPath | None = None,
+) -> PretrainedBiLM:
+    """Read a model of the original implementation (bilm-tf, AllenNLP, and all of that format).
+
+    Words are encoded as the original does: no Unicode normalization, cut at any byte, split at
+    white space.
+
+    Args:
+        options: The options file, of training or of inference (``n_characters`` 261 or 262).
+        weights: The HDF5 weights.
+        vocab: The vocabulary file; needed for perplexity, and by a word-input model for words.
+        softmax: HDF5 with ``softmax/W`` and ``softmax/b``, where the weights do not hold them.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        FormatError: if a file is damaged, an option is missing or impossible, or a dataset is
+            missing or of another shape than the options say.
+    """
+    data = read_options(Path(options))
+    word_vocab = None if vocab is None else WordVocab.read(vocab)
+    with ExitStack() as files:
+        file = files.enter_context(_open_hdf5(Path(weights), *first_dataset(data)))
+        _check_input_kind(data, file, Path(options))
+        config = parse_options(
+            data,
+            source=Path(options),
+            matrix_shape=lambda name, expected: _matrix_shape(file, name, expected),
+        )
+        output_shape = f"(V, {config.lstm.projection_dim})"
+        output_file = file
+        if softmax is not None:
+            output_file = files.enter_context(
+                _open_hdf5(Path(softmax), SOFTMAX_NAMES[0], output_shape)
+            )
+        num_words = None
+        if softmax is not None or any(name in file for name in SOFTMAX_NAMES):
+            num_words = _matrix_shape(output_file, SOFTMAX_NAMES[0], output_shape)[0]
+        if word_vocab is not None:
+            _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {output_file.filename}")
+            _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {file.filename}")
+        model = _build(data, config, word_vocab, num_words, source=Path(options))
+        _fill(model, bilm_layout(config), file)
+        if num_words is not None:
+            _fill(model, softmax_layout(config, num_words), output_file)
+        _check_no_surplus(file, config)
+    return model.eval()
+
+
+def write_bilm_tf(
+    model: PretrainedBiLM, options: StrPath, weights: StrPath, *, softmax: StrPath | None = None
+) -> None:
+    """Write a model in the original's format; each file appears whole or not at all.
+
+    A model that was read from this format gives the same datasets, bit for bit, and the same
+    options. What the format has no place for (normalization, tokenizer) is logged as a warning.
+
+    Args:
+        model: The model.
+        options: The options file to write.
+        weights: The HDF5 file to write.
+        softmax: Another HDF5 file for the softmax; none: it goes into ``weights``, where other
+            readers pass over it.
+
+    Raises:
+        ValueError: if the format cannot express the model (adaptive softmax), or ``softmax`` is
+            given for a model without one.
+    """
+    if isinstance(model.softmax, AdaptiveSoftmax):
+        raise ValueError(
+            "The original format has no adaptive softmax. Write the model without its output layer "
+            "(model.softmax = None), or train it with a full or sampled softmax."
+        )
+    if softmax is not None and model.softmax is None:
+        raise ValueError("`softmax` names a file for the output layer, but the model has none.")
+    for loss in format_losses(model):
+        logger.warning("%s: %s", os.fspath(weights), loss)
+    arrays = {
+        name: tensor.detach().to("cpu", torch.float32).numpy()
+        for name, tensor in model.state_dict().items()
+    }
+    layout, output = list(bilm_layout(model.config)), []
+    if model.softmax is not None:
+        output = list(softmax_layout(model.config, model.softmax.num_words))
+    with ExitStack() as files:
+        if softmax is None:
+            layout += output
+        else:
+            _write_hdf5(files.enter_context(_aside(softmax)), output, arrays)
+        _write_hdf5(files.enter_context(_aside(weights)), layout, arrays)
+        text = json.dumps(options_of(model), indent=2, ensure_ascii=False) + "\n"
+        files.enter_context(_aside(options)).write_text(text, encoding="utf-8")
+
+
+def format_losses(model: PretrainedBiLM) -> list[str]:
+    """Say what the original format cannot hold of this model, a sentence each."""
+    losses = []
+    vocab = model.config.char_vocab
+    if model.config.char_cnn is not None and vocab.normalization != "none":
+        losses.append(
+            f"the format has no place for normalization={vocab.normalization!r}: whoever reads the "
+            "file must normalize the text first, or words in another Unicode form get other "
+            "vectors."
+        )
+    if model.config.char_cnn is not None and vocab.truncation != "byte":
+        losses.append(
+            f"the format has no place for truncation={vocab.truncation!r}: readers cut words of "
+            f"more than {vocab.max_characters - 2} bytes anywhere, also inside a character."
+        )
+    if model.tokenizer.name != "whitespace":
+        losses.append(
+            f"the format has no place for the tokenizer ({model.tokenizer.name!r}): readers split "
+            "at white space, so tokenize the text beforehand."
+        )
+    if model.warm_text:
+        losses.append("the format has no place for the warm-up text.")
+    return losses
+
+
+# --- reading
+
+
+@contextmanager
+def _open_hdf5(path: Path, first: str, expected: str) -> Iterator[h5py.File]:
+    """Open a file; ``first`` of shape ``expected`` is named if it cannot be read at all."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no weight file {path}.")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise FormatError(
+            f"{path}: not a whole HDF5 file: {error}. Dataset `{first}` of shape {expected} was "
+            f"expected first; the file has {path.stat().st_size:,} bytes. A download that broke "
+            "off is the usual reason: fetch it again."
+        ) from error
+    with file:
+        yield file
+
+
+def _check_input_kind(data: Mapping[str, Any], file: h5py.File, source: Path) -> None:
+    if data.get("char_cnn") is None and "embedding" not in file and "char_embed" in file:
+        raise FormatError(
+            f"{source}: `char_cnn` is missing, yet {file.filename} holds `char_embed`: the options "
+            "are those of a word-input model, the weights those of one that reads characters."
+        )
+
+
+def _build(
+    data: Mapping[str, Any],
+    config: BiLMConfig,
+    word_vocab: WordVocab | None,
+    num_words: int | None,
+    *,
+    source: Path,
+) -> PretrainedBiLM:
+    try:
+        return PretrainedBiLM(
+            config,
+            word_vocab=word_vocab,
+            softmax_config=None if num_words is None else parse_softmax(data),
+            num_words=num_words,
+            tokenizer=TokenizerConfig(name="whitespace"),
+            training={ORIGINAL_OPTIONS: copy.deepcopy(dict(data))},
+        )
+    except ValueError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def _check_vocab(vocab: WordVocab, path: object, num_rows: int | None, what: str) -> None:
+    if num_rows is not None and len(vocab) != num_rows:
+        raise FormatError(
+            f"{path}: {len(vocab)} words, but {what} has {num_rows} rows, one for each line of the "
+            "vocabulary: the files belong to different models."
+        )
+
+
+def _check_no_surplus(file: h5py.File, config: BiLMConfig) -> None:
+    """Refuse biLM datasets that the options have no place for; log what is no part of a biLM."""
+    known = {name for dataset in bilm_layout(config) for name in dataset.names} | {*SOFTMAX_NAMES}
+    others = {name: shape for name, shape in _shapes(file).items() if name not in known}
+    for name, shape in others.items():
+        if name.startswith(_BILM_PREFIXES):
+            raise FormatError(
+                f"{file.filename}: dataset `{name}` of shape {shape} has no place in the model "
+                "that the options describe; options and weights belong to different models."
+            )
+    if others:
+        logger.info(
+            "%s: passed over what is no part of a biLM: %s",
+            file.filename,
+            ", ".join(sorted(others)),
+        )
+
+
+def _shapes(file: h5py.File) -> dict[str, tuple[int, ...]]:
+    """Return all datasets with their shapes."""
+    shapes = {}
+
+    def visit(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            shapes[name] = tuple(item.shape)
+
+    file.visititems(visit)
+    return shapes
+
+
+def _matrix_shape(file: h5py.File, name: str, expected: str) -> tuple[int, int]:
+    """Return the shape of a matrix whose size the options do not tell."""
+    stored = file.get(name)
+    if not isinstance(stored, h5py.Dataset):
+        raise FormatError(
+            f"{file.filename}: dataset `{name}` is missing; expected shape {expected}."
+        )
+    if len(stored.shape) != 2:
+        raise FormatError(
+            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {expected}."
+        )
+    return stored.shape
+
+
+def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> None:
+    """Copy datasets into the model's parameters."""
+    parameters = model.state_dict()
+    with torch.no_grad():
+        for dataset in layout:
+            for name, array in dataset.read(_read_array(file, dataset)).items():
+                parameters[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+
+def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
+    """Read one dataset as float32, after checking that it is what the options promise."""
+    name = next((n for n in dataset.names if isinstance(file.get(n), h5py.Dataset)), None)
+    if name is None:
+        raise FormatError(
+            f"{file.filename}: dataset `{dataset.name}` is missing; expected shape {dataset.shape}."
+            + _unidirectional_hint(file, dataset.name)
+        )
+    stored = file[name]
+    if stored.shape != dataset.shape:
+        raise FormatError(
+            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {dataset.shape} "
+            "by the options."
+        )
+    if stored.dtype.kind != "f":
+        raise FormatError(
+            f"{file.filename}: dataset `{name}` of shape {dataset.shape} holds {stored.dtype}, "
+            "expected float32."
+        )
+    if stored.dtype != np.float32:
+        logger.warning("%s: `%s` is %s, taken as float32.", file.filename, name, stored.dtype)
+    try:
+        return stored[...].astype(np.float32, copy=False)
+    except OSError as error:
+        raise FormatError(
+            f"{file.filename}: dataset `{name}` of shape {dataset.shape} cannot be read: {error}. "
+            "The file is damaged or cut short: fetch it again."
+        ) from error
+
+
+def _unidirectional_hint(file: h5py.File, missing: str) -> str:
+    if "rnn" in file or (missing.startswith("RNN_1") and "RNN_1" not in file):
+        return " It looks like a unidirectional model; elmokit reads bidirectional ones only."
+    return ""
+
+
+# --- writing
+
+
+def _write_hdf5(path: Path, layout: list[Dataset], arrays: Arrays) -> None:
+    with h5py.File(path, "w") as file:
+        for dataset in layout:
+            array = np.ascontiguousarray(dataset.write(arrays))
+            assert array.shape == dataset.shape
+            file.create_dataset(dataset.name, data=array)
+
+
+@contextmanager
+def _aside(path: StrPath) -> Iterator[Path]:
+    """Give a name to write to, which becomes ``path`` if all goes well and vanishes otherwise."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield aside
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)

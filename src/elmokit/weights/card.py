@@ -1,0 +1,87 @@
+"""The model card: README.md of a model directory, made from what the model knows about itself."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+UNKNOWN = "not stated"
+_OWN_PLACE = ("language", "license", "perplexity", "original_options")
+"""Training facts that do not go into the list of facts."""
+
+
+def model_card(model: "PretrainedBiLM") -> str:
+    """Return the card as Markdown with the header that model hubs read.
+
+    ``language``, ``license`` and ``perplexity`` are taken from the training facts where they are
+    stated.
+    """
+    facts, config = model.training_facts, model.config
+    language, license_name = (str(facts.get(key) or UNKNOWN) for key in ("language", "license"))
+    header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
+    if facts.get("language"):
+        header.append(f"language: {json.dumps(language)}")
+    if facts.get("license"):
+        header.append(f"license: {json.dumps(license_name)}")
+    tokenizer = f"{model.tokenizer.name} {model.tokenizer.version}".strip()
+    words = "none" if model.word_vocab is None else f"{len(model.word_vocab):,} words"
+    reads = "words (embedding table)" if config.char_cnn is None else "characters (bytes of UTF-8)"
+    rows = {
+        "Language": language,
+        "License": license_name,
+        "Perplexity": _perplexity(facts.get("perplexity")),
+        "Tokenizer": tokenizer,
+        "Unicode normalization": config.char_vocab.normalization,
+        "Input": f"{reads}, at most {config.char_vocab.max_characters} a word",
+        "Layers": f"{model.num_layers} of {model.output_dim} (cell {config.lstm.cell_dim})",
+        "Parameters": f"{model.num_parameters():,} without softmax",
+        "Vocabulary": words,
+        "Model hash": f"`{model.model_hash()}`",
+    }
+    if config.char_cnn is None:
+        rows["Input"] = reads
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    listed = "\n".join(
+        f"- {key}: {_plain(value)}" for key, value in facts.items() if key not in _OWN_PLACE
+    )
+    return f"""---
+{chr(10).join(header)}
+---
+
+# ELMo biLM
+
+A bidirectional language model for contextual word vectors, made with elmokit.
+
+| | |
+|---|---|
+{table}
+
+## Use
+
+```python
+import elmokit
+
+embedder = elmokit.Embedder.load("path/to/this/directory")
+vectors = embedder.embed([["I", "sat", "by", "the", "bank"]])
+```
+
+Text must be tokenized as the training text was (see the table); raw strings go through that
+tokenizer by themselves.
+
+## Training
+
+{listed or UNKNOWN.capitalize() + "."}
+"""
+
+
+def _perplexity(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(number)}" for name, number in value.items()) or UNKNOWN
+    return UNKNOWN if value is None else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return " ".join(text.split())

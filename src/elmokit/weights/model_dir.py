@@ -1,0 +1,382 @@
+"""A biLM with all that belongs to it, and the directory it is stored in.
+
+config.json        what it is: shapes, tokenizer, normalization, training facts
+model.safetensors  all parameters, fp32
+vocab.txt          the words it predicts (or reads), if it has any
+README.md          a model card, made from the above
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from elmokit import __version__
+from elmokit.config import from_dict, to_dict
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLM, BiLMConfig
+from elmokit.nn.softmax import Softmax, SoftmaxConfig, build_softmax
+from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.card import model_card
+from elmokit.weights.locate import CONFIG_NAME
+
+logger = logging.getLogger(__name__)
+
+MODEL_TYPE = "elmokit"
+WEIGHTS_NAME = "model.safetensors"
+VOCAB_NAME = "vocab.txt"
+CARD_NAME = "README.md"
+FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
+"""Everything that a model directory holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDirConfig:
+    """What ``config.json`` holds."""
+
+    model_type: str = MODEL_TYPE
+    """Tells our directories from others."""
+    elmokit_version: str = ""
+    """The version that wrote the directory."""
+    bilm: BiLMConfig
+    """The network."""
+    softmax: SoftmaxConfig | None = None
+    """The output layer; none for a model that only encodes."""
+    num_words: int | None = None
+    """V, classes of the softmax."""
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    """What made words of the training text."""
+    warm_text: tuple[str, ...] = ()
+    """Neutral sentences, words joined by one space, that warm up the LSTM state."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Facts about the training, free in form."""
+
+
+class PretrainedBiLM(BiLM):
+    """A biLM with its vocabulary, softmax, tokenizer and training facts.
+
+    Attributes:
+        word_vocab: The words that the softmax predicts and that a word-input model reads; or none.
+        softmax: The output layer, shared by both directions; or none.
+        softmax_config: What ``softmax`` was built from.
+        tokenizer: The tokenizer that the model was trained with.
+        warm_text: Neutral sentences, words joined by one space.
+        training_facts: JSON-able facts about the training (``training`` is torch's own flag).
+
+    Args:
+        config: Shape of the network.
+        word_vocab: The vocabulary.
+        softmax_config: Build an output layer of this kind; none: the model only encodes.
+        num_words: V, for an output layer without a vocabulary at hand.
+        tokenizer: The tokenizer of the training text.
+        warm_text: Neutral sentences.
+        training: The training facts.
+
+    Raises:
+        ValueError: if vocabulary, ``num_words`` and the network's word embedding differ in size, or
+            a softmax has no size.
+    """
+
+    def __init__(
+        self,
+        config: BiLMConfig,
+        *,
+        word_vocab: WordVocab | None = None,
+        softmax_config: SoftmaxConfig | None = None,
+        num_words: int | None = None,
+        tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
+        warm_text: Sequence[str] = (),
+        training: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(config)
+        sizes = {config.num_words, num_words, None if word_vocab is None else len(word_vocab)} - {
+            None
+        }
+        if len(sizes) > 1:
+            raise ValueError(
+                f"The vocabulary has {None if word_vocab is None else len(word_vocab)} words, the "
+                f"word embedding {config.num_words} and `num_words` is {num_words}; they must be "
+                "the same number."
+            )
+        self.word_vocab = word_vocab
+        self.softmax_config = softmax_config
+        self.tokenizer = tokenizer
+        self.warm_text = tuple(warm_text)
+        self.training_facts = dict(training or {})
+        self.softmax: Softmax | None = None
+        if softmax_config is not None:
+            if not sizes:
+                raise ValueError("A softmax needs `word_vocab` (or `num_words`) to know its size.")
+            self.softmax = build_softmax(softmax_config, sizes.pop(), config.lstm.projection_dim)
+            self.softmax.reset_parameters(torch.Generator().manual_seed(0))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights, those of the softmax included."""
+        super().reset_parameters(generator)
+        softmax = getattr(self, "softmax", None)  # absent while the base class is being built
+        if softmax is not None:
+            softmax.reset_parameters(generator)
+
+    def encode(
+        self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True
+    ) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
+        """Turn tokenized sentences into the ids that this model reads, padded with 0.
+
+        Args:
+            sentences: Each a list of words.
+            boundaries: Put ``<S>`` before and ``</S>`` after every sentence.
+
+        Returns:
+            Character ids (B, T, C), or word ids (B, T) for a word-input model.
+
+        Raises:
+            ValueError: if a word-input model has no vocabulary.
+            TypeError: if a sentence is a string instead of a list of words.
+        """
+        if self.config.char_cnn is not None:
+            return torch.from_numpy(self.char_vocab.encode(sentences, boundaries=boundaries))
+        vocab = self.word_vocab
+        if vocab is None:
+            raise ValueError(
+                "This model reads word ids and came without its vocabulary, so it cannot encode "
+                "words. Load it with its vocabulary: read_bilm_tf(options, weights, "
+                "vocab='vocab.txt')."
+            )
+        if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
+            raise TypeError(
+                "`sentences` must be a list of words for each sentence, got a string; tokenize it "
+                "first."
+            )
+        edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
+        rows = [np.concatenate((edge[0], vocab.encode(words), edge[1])) for words in sentences]
+        ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
+        for row, word_ids in zip(ids, rows, strict=True):
+            row[: len(word_ids)] = word_ids
+        return torch.from_numpy(ids)
+
+    def encode_words(self, words: Sequence[str]) -> Int[Tensor, "U C"] | Int[Tensor, " U"]:
+        """Turn distinct words into what `encode_tokens` reads: character rows, or word ids for a word-input model."""
+        if self.config.char_cnn is not None:
+            return torch.from_numpy(self.char_vocab.encode_words(words).astype(np.int64))
+        return self.encode([words], boundaries=False)[0]
+
+    def num_parameters(self) -> int:
+        """Count what the biLM learns: neither the softmax nor the row of padded positions."""
+        padding = self.token_encoder.get_parameter(
+            "embedding.weight" if self.config.char_cnn is None else "char_embedding.weight"
+        ).shape[1]
+        softmax = 0 if self.softmax is None else sum(p.numel() for p in self.softmax.parameters())
+        return sum(p.numel() for p in self.parameters()) - softmax - padding
+
+    def model_hash(self) -> str:
+        """Return the SHA-256, in hex, of all parameters and of the settings that shape the numbers."""
+        settings = to_dict(self.config)
+        del settings["dropout"]  # acts in training only
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for name, tensor in sorted(self._tensors().items()):
+            digest.update(f"\n{name} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.numpy().astype("<f4", copy=False).data)
+        return digest.hexdigest()
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the model directory, whole or not at all; an older model in its place goes.
+
+        Raises:
+            FileExistsError: if ``directory`` exists and is anything but a model directory.
+        """
+        target = Path(directory).expanduser().resolve()
+        _check_replaceable(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh, previous = _beside(target, "new"), _beside(target, "previous")
+        shutil.rmtree(fresh, ignore_errors=True)  # left by a save that was killed
+        try:
+            fresh.mkdir()
+            self._write(fresh)
+            if target.exists():
+                shutil.rmtree(previous, ignore_errors=True)
+                target.rename(previous)
+            fresh.rename(target)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(previous, ignore_errors=True)
+
+    def _write(self, directory: Path) -> None:
+        softmax = self.softmax_config if self.softmax is not None else None
+        num_words = None if self.softmax is None else self.softmax.num_words
+        config = ModelDirConfig(
+            elmokit_version=__version__,
+            bilm=self.config,
+            softmax=softmax,
+            num_words=num_words,
+            tokenizer=self.tokenizer,
+            warm_text=self.warm_text,
+            training=self.training_facts,
+        )
+        text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
+        (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
+        save_file(self._tensors(), directory / WEIGHTS_NAME, metadata={"format": "pt"})
+        if self.word_vocab is not None:
+            self.word_vocab.write(directory / VOCAB_NAME)
+        (directory / CARD_NAME).write_text(model_card(self), encoding="utf-8")
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return all parameters as fp32 on the CPU."""
+        return {
+            name: tensor.detach().to("cpu", torch.float32).contiguous()
+            for name, tensor in self.state_dict().items()
+        }
+
+
+def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
+    """Load a model directory, in evaluation mode, on the CPU, in fp32.
+
+    Raises:
+        FileNotFoundError: if there is no such directory.
+        FormatError: if a file of it is missing or damaged, or a tensor is missing or of the wrong
+            shape.
+        ConfigError: if config.json holds an unknown key or a wrong value.
+    """
+    directory = Path(path).expanduser()
+    if not directory.is_dir():
+        raise FileNotFoundError(_no_directory(directory))
+    config = _read_config(directory)
+    vocab_path = directory / VOCAB_NAME
+    vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None
+    expected = config.num_words if config.num_words is not None else config.bilm.num_words
+    if vocab is not None and expected is not None and len(vocab) != expected:
+        raise FormatError(
+            f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is cut "
+            "short or belongs to another model. Copy the whole directory again."
+        )
+    try:
+        model = PretrainedBiLM(
+            config.bilm,
+            word_vocab=vocab,
+            softmax_config=config.softmax,
+            num_words=config.num_words,
+            tokenizer=config.tokenizer,
+            warm_text=config.warm_text,
+            training=config.training,
+        )
+    except ValueError as error:
+        raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
+    _load_tensors(model, directory / WEIGHTS_NAME)
+    return model.eval()
+
+
+def _read_config(directory: Path) -> ModelDirConfig:
+    path = directory / CONFIG_NAME
+    if not path.exists():
+        hint = ""
+        if list(directory.glob("*options.json")):
+            hint = (
+                f"\nIt looks like weights in the original's format: `elmokit convert {directory} "
+                "DST` makes a model directory of them, elmokit.read_bilm_tf(options, weights) "
+                "reads them."
+            )
+        raise FormatError(f"{directory} is no model directory: it has no {CONFIG_NAME}.{hint}")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FormatError(f"{path}: not valid JSON, damaged or cut short: {error}") from error
+    if not isinstance(data, dict) or data.get("model_type") != MODEL_TYPE:
+        found = data.get("model_type") if isinstance(data, dict) else None
+        raise FormatError(
+            f"{path}: `model_type` is {found!r}, and only {MODEL_TYPE!r} can be loaded: this is "
+            "another program's model."
+        )
+    if "bilm" not in data:
+        raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
+    return from_dict(ModelDirConfig, data, source=str(path))
+
+
+def _load_tensors(model: PretrainedBiLM, path: Path) -> None:
+    """Copy the file's tensors into the model's parameters, after checking all names and shapes."""
+    parameters = model.state_dict()
+    if not path.exists():
+        raise FormatError(f"{path} is missing. Copy the whole model directory again.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            _check_tensors(file, parameters, path)
+            with torch.no_grad():
+                for name, parameter in parameters.items():
+                    parameter.copy_(file.get_tensor(name))
+    except SafetensorError as error:
+        raise FormatError(
+            f"{path}: not a whole safetensors file ({error}). Expected {len(parameters)} tensors, "
+            f"the first `{next(iter(parameters))}` of shape "
+            f"{tuple(next(iter(parameters.values())).shape)}; copy or convert it again."
+        ) from error
+
+
+def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
+    found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    for name, parameter in parameters.items():
+        expected = tuple(parameter.shape)
+        if name not in found:
+            raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {expected}.")
+        if found[name] != expected:
+            raise FormatError(
+                f"{path}: tensor `{name}` has shape {found[name]}, expected {expected}."
+            )
+    surplus = sorted(set(found) - set(parameters))
+    if surplus:
+        raise FormatError(
+            f"{path}: tensor `{surplus[0]}` of shape {found[surplus[0]]} has no place in the model "
+            f"that {CONFIG_NAME} describes; the two files belong to different models."
+        )
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse a target that exists, unless it is empty or holds a model and nothing else."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileExistsError(
+            f"{target} is a file; a model is saved as a directory. Give another name."
+        )
+    entries = sorted(entry.name for entry in target.iterdir())
+    foreign = [name for name in entries if name not in FILE_NAMES]
+    if entries and (foreign or not _is_model_dir(target)):
+        raise FileExistsError(
+            f"{target} exists and is not just a model directory (it holds "
+            f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files "
+            "away."
+        )
+
+
+def _is_model_dir(directory: Path) -> bool:
+    try:
+        return (
+            json.loads((directory / CONFIG_NAME).read_text(encoding="utf-8"))["model_type"]
+            == MODEL_TYPE
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _beside(target: Path, role: str) -> Path:
+    return target.with_name(f".{target.name}.{role}")
+
+
+def _no_directory(directory: Path) -> str:
+    if directory.exists():
+        return f"{directory} is a file; give the model directory that holds {CONFIG_NAME}."
+    message = f"There is no model directory {directory.absolute()}."
+    previous = _beside(directory, "previous")
+    if previous.exists():
+        message += f" A save was interrupted: the model as it was before is whole in {previous}; rename it."
+    return message

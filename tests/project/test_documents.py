@@ -1,0 +1,135 @@
+"""README and docs tell the truth: their Python runs, their commands and links exist.
+
+All Python blocks of a page run in order in one namespace, in a folder that holds `model` (a tiny
+model directory), `options.json`, `weights.hdf5` and `vocab.txt` (the same model in the original's
+format) and a few small texts. A block after `<!-- not run: reason -->` is skipped.
+"""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(
+    r"^(?P<note><!-- [^\n]* -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(page, *languages):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [
+        match["code"]
+        for match in FENCE.finditer(text)
+        if match["language"] in languages and "not run" not in (match["note"] or "")
+    ]
+
+
+def commands_of(page):
+    """The `elmokit` commands of a page: each a list of words."""
+    for code in blocks(page, "bash", "console"):
+        for line in code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            while "elmokit" in words:
+                words = words[words.index("elmokit") + 1 :]
+                end = next((i for i, word in enumerate(words) if word in {"&&", "|", ";"}), None)
+                yield words[:end]
+
+
+def marked_command(text, name):
+    match = re.search(rf"<!-- command: {name} -->\n```bash\n(.*?)\n```", text, re.DOTALL)
+    assert match is not None, f"no command {name}"
+    return match[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGE_NAMES if blocks(page, "python")])
+def test_python_runs(page, workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    namespace = {}
+    for code in blocks(page, "python"):
+        exec(compile(code, page, "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGE_NAMES if list(commands_of(page))])
+def test_commands_and_their_options_exist(page):
+    import typer
+
+    from elmokit.cli import app
+
+    group = typer.main.get_command(app)
+    for words in commands_of(page):
+        if not words or words[0].startswith("-"):
+            continue
+        assert words[0] in group.commands, words
+        known = {"-h", "--help"}
+        for parameter in group.commands[words[0]].params:
+            known.update(parameter.opts, parameter.secondary_opts)
+        used = {word.split("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)}
+        assert used <= known, f"elmokit {' '.join(words)}"
+
+
+@pytest.mark.parametrize("page", PAGE_NAMES)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if not re.match(r"[a-z]+:", target):
+            assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_every_page_is_in_the_navigation():
+    """The navigation names every page of docs/ and nothing else."""
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"([\w/-]+\.md)", config.split("nav:")[1])
+    there = [str(page.relative_to(ROOT / "docs")) for page in PAGES if "docs" in page.parts]
+    assert sorted(listed) == sorted(there)
+
+
+def test_the_reference_names_modules_that_exist():
+    import importlib
+
+    for page in sorted((ROOT / "docs/reference").glob("*.md")):
+        for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert importlib.import_module(name).__doc__
+
+
+def test_both_readmes_say_the_same_commands():
+    english, korean = (ROOT / name for name in ("README.md", "README.ko.md"))
+
+    def code(page):
+        found = [
+            re.sub(r"#.*", "", block) for block in blocks(page.name, "bash") if "elmokit" in block
+        ]
+        return [re.sub(r"\s+", " ", block) for block in found]
+
+    assert code(english) == code(korean)
+    titles = [
+        re.findall(r"^#+ ", page.read_text("utf-8"), re.MULTILINE) for page in (english, korean)
+    ]
+    assert titles[0] == titles[1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ko.md"])
+def test_the_two_commands_need_nothing_before_them(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    demo, test = (marked_command(text, name) for name in ("demo", "test"))
+    assert text.count("<!-- command:") == 2
+    for command in (demo, test):
+        assert "\n" not in command
+        assert command.startswith(
+            "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt"
+        )
+    assert demo.endswith("&& .venv/bin/elmokit demo")
+    assert ".venv/bin/pytest" in test
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    printed = subprocess.run(
+        [ROOT / ".ci/run", "--print"], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == marked_command(readme, "test")

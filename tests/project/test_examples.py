@@ -1,0 +1,62 @@
+"""The examples and the quickstart run, as a user would run them."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARGUMENTS = {
+    "embed_sentences": ["model"],
+    "elmo_in_a_classifier": ["model"],
+    "load_original_weights": ["options.json", "weights.hdf5", "from-original"],
+}
+
+
+def _run(arguments, folder):
+    return subprocess.run(
+        arguments,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_examples_run(name, workplace):
+    result = _run([sys.executable, ROOT / f"examples/{name}.py", *ARGUMENTS[name]], workplace)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+
+
+@pytest.mark.e2e
+def test_the_quickstart_runs_from_text_to_vectors(tmp_path):
+    """The `elmokit` commands of docs/quickstart.md, in order, on a small text."""
+    import h5py
+
+    sentences = [
+        "The boat lay by the bank .",
+        "The bank lent me money .",
+        "배 를 타고 섬 에 갔다 .",
+    ]
+    (tmp_path / "corpus.txt").write_text("\n".join(sentences * 100) + "\n", encoding="utf-8")
+    for name in ("heldout.txt", "text.txt"):
+        (tmp_path / name).write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
+    commands = [line for line in page.splitlines() if line.startswith("elmokit ")]
+    assert [command.split()[1] for command in commands] == ["pretrain", "perplexity", "embed"]
+    for command in commands:
+        result = _run([sys.executable, "-m", *shlex.split(command)], tmp_path)
+        assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "vectors.h5") as file:
+        assert file["0"].shape[:2] == (3, 7)

@@ -1,0 +1,122 @@
+import errno
+import io
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmokit.cli import common
+from elmokit.errors import ConfigError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Report:
+    path: Path
+    scores: np.ndarray
+    word: str
+
+
+def test_json_is_one_object_on_stdout(capsys):
+    report = Report(Path("a/b"), np.array([1.5, np.nan]), "눈")
+    common.emit_json({"report": report, "count": np.int64(3), "best": float("inf"), "ok": True})
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {
+        "report": {"path": "a/b", "scores": [1.5, None], "word": "눈"},
+        "count": 3,
+        "best": None,
+        "ok": True,
+    }
+    assert captured.err == ""
+    assert captured.out.count("\n") == 1
+
+
+def test_json_is_ascii_where_the_stream_is(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    common.emit_json({"word": "눈"})
+    assert json.loads(raw.getvalue()) == {"word": "눈"}
+
+
+@pytest.mark.parametrize(
+    ("error", "code_is_2", "words"),
+    [
+        (ValueError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
+        (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
+        (MissingExtraError("kiwipiepy", extra="ko"), True, r"elmokit\[ko\]"),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), True, "directory: a.txt"),
+        (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
+        (IsADirectoryError(21, "Is a directory", "a"), True, "Is a directory: a"),
+        (RuntimeError("boom"), False, "error: RuntimeError: boom"),
+        (MemoryError(), False, "error: MemoryError"),
+        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, "disk is full.*o.h5"),
+        (ValueError("write failed: No space left on device (os error 28)"), False, "disk is full"),
+    ],
+)
+def test_errors_become_a_message(error, code_is_2, words, capsys):
+    assert common.is_user_error(error) is code_is_2
+    common.print_error(error, debug=False)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    assert ("--debug" in captured.err) is not code_is_2
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(captured.err)
+
+
+def test_debug_shows_the_traceback(capsys):
+    try:
+        raise ValueError("bad")
+    except ValueError as error:
+        common.print_error(error, debug=True)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_what_is_saved(capsys):
+    with (
+        pytest.raises(KeyboardInterrupt) as raised,
+        common.say_on_interrupt(lambda: "step 40 is saved in run/last; go on with --resume"),
+    ):
+        raise KeyboardInterrupt
+    common.print_error(raised.value, debug=False)
+    message = capsys.readouterr().err
+    assert "interrupted" in message
+    assert "step 40 is saved" in message
+
+
+def test_progress_without_a_terminal_writes_lines_now_and_then(capsys):
+    with common.progress_bar("training", total=200, log_every_seconds=0) as progress:
+        progress(100, status="loss 3.2")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "training 50%" in captured.err
+    assert "loss 3.2" in captured.err
+
+
+def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    with common.progress_bar("training", total=200, log_every_seconds=0) as progress:
+        progress(100)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_on_a_terminal_draws_a_bar_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with common.progress_bar("training", total=200) as progress:
+        progress(100, status="loss 3.2")
+        progress(200, status="loss 3.1", total=200)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "100%" in captured.err
+    assert "loss 3.1" in captured.err
+
+
+def test_logs_go_to_stderr_once(capsys):
+    common.configure_logging()
+    common.configure_logging()
+    logging.getLogger("elmokit.corpus").warning("2 lines skipped")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "elmokit: warning: 2 lines skipped\n"

@@ -1,0 +1,86 @@
+import errno
+import logging
+import sys
+import types
+
+import pytest
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run the command line with a stand-in for the module of `elmokit demo`."""
+    from elmokit import cli
+
+    def demo(kind: str, *, layers: int = 3) -> None:
+        """Do as told."""
+        errors = {
+            "wrong": ValueError("`layers` must be 3."),
+            "absent": FileNotFoundError(2, "No such file or directory", "a.txt"),
+            "full": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
+            "bug": RuntimeError("boom"),
+            "stop": KeyboardInterrupt(),
+        }
+        if kind in errors:
+            raise errors[kind]
+        logging.getLogger("elmokit.demo").info("working")
+        print(f"done {kind} {layers}")
+
+    module = types.ModuleType("elmokit.cli.demo")
+    module.demo = demo  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "elmokit.cli.demo", module)
+    return lambda *arguments: CliRunner().invoke(cli.app, list(arguments))
+
+
+def test_results_and_logs_take_different_streams(run):
+    result = run("demo", "x", "--layers", "4")
+    assert result.exit_code == 0
+    assert result.stdout == "done x 4\n"
+    assert result.stderr == "elmokit: working\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "message"),
+    [
+        ("wrong", 2, "elmokit: error: `layers` must be 3."),
+        ("absent", 2, "elmokit: error: No such file or directory: a.txt"),
+        ("full", 1, "elmokit: the disk is full: could not write out.h5"),
+        ("bug", 1, "elmokit: error: RuntimeError: boom"),
+        ("stop", 130, "elmokit: interrupted"),
+    ],
+)
+def test_exit_codes(run, kind, code, message):
+    result = run("demo", kind)
+    assert result.exit_code == code
+    assert result.stderr.startswith(message)
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "demo", "bug"), ("demo", "bug", "--debug")])
+def test_debug_works_before_and_after_the_command(run, arguments):
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("pretrian",), "Did you mean 'pretrain'"),
+        (("demo", "x", "--layer", "4"), "--layers"),
+        (("demo", "x", "--layers", "four"), "valid integer"),
+        (("demo",), "Missing argument"),
+    ],
+)
+def test_usage_errors_help(run, arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_version(run):
+    import elmokit
+
+    assert run("--version").stdout == f"elmokit {elmokit.__version__}\n"

@@ -1,0 +1,354 @@
+import gzip
+import json
+import logging
+import unicodedata
+
+import pytest
+
+LINES = ["The bank opened .", "강가의 은행 .", "Last line"]
+
+
+class SplitTokenizer:
+    name = "split"
+    version = ""
+
+    def tokenize(self, sentence):
+        return sentence.split()
+
+    def sentences(self, text):
+        return [self.tokenize(part) for part in text.split("|")]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write bytes to a file, read them; returns lines and report."""
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    def read(data, *, name="corpus.txt", **settings):
+        path = tmp_path / name
+        path.write_bytes(data)
+        report = ReadReport()
+        return list(read_lines(path, report, **settings)), report
+
+    return read
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_lines_come_without_their_end(read, ending, last):
+    lines, report = read((ending.join(LINES) + ending * last).encode())
+    assert lines == LINES
+    assert (report.files, report.lines, report.num_bad) == (1, 3, 0)
+
+
+def test_only_line_feeds_end_lines(read):
+    text = "a\u2028b\x0bc\x85d\x1ce"
+    assert read(text.encode())[0] == [text]
+
+
+def test_blank_lines_are_skipped_and_counted(read):
+    lines, report = read(b"\na\n \t \n\r\n\xe3\x80\x80\nb\n")
+    assert lines == ["a", "b"]
+    assert report.skipped == {"blank": 4}
+    assert report.num_bad == 0
+
+
+def test_byte_order_mark_is_stripped(read):
+    assert read("\ufeff첫 줄\nb\ufeff\n".encode())[0] == ["첫 줄", "b\ufeff"]
+
+
+def test_several_files_are_read_in_order(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    (tmp_path / "b.txt").write_bytes(b"third")
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"first\nsecond\n"))
+    report = ReadReport()
+    assert list(read_lines(tmp_path, report)) == ["first", "second", "third"]
+    assert report.files == 2
+
+
+def test_a_missing_file_is_an_error_before_reading(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    with pytest.raises(FileNotFoundError, match="no corpus file at"):
+        read_lines(tmp_path / "nowhere.txt", ReadReport())
+
+
+GOOD = b"good line\n" * 50
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"caf\xe9\n", "not_utf8"),
+        (b"a\0b\n", "nul"),
+        (b"x" * 101 + b"\n", "too_long"),
+        (b"\xed\xa0\x80\n", "not_utf8"),  # a surrogate
+    ],
+)
+def test_a_few_bad_lines_are_skipped_and_counted(read, caplog, bad, reason):
+    with caplog.at_level(logging.WARNING):
+        lines, report = read(GOOD + bad + GOOD, max_line_bytes=100)
+    assert lines == ["good line"] * 100
+    assert report.skipped == {reason: 1}
+    assert report.lines == 101
+    assert f"1 of 101 corpus lines were skipped: {reason}: 1" in caplog.text
+
+
+@pytest.mark.parametrize("ending", [b"\n", b""])
+@pytest.mark.parametrize("size", [100, 101, 1 << 19])
+def test_the_line_limit_is_exact_and_the_next_line_is_whole(read, size, ending):
+    lines, report = read(
+        GOOD + b"x" * size + ending + b"\nnext\n" * bool(ending), max_line_bytes=100
+    )
+    assert lines == ["good line"] * 50 + ["x" * 100] * (size == 100) + ["next"] * bool(ending)
+    assert report.skipped["too_long"] == (size > 100)
+
+
+def test_lines_across_pieces_are_joined():
+    from elmokit.corpus.readers import _split_lines
+
+    data = b"one\n\nthree three\nfour"
+    for size in range(1, len(data) + 1):
+        pieces = [data[i : i + size] for i in range(0, len(data), size)]
+        assert list(_split_lines(pieces, 8)) == [b"one", b"", None, b"four"]
+
+
+def test_a_long_line_is_never_held(tmp_path):
+    import tracemalloc
+
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    path = tmp_path / "long.txt.gz"
+    path.write_bytes(gzip.compress(b"first\nsecond\n" + bytes(b"x" * (1 << 25)) + b"\nlast\n"))
+    report = ReadReport()
+    tracemalloc.start()
+    try:
+        assert list(read_lines(path, report)) == ["first", "second", "last"]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
+    assert report.skipped == {"too_long": 1}
+
+
+def test_korean_in_another_encoding_stops_with_the_command_that_mends_it(read):
+    from elmokit.errors import FormatError
+
+    data = "강가의 은행 나무\n".encode("cp949") * 3
+    with pytest.raises(
+        FormatError, match=r"looks like CP949\. Convert it: iconv -f CP949 -t UTF-8"
+    ):
+        read(data)
+
+
+def test_reading_stops_early_past_the_limit(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match=r"line 101: too many bad lines: 101 of the first 101"):
+        read("강가의 은행 나무\n".encode("cp949") * 100_000)
+
+
+def test_more_bad_lines_than_the_limit_are_fine_below_the_share(read):
+    lines, report = read((b"good\n" * 200 + b"b\xff\n") * 150)
+    assert len(lines) == 200 * 150
+    assert report.num_bad == 150
+
+
+def test_utf_16_without_mark_is_recognized(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match="looks like UTF-16"):
+        read("one line\nand another\n".encode("utf-16-le"))
+
+
+def test_a_binary_file_is_an_error(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match="looks like a binary file"):
+        read(b"\x7fELF\x80\x81\0\x90\n" * 20 + b"text\n" * 10)
+
+
+def test_lines_of_megabytes_only_are_an_error(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match=r"Lines may have 1048576 bytes \(`max_line_bytes`\)"):
+        read(b"word " * 300_000)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n \n"])
+def test_an_entirely_empty_corpus_is_an_error(read, data):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match=r"corpus\.txt: the corpus holds no text in 1 files"):
+        read(data)
+
+
+def test_an_empty_file_among_others_is_only_reported(tmp_path, caplog):
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.txt").write_bytes(b"text\n")
+    with caplog.at_level(logging.WARNING):
+        assert list(read_lines(tmp_path, ReadReport())) == ["text"]
+    assert "a.txt holds no text (empty file)" in caplog.text
+
+
+def json_lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def test_json_lines_give_the_text_field(read):
+    data = json_lines({"text": "one"}, {"id": 3, "text": "둘\n\nthree\r\nfour"})
+    lines, report = read(data, name="a.jsonl")
+    assert lines == ["one", "둘", "three", "four"]
+    assert report.skipped == {"blank": 1}
+    assert read(data.replace(b'"text"', b'"body"'), name="a.jsonl", text_field="body")[0] == lines
+
+
+def test_bad_records_are_skipped_and_counted(read):
+    data = json_lines(*[{"text": "good"}] * 50)
+    data += b'{"text": \n[1]\n{"text": 3}\n\n{"text": "\\ud800"}\n{"text": "a\\u0000b"}\n"\xff"\n'
+    lines, report = read(data, name="a.jsonl")
+    assert lines == ["good"] * 50
+    expected = {"bad_json": 1, "no_text": 2, "not_utf8": 2, "nul": 1, "blank": 1}
+    assert report.skipped == expected
+
+
+def test_deeply_nested_json_is_a_bad_record(read):
+    lines, report = read(json_lines({"text": "good"}) * 2 + b"[" * 100_000, name="a.jsonl")
+    assert lines == ["good"] * 2
+    assert report.skipped == {"bad_json": 1}
+
+
+def test_a_wrong_field_name_lists_what_there_is(read):
+    from elmokit.errors import FormatError
+
+    message = "field 'text' .*the first record without it has: id, body"
+    with pytest.raises(FormatError, match=message):
+        read(json_lines(*[{"id": 1, "body": "one"}] * 3), name="a.jsonl")
+
+
+def test_text_named_jsonl_is_an_error(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match="JSON lines hold one JSON object a line"):
+        read(GOOD, name="a.jsonl")
+
+
+@pytest.fixture
+def write_parquet(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def write(columns, *, types=None):
+        path = tmp_path / "a.parquet"
+        arrays = {k: arrow.array(v, type=(types or {}).get(k)) for k, v in columns.items()}
+        parquet.write_table(arrow.table(arrays), path, row_group_size=700)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string"])
+def test_parquet_gives_the_text_column(write_parquet, kind):
+    import pyarrow as arrow
+
+    from elmokit.corpus.readers import ReadReport, read_lines
+
+    texts = [f"줄 {i}" for i in range(2000)]
+    columns = {"id": list(range(2002)), "text": [*texts, None, "a\nb"]}
+    report = ReadReport()
+    path = write_parquet(columns, types={"text": getattr(arrow, kind)()})
+    assert list(read_lines(path, report)) == [*texts, "a", "b"]
+    assert report.lines == 2003
+    assert report.skipped == {"no_text": 1}
+
+
+def test_parquet_without_the_column_lists_what_there_is(write_parquet):
+    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.errors import FormatError
+
+    path = write_parquet({"id": [1], "body": ["one"]})
+    with pytest.raises(FormatError, match="no column 'text'; it has: id, body"):
+        list(read_lines(path, ReadReport()))
+    with pytest.raises(FormatError, match="column 'id' must hold strings, got int64"):
+        list(read_lines(path, ReadReport(), text_field="id"))
+
+
+def test_a_damaged_parquet_file_is_an_error(write_parquet):
+    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.errors import FormatError
+
+    path = write_parquet({"text": [f"line {i}" for i in range(5000)]})
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row 0"):
+        list(read_lines(path, ReadReport()))
+    path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
+    with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row"):
+        list(read_lines(path, ReadReport()))
+
+
+def test_parquet_without_its_package_names_the_extra(write_parquet, monkeypatch):
+    import sys
+
+    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.errors import MissingExtraError
+
+    path = write_parquet({"text": ["one"]})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pyarrow.*elmokit\[arrow\]"):
+        list(read_lines(path, ReadReport()))
+
+
+def test_sentences_are_tokenized_and_counted(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_sentences
+
+    path = tmp_path / "a.txt"
+    path.write_text("one two|three\n\n|four\n", encoding="utf-8")
+    report = ReadReport()
+    sentences = list(read_sentences(path, SplitTokenizer(), report=report))
+    assert sentences == [["one", "two"], ["three"], ["four"]]
+    assert (report.lines, report.sentences, report.words) == (3, 3, 4)
+    assert report.skipped == {"blank": 1, "empty_sentence": 1}
+
+
+@pytest.mark.parametrize("form", ["NFC", "none"])
+def test_the_tokenizer_sees_normalized_text(tmp_path, form):
+    from elmokit.corpus.readers import read_sentences
+
+    decomposed = unicodedata.normalize("NFD", "한국 café")
+    path = tmp_path / "a.txt"
+    path.write_text(decomposed, encoding="utf-8")
+    words = next(read_sentences(path, SplitTokenizer(), normalization=form))
+    assert words == (["한국", "café"] if form == "NFC" else decomposed.split())
+
+
+def test_a_batch_method_is_used_and_fed_lazily(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_sentences
+
+    class BatchTokenizer(SplitTokenizer):
+        def sentences(self, text):
+            raise AssertionError("the batch method is faster")
+
+        def sentences_batch(self, texts):
+            for text in texts:
+                yield [text.split(), [text]]
+
+    path = tmp_path / "a.txt"
+    path.write_text("a b\nc\nd\n", encoding="utf-8")
+    report = ReadReport()
+    sentences = read_sentences([path], BatchTokenizer(), report=report)
+    assert next(sentences) == ["a", "b"]
+    assert report.lines == 1
+    assert list(sentences) == [["a b"], ["c"], ["c"], ["d"], ["d"]]
+
+
+def test_the_whitespace_tokenizer_keeps_tokenized_text(tmp_path):
+    from elmokit.corpus.readers import read_sentences
+    from elmokit.text.tokenizers import build_tokenizer
+
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(LINES), encoding="utf-8")
+    expected = [line.split() for line in LINES]
+    assert list(read_sentences(path, build_tokenizer("whitespace"))) == expected

@@ -1,0 +1,225 @@
+import json
+
+import pytest
+
+SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", "bank", "!"]]
+
+
+@pytest.fixture
+def written(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    return write_shards(SENTENCES, tmp_path / "shards", tokens_per_shard=5)
+
+
+def test_sentences_come_back_in_order(written):
+    assert list(written.sentences()) == SENTENCES
+
+
+def test_counts_are_those_of_the_corpus(written):
+    assert (written.num_sentences, written.num_words, written.num_targets) == (3, 10, 13)
+    assert [entry.num_words for entry in written.entries] == [6, 4]
+
+
+def test_opened_set_equals_the_written_one(written):
+    from elmokit.corpus.shards import ShardSet
+
+    opened = ShardSet.open(written.shard_dir)
+    assert opened == written
+    assert opened.fingerprint == written.fingerprint
+
+
+def test_a_shard_lists_its_distinct_words_by_first_use(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    shard = write_shards([["b", "a"], ["a", "c", "b"]], tmp_path).load(0)
+    assert shard.words == ["b", "a", "c"]
+    assert shard.tokens.tolist() == [0, 1, 1, 2, 0]
+    assert shard.offsets.tolist() == [0, 2, 5]
+    assert (shard.num_sentences, shard.num_words) == (2, 5)
+
+
+def test_empty_sentences_are_skipped_and_counted(tmp_path):
+    from elmokit.corpus.shards import ShardSet, write_shards
+
+    write_shards([[], ["a"], [], ["b"]], tmp_path)
+    shards = ShardSet.open(tmp_path)
+    assert list(shards.sentences()) == [["a"], ["b"]]
+    assert shards.num_empty_sentences == 2
+
+
+def test_metadata_is_read_after_the_last_sentence(tmp_path):
+    from elmokit.corpus.shards import ShardSet, write_shards
+
+    metadata = {"tokenizer": "whitespace"}
+
+    def sentences():
+        yield ["a"]
+        metadata["lines"] = 7
+
+    write_shards(sentences(), tmp_path, metadata=metadata)
+    assert ShardSet.open(tmp_path).metadata == {"tokenizer": "whitespace", "lines": 7}
+
+
+def test_metadata_that_is_not_json_is_refused_before_any_work(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        write_shards([["a"]], tmp_path, metadata={"a": {1}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_written_sentence_goes_to_the_hook(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    seen = []
+    write_shards([["a"], [], ["b", "c"]], tmp_path, on_sentence=seen.append)
+    assert seen == [["a"], ["b", "c"]]
+
+
+def test_a_sentence_longer_than_a_shard_is_kept_whole(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    sentences = [["w"] * 25, ["x"]]
+    shards = write_shards(sentences, tmp_path, tokens_per_shard=10)
+    assert [entry.num_words for entry in shards.entries] == [25, 1]
+    assert list(shards.sentences()) == sentences
+
+
+def test_a_corpus_without_words_is_an_error(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    with pytest.raises(ValueError, match=r"no sentence with a word \(2 empty sentences"):
+        write_shards([[], []], tmp_path)
+
+
+def test_a_finished_set_is_not_overwritten(written):
+    from elmokit.corpus.shards import write_shards
+
+    with pytest.raises(FileExistsError, match="holds a finished shard set already"):
+        write_shards(SENTENCES, written.shard_dir)
+
+
+def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
+    from elmokit.corpus.shards import ShardSet, write_shards
+
+    def interrupted():
+        for _ in range(4):
+            yield ["a", "b"]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(interrupted(), tmp_path, tokens_per_shard=2)
+    assert len(list(tmp_path.iterdir())) == 4
+    with pytest.raises(FileNotFoundError, match=r"no manifest\.json, which is written last"):
+        ShardSet.open(tmp_path)
+
+    write_shards([["c"]], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "shard-00000.bin"]
+    assert list(ShardSet.open(tmp_path).sentences()) == [["c"]]
+
+
+def test_a_failed_write_leaves_no_file_behind(tmp_path, monkeypatch):
+    from elmokit.corpus import shards
+
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards.os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        shards.write_shards([["a"]], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def damage(path, *, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("at", [0, 20, -1])
+def test_a_flipped_bit_is_found_when_opened(written, at):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    damage(written.shard_dir / "shard-00001.bin", at=at)
+    expected = written.entries[1].sha256
+    with pytest.raises(
+        FormatError, match=rf"shard-00001\.bin: damaged .* sha256 {expected}, found"
+    ):
+        ShardSet.open(written.shard_dir)
+
+
+def test_damage_after_opening_is_found_when_loaded(written):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    damage(written.shard_dir / "shard-00000.bin", at=-1)
+    opened = ShardSet.open(written.shard_dir, verify="size")
+    with pytest.raises(FormatError, match=r"shard-00000\.bin: damaged shard"):
+        opened.load(0)
+
+
+def test_a_cut_shard_names_both_sizes(written):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    path = written.shard_dir / "shard-00000.bin"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-3])
+    message = rf"expected {size} bytes, found {size - 3}\. Delete the directory and write"
+    with pytest.raises(FormatError, match=message):
+        ShardSet.open(written.shard_dir, verify="size")
+
+
+def test_a_missing_shard_is_named(written):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    (written.shard_dir / "shard-00001.bin").unlink()
+    with pytest.raises(FormatError, match=r"shard-00001\.bin: the shard is missing"):
+        ShardSet.open(written.shard_dir)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda manifest: manifest.update(version=9), "found 'elmokit-shards' version 9"),
+        (lambda manifest: manifest.pop("shards"), "damaged manifest"),
+        (lambda manifest: manifest["shards"].pop(), "expected 3 sentences and 10 words"),
+    ],
+)
+def test_a_wrong_manifest_is_refused(written, change, message):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    path = written.shard_dir / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="ascii"))
+    change(manifest)
+    path.write_text(json.dumps(manifest), encoding="ascii")
+    with pytest.raises(FormatError, match=message):
+        ShardSet.open(written.shard_dir)
+
+
+def test_a_manifest_that_is_not_json_is_refused(written):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    (written.shard_dir / "manifest.json").write_text("{", encoding="ascii")
+    with pytest.raises(FormatError, match=r"manifest\.json: damaged manifest"):
+        ShardSet.open(written.shard_dir)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    from elmokit.corpus.shards import _decode_shard
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match=r"expected the bytes b'ELMOKSH1' first, found b'PK"):
+        _decode_shard(b"PK\x03\x04" + bytes(60), path=tmp_path / "a.bin")
+
+
+def test_no_shard_size_below_one_word(tmp_path):
+    from elmokit.corpus.shards import write_shards
+
+    with pytest.raises(ValueError, match="`tokens_per_shard` must be at least 1, got 0"):
+        write_shards(SENTENCES, tmp_path, tokens_per_shard=0)

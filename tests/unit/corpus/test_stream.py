@@ -1,0 +1,213 @@
+import json
+from itertools import islice
+
+import numpy as np
+import pytest
+
+SENTENCES = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def vocabs():
+    from elmokit.text.char_vocab import CharVocab
+    from elmokit.text.word_vocab import WordVocab
+
+    words = ["<S>", "</S>", "<UNK>", *(f"w{i}" for i in range(30))]
+    return WordVocab(words), CharVocab()
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    from elmokit.corpus.shards import write_shards
+
+    return write_shards(SENTENCES, tmp_path_factory.mktemp("shards"), tokens_per_shard=30)
+
+
+@pytest.fixture
+def make_stream(shards, vocabs):
+    from elmokit.corpus.stream import WindowStream
+
+    def make(**settings):
+        settings = {"batch_size": 4, "num_steps": 5} | settings
+        return WindowStream(settings.pop("shards", shards), *vocabs, **settings)
+
+    return make
+
+
+def decoded(window):
+    """The forward inputs as words."""
+    boundaries = {257: "<S>", 258: "</S>"}
+    words = ["".join(boundaries.get(c) or chr(c - 1) for c in row if c < 259) for row in
+             window.char_ids.tolist()]  # fmt: skip
+    return [[words[i] for i in row] for row in window.forward_inputs]
+
+
+def test_rows_are_filled_as_the_original_fills_them(tmp_path, make_stream):
+    from elmokit.corpus.shards import write_shards
+
+    shards = write_shards(map(list, ["abc", "de", "fghijkl", "m", "nop", "qr"]), tmp_path)
+    stream = make_stream(shards=shards, batch_size=2, num_steps=5, shuffle="none", num_epochs=1)
+    assert [decoded(window) for window, _ in stream] == [
+        [["<S>", "a", "b", "c", "<S>"], ["<S>", "f", "g", "h", "i"]],
+        [["d", "e", "<S>", "m", "<S>"], ["j", "k", "l", "<S>", "q"]],
+    ]
+
+
+def test_every_target_is_read_once_an_epoch(shards, make_stream):
+    stream = make_stream()
+    assert stream.targets_per_epoch == shards.num_targets == 40 + sum(map(len, SENTENCES))
+    assert stream.windows_per_epoch == shards.num_targets // 20
+    one_row = make_stream(batch_size=1, num_steps=1, num_epochs=1)
+    words = [decoded(window)[0][0] for window, _ in one_row]
+    assert len(words) == shards.num_targets
+    expected = [word for sentence in SENTENCES for word in ["<S>", *sentence]]
+    assert sorted(words) == sorted(expected)
+
+
+def test_epochs_differ_and_seeds_differ_and_seeds_repeat(make_stream):
+    def words(stream):
+        return [decoded(window) for window, _ in islice(stream, 2 * stream.windows_per_epoch)]
+
+    first = words(make_stream(seed=1))
+    assert first == words(make_stream(seed=1))
+    assert first != words(make_stream(seed=2))
+    half = len(first) // 2
+    assert first[:half] != first[half:]
+
+
+def test_state_is_small_json_and_tells_progress(make_stream):
+    stream = make_stream()
+    for step, (_, state) in enumerate(islice(stream, 30), start=1):
+        assert state["windows"] == step
+        assert state["targets"] == 20 * step
+        assert abs(state["epoch"] - state["targets"] / stream.targets_per_epoch) < 1.2
+        assert len(json.dumps(state)) < 1000
+    assert state["epoch"] == 3
+
+
+def test_iterating_twice_begins_twice(make_stream):
+    stream = make_stream()
+    first, second = next(iter(stream))[0], next(iter(stream))[0]
+    assert decoded(first) == decoded(second)
+
+
+def test_resume_with_more_epochs_goes_on(make_stream):
+    *_, (_, state) = make_stream(num_epochs=1)
+    longer = [decoded(window) for window, _ in make_stream(num_epochs=2)]
+    resumed = [decoded(window) for window, _ in make_stream(num_epochs=2, state=state)]
+    assert resumed == longer[state["windows"] :]
+    assert resumed
+
+
+def test_resume_after_the_end_gives_nothing(make_stream):
+    *_, (_, state) = make_stream(num_epochs=2)
+    assert list(make_stream(num_epochs=2, state=state)) == []
+    assert list(make_stream(num_epochs=1, state=state)) == []
+
+
+def test_resume_may_change_the_number_of_ranks(make_stream):
+    steps = list(islice(make_stream(), 9))
+    state = json.loads(json.dumps(steps[5][1]))
+    resumed = next(iter(make_stream(state=state, rank=1, world_size=2)))[0]
+    assert decoded(resumed) == decoded(steps[6][0])[2:]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_size": 2}, "batch_size was 4 and is now 2"),
+        ({"num_steps": 6}, "num_steps was 5 and is now 6"),
+        ({"seed": 3}, "seed was 0 and is now 3"),
+        ({"shuffle": "none"}, "shuffle was 'sentences' and is now 'none'"),
+    ],
+)
+def test_resume_with_other_settings_is_refused(make_stream, settings, message):
+    state = next(iter(make_stream()))[1]
+    with pytest.raises(ValueError, match=f"other data or settings: {message}"):
+        make_stream(state=state, **settings)
+
+
+def test_resume_with_other_data_or_vocabulary_is_refused(tmp_path, make_stream, shards, vocabs):
+    from elmokit.corpus.shards import write_shards
+    from elmokit.corpus.stream import WindowStream
+    from elmokit.text.word_vocab import WordVocab
+
+    state = next(iter(make_stream()))[1]
+    with pytest.raises(ValueError, match=r"shards was '.*' and is now"):
+        make_stream(shards=write_shards(SENTENCES[1:], tmp_path), state=state)
+    fewer = WordVocab(vocabs[0].words[:-1])
+    with pytest.raises(ValueError, match=r"vocabulary was '.*' and is now"):
+        WindowStream(shards, fewer, vocabs[1], batch_size=4, num_steps=5, state=state)
+
+
+def test_state_of_another_version_is_refused(make_stream):
+    with pytest.raises(ValueError, match="version None, this elmokit reads version 1"):
+        make_stream(state={})
+
+
+def test_a_corpus_smaller_than_one_window_is_refused(make_stream, shards):
+    message = rf"smaller than one window: it has {shards.num_targets} targets .* 100 x 50 = 5000"
+    with pytest.raises(ValueError, match=message):
+        make_stream(batch_size=100, num_steps=50)
+
+
+def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
+    from elmokit.corpus.shards import write_shards
+
+    shards = write_shards([["w1"] * 50], tmp_path)
+    with pytest.raises(ValueError, match="1 sentences do not reach every row"):
+        list(make_stream(shards=shards, num_epochs=1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_size": 0}, "`batch_size` must be at least 1"),
+        ({"num_steps": 0}, "`num_steps` must be at least 1"),
+        ({"seed": -1}, "`seed` must not be negative"),
+        ({"num_epochs": 0}, "`num_epochs` must be at least 1 or None"),
+        ({"rank": 2, "world_size": 2}, r"`rank` must be in \[0, 2\), got 2"),
+        ({"world_size": 3}, "divisible by world_size, got 4 rows for 3 ranks"),
+    ],
+)
+def test_impossible_settings_are_refused(make_stream, settings, message):
+    with pytest.raises(ValueError, match=message):
+        make_stream(**settings)
+
+
+def test_only_one_shard_is_held(make_stream, monkeypatch):
+    """Shards are loaded one by one, each once an epoch, and a single one only once."""
+    from elmokit.corpus.shards import ShardSet
+
+    loads = []
+    load = ShardSet.load
+    monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
+    stream = make_stream(num_epochs=2)
+    num_shards = len(stream.shards)
+    tables = set()
+    for window, _ in stream:
+        tables.add(len(window.char_ids))
+    assert num_shards > 3
+    assert len(loads) in (2 * num_shards, 2 * num_shards - 1)  # the border shard may repeat
+    assert max(tables) <= 40
+
+
+def test_a_single_shard_is_loaded_once(tmp_path, make_stream, monkeypatch):
+    from elmokit.corpus.shards import ShardSet, write_shards
+
+    loads = []
+    load = ShardSet.load
+    monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
+    assert sum(1 for _ in make_stream(shards=write_shards(SENTENCES, tmp_path), num_epochs=3)) > 20
+    assert loads == [0]
+
+
+def test_shard_order_is_a_permutation_drawn_each_epoch(make_stream):
+    stream = make_stream()
+    orders = [stream.shard_order(epoch).tolist() for epoch in range(5)]
+    assert all(sorted(order) == list(range(len(stream.shards))) for order in orders)
+    assert len(set(map(tuple, orders))) > 1
+    assert np.array_equal(
+        stream.sentence_order(2, 1),
+        np.random.default_rng((0, 2, 1)).permutation(stream.shards.entries[1].num_sentences),
+    )
