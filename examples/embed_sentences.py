@@ -27,9 +27,8 @@ def main(model: str) -> None:
         array[sentence.index("bank")] for array, sentence in zip(vectors, SENTENCES, strict=True)
     ]
     for i, j in [(0, 1), (0, 2), (1, 2)]:
-        print(
-            f"{' '.join(SENTENCES[i])}  |  {' '.join(SENTENCES[j])}  {cosine(banks[i], banks[j]):.3f}"
-        )
+        pair = " | ".join(" ".join(SENTENCES[k]) for k in (i, j))
+        print(f"{cosine(banks[i], banks[j]):.3f}  {pair}")
 
 
 if __name__ == "__main__":

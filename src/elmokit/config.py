@@ -1,8 +1,9 @@
 """Dataclass ⇄ TOML/JSON: strict keys, checked types, dotted overrides.
 
-Every part of elmokit owns a frozen, keyword-only dataclass beside its code. This module turns nested dictionaries (from
-TOML or JSON) into such dataclasses and back. A key that no field has, a value of the wrong type and a value that
-``__post_init__`` refuses are all `ConfigError`, with the dotted path of the key and the file it came from.
+Every part of elmokit owns a frozen, keyword-only dataclass beside its code. This module turns
+nested dictionaries (from TOML or JSON) into such dataclasses and back. A key that no field has, a
+value of the wrong type and a value that ``__post_init__`` refuses are all `ConfigError`, with the
+dotted path of the key and the file it came from.
 """
 
 import dataclasses
@@ -28,7 +29,8 @@ def from_dict(cls: type[T], data: Mapping[str, Any], *, source: str = "the confi
         source: Where the data came from (a file name), for messages.
 
     Raises:
-        ConfigError: for an unknown key (the nearest real one is suggested), a wrong type or a refused value.
+        ConfigError: for an unknown key (the nearest real one is suggested), a wrong type or a
+            refused value.
     """
     import pydantic
 
@@ -39,9 +41,7 @@ def from_dict(cls: type[T], data: Mapping[str, Any], *, source: str = "the confi
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the table"
         message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(
-            f"{source}: `{key}`: {message}, got {first.get('input')!r}."
-        ) from error
+        raise ConfigError(f"{source}: `{key}`: {message}, got {first.get('input')!r}.") from error
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -72,13 +72,17 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key.strip():
-            raise ConfigError(f"--set takes key=value, such as train.batch_size=64, got {override!r}.")
+            raise ConfigError(
+                f"--set takes key=value, such as train.batch_size=64, got {override!r}."
+            )
         table = result
         *parents, last = [part.strip() for part in key.split(".")]
         for parent in parents:
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):
-                raise ConfigError(f"--set {override}: `{parent}` is a value, not a table of settings.")
+                raise ConfigError(
+                    f"--set {override}: `{parent}` is a value, not a table of settings."
+                )
         table[last] = _parse_value(text.strip())
     return result
 
@@ -100,7 +104,9 @@ def _adapter(cls: type) -> Any:
 def _check_keys(cls: type, data: Any, *, path: str, source: str) -> None:
     """Raise for the first key, at any depth, that is not a field of its dataclass."""
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{source}: `{path or 'the top'}` must be a table of settings, got {data!r}.")
+        raise ConfigError(
+            f"{source}: `{path or 'the top'}` must be a table of settings, got {data!r}."
+        )
     hints = get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]
     for key, value in data.items():
@@ -108,7 +114,10 @@ def _check_keys(cls: type, data: Any, *, path: str, source: str) -> None:
         if key not in names:
             near = difflib.get_close_matches(str(key), names, n=1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise ConfigError(f"{source}: unknown setting `{where}`.{hint} Allowed here: {', '.join(sorted(names))}.")
+            raise ConfigError(
+                f"{source}: unknown setting `{where}`.{hint} Allowed here: "
+                f"{', '.join(sorted(names))}."
+            )
         nested = _dataclass_in(hints[key])
         if nested is not None and value is not None:
             _check_keys(nested, value, path=where, source=source)

@@ -1,7 +1,8 @@
 """The few exceptions that elmokit raises on its own account.
 
-Wrong arguments raise the built-in ``ValueError``, ``TypeError`` and ``FileNotFoundError``; the classes here are for
-what has a file, a key or an extra to name. All of them mean "the input is wrong" to the command line (exit code 2).
+Wrong arguments raise the built-in ``ValueError``, ``TypeError`` and ``FileNotFoundError``; the
+classes here are for what has a file, a key or an extra to name. All of them mean "the input is
+wrong" to the command line (exit code 2).
 """
 
 

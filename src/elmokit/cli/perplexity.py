@@ -42,6 +42,7 @@ def perplexity(
     typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
     typer.echo(f"sentences      {report.sentences:10d}")
     typer.echo(
-        f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of {report.vocabulary:,} words)"
+        f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
+        f"{report.vocabulary:,} words)"
     )
     typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}")

@@ -72,7 +72,8 @@ def pretrain(
 ) -> None:
     """Train a biLM on CORPUS: tokenizer, vocabulary, shards, training, validation, model directory.
 
-    Under torchrun the same command is data-parallel: torchrun --nproc-per-node 2 -m elmokit pretrain …
+    Under torchrun the same command is data-parallel: torchrun --nproc-per-node 2 -m elmokit
+    pretrain …
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.presets import pretrain_config
@@ -138,6 +139,6 @@ def _print(result: "PretrainResult", *, as_json: bool) -> None:
     if result.perplexity is not None:
         report = result.perplexity
         typer.echo(
-            f"held out       perplexity {report.mean:.1f} (forward {report.forward:.1f}, backward {report.backward:.1f}) "
-            f"over {report.tokens:,} targets, OOV {report.oov_rate:.1%}"
+            f"held out       perplexity {report.mean:.1f} (forward {report.forward:.1f}, backward "
+            f"{report.backward:.1f}) over {report.tokens:,} targets, OOV {report.oov_rate:.1%}"
         )

@@ -18,7 +18,7 @@ from elmokit.corpus.encodings import guess_encoding
 from elmokit.corpus.files import Paths, file_kind, find_files, read_pieces
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.text.char_vocab import Normalization, normalize
-from elmokit.text.tokenizers import Tokenizer
+from elmokit.text.tokenizers import Tokenizer, sentences_batch
 
 _log = logging.getLogger(__name__)
 
@@ -96,8 +96,7 @@ def read_sentences(
 
     Args:
         paths: files, directories or patterns, see `elmokit.corpus.files.find_files`.
-        tokenizer: splits a line into sentences of words. If it has ``sentences_batch`` (texts to
-            lists of sentences, both as iterators), that is used.
+        tokenizer: splits a line into sentences of words; many lines at once if it can.
         normalization: Unicode form in which the tokenizer sees the text.
         report: counts what is read and skipped; one of its own if None.
         text_field: field of JSON lines, column of Parquet.
@@ -119,11 +118,7 @@ def _tokenize(
     lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, report: ReadReport
 ) -> Iterator[list[str]]:
     texts = (normalize(line, normalization) for line in lines)
-    batch = getattr(tokenizer, "sentences_batch", None)
-    groups: Iterable[list[list[str]]] = (
-        map(tokenizer.sentences, texts) if batch is None else batch(texts)
-    )
-    for group in groups:
+    for group in sentences_batch(tokenizer, texts):
         for sentence in group:
             if not sentence:
                 report.skipped["empty_sentence"] += 1
@@ -312,7 +307,7 @@ class _FileReader:
             raise self._too_bad(f"{num_bad} of {num_lines} lines of the file")
 
     def _too_bad(self, how_many: str) -> FormatError:
-        bad = [why for why in self.skipped if why not in _HARMLESS]
+        bad: list[SkipReason] = [why for why in self.skipped if why not in _HARMLESS]
         worst = max(bad, key=lambda why: self.skipped[why])
         return FormatError(
             f"{self.path}, line {self.num_lines}: too many bad lines: {how_many} cannot be read "

@@ -14,8 +14,8 @@ import torch
 
 from elmokit import __version__
 from elmokit.embed.bucketing import batch_by_length, fill_buffers
-from elmokit.embed.engine import Engine, EngineOutput, Layers, check_layers
-from elmokit.embed.precision import build_network, check_precision
+from elmokit.embed.engine import Engine, Layers, check_layers
+from elmokit.embed.precision import Precision, build_network, check_precision
 from elmokit.embed.unique_tokens import encode_distinct_tokens, find_distinct_tokens
 from elmokit.nn.bilm import BiLMState
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
@@ -31,6 +31,17 @@ DEFAULT_BATCH_TOKENS = 4096
 """Positions (words and sentence boundaries) that are computed together."""
 BATCHES_PER_BUFFER = 4
 """A stream is read this many batches ahead, so that sentences of like length can go together."""
+
+
+def check_state_policy(state: str) -> StatePolicy:
+    """Return ``state`` if it is one of the policies.
+
+    Raises:
+        ValueError: if it is not; the message has the choices.
+    """
+    if state not in get_args(StatePolicy):
+        raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
+    return cast(StatePolicy, state)
 
 
 class Embedder:
@@ -53,7 +64,7 @@ class Embedder:
         model: PretrainedBiLM,
         *,
         device: str | torch.device = "cpu",
-        precision: str = "fp32",
+        precision: Precision | str = "fp32",
     ) -> None:
         self.model = model
         self.precision = check_precision(precision)
@@ -66,7 +77,7 @@ class Embedder:
         model: str | PathLike[str] | PretrainedBiLM | None = None,
         *,
         device: str = "auto",
-        precision: str = "fp32",
+        precision: Precision | str = "fp32",
         num_threads: int | None = None,
     ) -> "Embedder":
         """Load a model for embedding.
@@ -108,8 +119,8 @@ class Embedder:
         self,
         sentences: Iterable[str | Sequence[str]],
         *,
-        layers: Layers = "all",
-        state: StatePolicy = "reset",
+        layers: Layers | str = "all",
+        state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         progress: bool = False,
     ) -> list[np.ndarray]:
@@ -146,8 +157,8 @@ class Embedder:
         self,
         sentences: Iterable[str | Sequence[str]],
         *,
-        layers: Layers = "all",
-        state: StatePolicy = "reset",
+        layers: Layers | str = "all",
+        state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> Iterator[np.ndarray]:
         """Yield the vectors of every sentence in order, reading ahead no more than a buffer.
@@ -164,7 +175,7 @@ class Embedder:
         self,
         sentences: Sequence[str | Sequence[str]],
         *,
-        layers: Layers = "all",
+        layers: Layers | str = "all",
         state: BiLMState | None = None,
     ) -> tuple[list[np.ndarray], BiLMState]:
         """Embed one batch whose row *k* goes on from row *k* of ``state``: what the original did.
@@ -182,16 +193,17 @@ class Embedder:
             TypeError: as `embed`.
             ValueError: as `embed`, and if ``state`` is of another model.
         """
-        check_layers(layers, self.model.num_layers)
-        out = self._run(list(self._tokenized(sentences)), layers, state)
+        which = check_layers(layers, self.model.num_layers)
+        vectors, index = self._encode(list(self._tokenized(sentences)))
+        out = self._engine.run(vectors, index, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
 
     def stream_with_states(
         self,
         sentences: Iterable[str | Sequence[str]],
         *,
-        layers: Layers = "all",
-        state: StatePolicy = "reset",
+        layers: Layers | str = "all",
+        state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: BiLMState | None = None,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
@@ -207,16 +219,17 @@ class Embedder:
         Returns:
             The vectors of each sentence and, for ``"carry"``, the state after it.
         """
-        check_layers(layers, self.model.num_layers)
-        if state not in get_args(StatePolicy):
-            raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
+        which = check_layers(layers, self.model.num_layers)
+        policy = check_state_policy(state)
         if batch_tokens < 1:
             raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
         if isinstance(sentences, str):
             raise TypeError(_ONE_STRING)
-        return self._stream(sentences, layers, state, batch_tokens, initial_state)
+        return self._stream(sentences, which, policy, batch_tokens, initial_state)
 
-    def facts(self, *, layers: Layers = "all", state: StatePolicy = "reset") -> dict[str, Any]:
+    def facts(
+        self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
+    ) -> dict[str, Any]:
         """Return what made the vectors: model, text processing, options, versions; JSON-able."""
         tokenizer = self.model.tokenizer
         facts = {
@@ -279,12 +292,6 @@ class Embedder:
             for i, array in zip(batch, out.vectors, strict=True):
                 results[i] = array
         return cast(list[np.ndarray], results)
-
-    def _run(
-        self, sentences: list[list[str]], layers: Layers, state: BiLMState | None
-    ) -> EngineOutput:
-        vectors, index = self._encode(sentences)
-        return self._engine.run(vectors, index, layers=layers, state=state)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[torch.Tensor, list[np.ndarray]]:
         """Return the token vectors of the distinct words, and the sentences as rows of them."""

@@ -12,8 +12,13 @@ from typing import Any, get_args
 import numpy as np
 
 from elmokit.corpus.files import Paths
-from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
-from elmokit.embed.engine import Layers
+from elmokit.embed.embedder import (
+    DEFAULT_BATCH_TOKENS,
+    Embedder,
+    StatePolicy,
+    check_state_policy,
+)
+from elmokit.embed.engine import Layers, check_layers
 from elmokit.embed.lines import NumberedLines
 from elmokit.embed.parts import PartStore, check_same_job
 from elmokit.embed.writers import (
@@ -64,11 +69,11 @@ def embed_files(
     texts: Paths,
     output: str | os.PathLike[str],
     *,
-    layers: Layers = "all",
-    state: StatePolicy = "reset",
-    dtype: FileDtype = "float32",
-    file_format: FileFormat = "elmokit",
-    tokenizer: TokenizerConfig | None = None,
+    layers: Layers | str = "all",
+    state: StatePolicy | str = "reset",
+    dtype: FileDtype | str = "float32",
+    file_format: FileFormat | str = "elmokit",
+    tokenizer: TokenizerConfig | str | None = None,
     shard: tuple[int, int] = (0, 1),
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     resume: bool = False,
@@ -90,7 +95,7 @@ def embed_files(
         state: As in `Embedder.embed`.
         dtype: How numbers are stored.
         file_format: Form of an HDF5 file.
-        tokenizer: Makes words of a line instead of the model's own tokenizer.
+        tokenizer: Makes words of a line instead of the model's own tokenizer; warns if it differs.
         shard: ``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers.
         batch_tokens: As in `Embedder.embed`.
         resume: Go on where a job with the same settings stopped; if there is none, begin.
@@ -108,10 +113,19 @@ def embed_files(
         FormatError: for a line that cannot be read, and if there is no line at all.
     """
     path = Path(output)
+    check_layers(layers, embedder.model.num_layers)
+    check_state_policy(state)
     container = _check_options(path, layers, state, dtype, file_format, shard, resume, overwrite)
-    tokenizer_config = embedder.model.tokenizer if tokenizer is None else tokenizer
+    splitter = embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer)
+    if splitter.name != embedder.model.tokenizer.name:
+        logger.warning(
+            "the model was trained on words made by the tokenizer %r, and reads words made by %r "
+            "now: expect worse vectors",
+            embedder.model.tokenizer.name,
+            splitter.name,
+        )
     facts = embedder.facts(layers=layers, state=state) | {
-        "tokenizer": {"name": tokenizer_config.name, "version": tokenizer_config.version},
+        "tokenizer": {"name": splitter.name, "version": splitter.version},
         "dtype": dtype,
         "format": file_format,
         "shard": f"{shard[0]}/{shard[1]}",
@@ -120,17 +134,13 @@ def embed_files(
     store = job.store
     if not (resume or overwrite):
         _check_nothing_there(path, store)
-    if resume and path.exists():
-        return job.already_done()
-    if resume and store.exists:
-        store.resume(facts)
+    if resume:
+        if store.is_finished(path):
+            return job.already_done()
+        store.resume(facts, output=path)
     else:
-        store.start(facts)
-        path.unlink(missing_ok=True)
-    make_words = (
-        embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer_config)
-    ).tokenize
-    return job.run(make_words, shard, batch_tokens, on_progress)
+        store.start(facts, output=path)
+    return job.run(splitter.tokenize, shard, batch_tokens, on_progress)
 
 
 class _Job:
@@ -147,7 +157,7 @@ class _Job:
         self.embedder = embedder
         self.lines = lines
         self.path = path
-        self.container = container
+        self.container: Container = container
         self.facts = facts
         self.store = PartStore(path.with_name(path.name + ".parts"))
         self.started = time.monotonic()
@@ -170,15 +180,18 @@ class _Job:
     ) -> EmbedReport:
         """Do what is still to be done, then put the parts together."""
         lines = (pair for pair in self.lines if pair[0] % shard[1] == shard[0])
-        resumed, new_words = 0, 0
+        resumed = self._skip_finished(lines)
+        state = self.store.last_state()
         try:
-            resumed = self._skip_finished(lines)
-            state = self.store.last_state()
             new_words = self._embed(lines, resumed, make_words, state, batch_tokens, on_progress)
-            if on_progress is not None:
-                on_progress(self.lines.num_bytes, None, f"writing {self.path.name}")
-            sentences, words = self._finish()
         except BaseException as error:
+            self._say_what_is_safe(error)
+            raise
+        if on_progress is not None:
+            on_progress(self.lines.num_bytes, None, f"writing {self.path.name}")
+        try:
+            sentences, words = self._finish()
+        except (OSError, KeyboardInterrupt) as error:
             self._say_what_is_safe(error)
             raise
         return self._report(sentences, words, resumed=resumed, new_words=new_words)
@@ -260,10 +273,11 @@ class _Job:
     def _finish(self) -> tuple[int, int]:
         """Put the parts together and give the file its name; return the numbers in it."""
         parts = self.store.parts()
-        if not parts:
+        if not parts and not self.lines.num_bytes:
+            self.store.remove()
             names = ", ".join(str(path) for path in self.lines.files)
             raise FormatError(f"{names}: no line to embed. Give files with a sentence a line.")
-        counts = (parts[-1].end, self.store.num_words())
+        counts = (parts[-1].end if parts else 0, self.store.num_words())
         facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
         aside = self.store.directory / f"whole{self.path.suffix}"
         write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
@@ -273,7 +287,7 @@ class _Job:
 
     def _say_what_is_safe(self, error: BaseException) -> None:
         """Tell in the error what is on disk; remove the parts' directory if that is nothing."""
-        parts = self.store.parts() if self.store.exists else []
+        parts = self.store.parts()
         if parts:
             error.add_note(
                 f"{parts[-1].end:,} sentences are safe in {self.store.directory}; the same command "
@@ -297,7 +311,7 @@ class _Job:
 
 def _check_options(
     path: Path,
-    layers: Layers,
+    layers: Layers | str,
     state: str,
     dtype: str,
     file_format: str,

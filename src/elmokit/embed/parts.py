@@ -13,6 +13,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,33 +57,46 @@ class PartStore:
         """Whether an earlier run left something."""
         return self.directory.exists()
 
-    def start(self, settings: Mapping[str, Any]) -> None:
-        """Begin a job without parts."""
+    def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
+        """Begin a job without parts; it will replace ``output`` if that exists."""
         self.remove()
         self.directory.mkdir(parents=True)
-        path = self.directory / _JOB_NAME
-        _write_whole(path, lambda file: file.write(json.dumps(settings, indent=1).encode()))
+        job = {"settings": settings, "replaces": _identity(output)}
+        _write_whole(self._job_path, lambda file: file.write(json.dumps(job, indent=1).encode()))
 
-    def resume(self, settings: Mapping[str, Any]) -> None:
-        """Check that the parts belong to the job with these settings, and drop what cannot be used.
+    def is_finished(self, output: Path) -> bool:
+        """Tell whether ``output`` is the finished work, not an older file to be replaced."""
+        if not output.exists():
+            return False
+        return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
+
+    def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
+        """Go on with the job of these settings, or begin it; drop what cannot be used.
 
         Raises:
-            ValueError: if they belong to another job; the message has the differences.
+            ValueError: if the parts belong to another job; the message has the differences.
         """
-        path = self.directory / _JOB_NAME
-        if not path.exists():  # killed before it began
-            self.start(settings)
+        if not self._job_path.exists():  # nothing there, or killed before it began
+            self.start(settings, output=output)
             return
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise FormatError(f"{path}: damaged: {error}. {_begin_anew(self.directory)}") from error
-        check_same_job(stored, settings, where=str(self.directory))
+        check_same_job(self._read_job()["settings"], settings, where=str(self.directory))
         usable = {part.path for part in self.parts()}
         for file in self.directory.iterdir():
-            if file not in usable and file != path:
+            if file not in usable and file != self._job_path:
                 logger.info("%s is not whole or follows a gap; its sentences are done again", file)
                 file.unlink()
+
+    @property
+    def _job_path(self) -> Path:
+        return self.directory / _JOB_NAME
+
+    def _read_job(self) -> dict[str, Any]:
+        try:
+            return json.loads(self._job_path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FormatError(
+                f"{self._job_path}: damaged: {error}. Begin anew with --overwrite."
+            ) from error
 
     def remove(self) -> None:
         """Remove the directory and all parts."""
@@ -112,12 +126,13 @@ class PartStore:
             arrays["hidden"] = state.hidden.cpu().numpy()
             arrays["cell"] = state.cell.cpu().numpy()
         name = f"part-{first:012d}-{first + len(block.indices):012d}.npz"
-        _write_whole(self.directory / name, lambda file: np.savez(file, **arrays))
+        path = self.directory / name
+        _write_whole(path, lambda file: np.savez(file, **arrays))  # pyright: ignore[reportArgumentType]
 
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield index and line of every finished sentence."""
         for part in self.parts():
-            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+            with _opened(part) as file:
                 texts, _ = _from_bytes(file["sentences"])
                 indices = file["indices"].tolist()
             yield from zip(indices, texts, strict=True)
@@ -129,7 +144,7 @@ class PartStore:
             FormatError: if a part is damaged; the message says how to go on.
         """
         for part in self.parts():
-            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+            with _opened(part) as file:
                 texts, tokens = _from_bytes(file["sentences"])
                 shapes = file["shapes"]
                 ends = np.cumsum(shapes.prod(axis=1))
@@ -142,7 +157,7 @@ class PartStore:
         """Count the words of the finished sentences."""
         total = 0
         for part in self.parts():
-            with _whole(part), np.load(part.path, allow_pickle=False) as file:
+            with _opened(part) as file:
                 total += int(file["shapes"][:, -2].sum())
         return total
 
@@ -151,7 +166,7 @@ class PartStore:
         parts = self.parts()
         if not parts:
             return None
-        with _whole(parts[-1]), np.load(parts[-1].path, allow_pickle=False) as file:
+        with _opened(parts[-1]) as file:
             if "hidden" not in file:
                 return None
             return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
@@ -175,21 +190,17 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
         )
 
 
-class _whole:  # noqa: N801 (reads as a statement)
-    """Turn whatever a damaged part raises into one message."""
-
-    def __init__(self, part: Part) -> None:
-        self.part = part
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, _DAMAGE) and not isinstance(error, FormatError):
-            raise FormatError(
-                f"{self.part.path}: damaged: {error}. Remove this file and run the command again "
-                "with --resume; its sentences and those after them are done again."
-            ) from error
+@contextmanager
+def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
+    """Open a part; turn whatever a damaged one raises into one message."""
+    try:
+        with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            yield arrays
+    except _DAMAGE as error:
+        raise FormatError(
+            f"{part.path}: damaged: {error}. Remove this file and run the command again with "
+            "--resume; its sentences and those after them are done again."
+        ) from error
 
 
 def _write_whole(path: Path, write: Any) -> None:
@@ -214,5 +225,9 @@ def _from_bytes(array: np.ndarray) -> Any:
     return json.loads(array.tobytes())
 
 
-def _begin_anew(directory: Path) -> str:
-    return f"Begin anew with --overwrite, or remove {directory}."
+def _identity(path: Path) -> list[int] | None:
+    """Return what tells a file from one that replaced it."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Block:
     """(L, W, 2D) or (W, 2D), in the dtype of the file."""
 
 
+@runtime_checkable
 class EmbeddingWriter(Protocol):
     """Writes one embedding file. The file is whole after `close`, and only then."""
 
@@ -110,6 +111,10 @@ class HDF5Writer:
         import h5py
 
         self._file = h5py.File(path, "w")
+        cache = self._file.id.get_mdc_config()  # of the library's own cache: at most 2 MB, not 32
+        cache.set_initial_size = True
+        cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
+        self._file.id.set_mdc_config(cache)
         self._file.attrs[FACTS_KEY] = json.dumps(facts)
         self._index_of: dict[str, str] | None = {} if facts["format"] == "allennlp" else None
 
@@ -203,7 +208,7 @@ class NPZWriter:
         # A fixed date: the same vectors give the same file.
         entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
         with self._file.open(entry, "w", force_zip64=True) as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def write_embeddings(
@@ -262,8 +267,8 @@ def _parquet_facts(path: Path) -> str:
 
 
 def _npz_facts(path: Path) -> str:
-    with np.load(path, allow_pickle=False) as file:
-        return str(file[FACTS_KEY])
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        return file[FACTS_KEY].item()
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -44,7 +44,9 @@ class PerplexityCounter:
             ValueError: if no target was scored.
         """
         if self.tokens == 0:
-            raise ValueError("There is no text to score: no sentence with at least one word was found.")
+            raise ValueError(
+                "There is no text to score: no sentence with at least one word was found."
+            )
         forward, backward = self.forward_nats / self.tokens, self.backward_nats / self.tokens
         mean = (forward + backward) / 2
         num_words = self.tokens - self.sentences

@@ -1,7 +1,7 @@
 """The bidirectional language model: token layer, forward and backward LSTM stacks.
 
-`BiLM` holds no LSTM state: it goes in and comes out as a `BiLMState`. The same sentence therefore always gets the same
-vectors, and whoever wants the original's carried state passes it on.
+`BiLM` holds no LSTM state: it goes in and comes out as a `BiLMState`. The same sentence therefore
+always gets the same vectors, and whoever wants the original's carried state passes it on.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from typing import Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
-from elmokit.nn.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
+from elmokit.nn.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.nn.lstmp import LSTMP, LSTMConfig
 from elmokit.nn.masking import lengths_of, reverse_sequences
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
@@ -20,7 +21,9 @@ from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 Direction = Literal["forward", "backward"]
 DirectionState = tuple[Tensor, Tensor]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""
-LayerRunner = Callable[[LSTMP, Tensor, DirectionState, Tensor | None], tuple[Tensor, DirectionState]]
+LayerRunner = Callable[
+    [LSTMP, Tensor, DirectionState, Tensor | None], tuple[Tensor, DirectionState]
+]
 """(layer, x (B, T, D), state ((B, D), (B, H)), mask) -> (outputs, state): what `LSTMP.forward` does."""
 
 
@@ -42,7 +45,10 @@ class BiLMConfig:
     def __post_init__(self) -> None:
         """Refuse combinations that cannot be built."""
         if (self.char_cnn is None) == (self.num_words is None):
-            raise ValueError("set either `char_cnn` (character input) or `num_words` (word input), not both or neither")
+            raise ValueError(
+                "set either `char_cnn` (character input) or `num_words` (word input), not both or "
+                "neither"
+            )
         if not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
 
@@ -51,8 +57,8 @@ class BiLMConfig:
 class BiLMState:
     """LSTM memory of B rows of text, to be carried on.
 
-    Row *k* of one batch goes on from row *k* of the state. ``hidden`` is the projected, clipped output without the skip
-    connection, as the recurrence sees it.
+    Row *k* of one batch goes on from row *k* of the state. ``hidden`` is the projected, clipped
+    output without the skip connection, as the recurrence sees it.
     """
 
     hidden: Float[Tensor, "N 2 B D"]
@@ -79,7 +85,8 @@ class BiLMState:
     def from_directions(cls, forward: DirectionState, backward: DirectionState) -> "BiLMState":
         """Join the states of the two directions."""
         return cls(
-            torch.stack((forward[0], backward[0]), dim=1), torch.stack((forward[1], backward[1]), dim=1)
+            torch.stack((forward[0], backward[0]), dim=1),
+            torch.stack((forward[1], backward[1]), dim=1),
         )
 
     @property
@@ -137,8 +144,12 @@ class BiLM(nn.Module):
         else:
             assert config.num_words is not None
             self.token_encoder = WordTokenEncoder(config.num_words, output_dim=dim)
-        self.forward_layers = nn.ModuleList(LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers))
-        self.backward_layers = nn.ModuleList(LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers))
+        self.forward_layers = nn.ModuleList(
+            LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)
+        )
+        self.backward_layers = nn.ModuleList(
+            LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)
+        )
         self.reset_parameters(torch.Generator().manual_seed(0))
 
     @property
@@ -175,14 +186,17 @@ class BiLM(nn.Module):
 
         Args:
             direction: Which stack.
-            x: Token vectors in the order in which this direction reads (for ``backward``: last word first).
+            x: Token vectors in the order in which this direction reads (for ``backward``: last word
+                first).
             state: (hidden (N, B, D), cell (N, B, H)) to start from.
             mask: True at real positions; none if all are.
-            dropout: Applied to every layer's input; none outside training. The skip connection adds the dropped input.
+            dropout: Applied to every layer's input; none outside training. The skip connection adds
+                the dropped input.
             run_layer: A faster way to run one layer, equal to `LSTMP.forward`; none: the plain one.
 
         Returns:
-            The N layer outputs (B, T, D), in reading order, skip connections added; and the new state.
+            The N layer outputs (B, T, D), in reading order, skip connections added; and the new
+            state.
         """
         stack = self.forward_layers if direction == "forward" else self.backward_layers
         outputs, hiddens, cells = [], [], []
@@ -207,37 +221,61 @@ class BiLM(nn.Module):
         """Encode sentences, boundaries included.
 
         Args:
-            ids: Character ids (B, T, C), or word ids (B, T) for word-input models; padded positions are 0 throughout.
+            ids: Character ids (B, T, C), or word ids (B, T) for word-input models; padded positions
+                are 0 throughout.
             state: Memory of at least B rows to start from; none: zeros.
 
         Raises:
-            ValueError: if the shape does not fit the model, padding stands before real tokens or ``state`` has too few
-                rows.
+            ValueError: if the shape does not fit the model, padding stands before real tokens or
+                ``state`` has too few rows.
         """
         self._check_shape(ids)
+        num_rows = ids.shape[0]
+        if state is not None and state.num_rows < num_rows:
+            raise ValueError(
+                f"`state` has {state.num_rows} rows, the batch {num_rows}; it needs at least as "
+                "many."
+            )
+        padded = functional.pad(ids, (0, 0) * (ids.dim() - 1) + (0, -num_rows % ROW_BLOCK))
+        out = self._forward_block(padded, self._start(state, num_rows, padded.shape[0]))
+        rows = slice(0, num_rows)
+        return BiLMOutput(out.layers[:, rows], out.mask[rows], out.state.rows(rows))
+
+    def _start(self, state: BiLMState | None, num_rows: int, num_padded: int) -> BiLMState:
+        """Return the state to start from, with zeros for rows that only fill up a block."""
+        weight = self.forward_layers[0].get_parameter("input_weight")
+        zeros = BiLMState.zeros(
+            self.config.lstm, num_padded, device=weight.device, dtype=weight.dtype
+        )
+        if state is None:
+            return zeros
+        missing = slice(num_rows, num_padded)
+        return BiLMState(
+            torch.cat((state.hidden[:, :, :num_rows], zeros.hidden[:, :, missing]), dim=2),
+            torch.cat((state.cell[:, :, :num_rows], zeros.cell[:, :, missing]), dim=2),
+        )
+
+    def _forward_block(self, ids: Tensor, state: BiLMState) -> BiLMOutput:
+        """Encode a batch whose number of rows is a multiple of `ROW_BLOCK`."""
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
         lengths = lengths_of(mask)
-        num_rows, num_positions = mask.shape
-        weight = self.forward_layers[0].input_weight
-        if state is None:
-            state = BiLMState.zeros(
-                self.config.lstm, num_rows, device=weight.device, dtype=weight.dtype  # pyright: ignore[reportArgumentType]
-            )
-        if state.num_rows < num_rows:
-            raise ValueError(f"`state` has {state.num_rows} rows, the batch {num_rows}; it needs at least as many.")
-        state = state.rows(slice(0, num_rows))
-        tokens = self.encode_tokens(ids.flatten(0, 1)).unflatten(0, (num_rows, num_positions))
+        tokens = self.encode_tokens(ids.flatten(0, 1)).unflatten(0, tuple(mask.shape))
         tokens = tokens * mask.unsqueeze(2)  # (B, T, D)
         forward, forward_state = self.run_direction(
             "forward", tokens, state=state.direction("forward"), mask=mask
         )
         backward, backward_state = self.run_direction(
-            "backward", reverse_sequences(tokens, lengths), state=state.direction("backward"), mask=mask
+            "backward",
+            reverse_sequences(tokens, lengths),
+            state=state.direction("backward"),
+            mask=mask,
         )
         layers = [torch.cat((tokens, tokens), dim=-1)]
         for ahead, back in zip(forward, backward, strict=True):
             layers.append(torch.cat((ahead, reverse_sequences(back, lengths)), dim=-1))
-        return BiLMOutput(torch.stack(layers), mask, BiLMState.from_directions(forward_state, backward_state))
+        return BiLMOutput(
+            torch.stack(layers), mask, BiLMState.from_directions(forward_state, backward_state)
+        )
 
     def _check_shape(self, ids: Tensor) -> None:
         if self.config.char_cnn is None:

@@ -19,6 +19,10 @@ PADDING_ID = CHAR_PADDING + 1
 
 GROUP_SIZE = 256
 """Tokens of like length that are convolved together."""
+ROW_BLOCK = 8
+"""Tokens, or sentences, come in multiples of this: matrix products of fewer rows round otherwise."""
+COLUMN_BLOCK = 8
+"""Characters of a group come in multiples of this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +56,9 @@ class CharCNNConfig:
 class CharTokenEncoder(nn.Module):
     """Encode each token from its characters alone.
 
-    Every filter is convolved over the whole row without masking (the padding character has a learned embedding and
-    takes part, as in the original), maximised over positions, then activated; then come the highways and a linear
-    projection, which is absent where F equals D.
+    Every filter is convolved over the whole row without masking (the padding character has a
+    learned embedding and takes part, as in the original), maximised over positions, then activated;
+    then come the highways and a linear projection, which is absent where F equals D.
 
     Args:
         config: Shape of the encoder.
@@ -82,7 +86,9 @@ class CharTokenEncoder(nn.Module):
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.embedding_dim, count, width) for width, count in config.filters
         )
-        self.highways = nn.ModuleList(Highway(config.num_filters) for _ in range(config.num_highway))
+        self.highways = nn.ModuleList(
+            Highway(config.num_filters) for _ in range(config.num_highway)
+        )
         needs_projection = config.num_filters != output_dim
         self.projection = nn.Linear(config.num_filters, output_dim) if needs_projection else None
 
@@ -109,7 +115,8 @@ class CharTokenEncoder(nn.Module):
         """Return one vector per row of ``char_ids``."""
         if char_ids.shape[1] != self.max_characters:
             raise ValueError(
-                f"`char_ids` must have rows of {self.max_characters} characters, got {tuple(char_ids.shape)}.\n"
+                f"`char_ids` must have rows of {self.max_characters} characters, got "
+                f"{tuple(char_ids.shape)}.\n"
                 "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
             )
         activate = torch.relu if self.config.activation == "relu" else torch.tanh
@@ -119,24 +126,31 @@ class CharTokenEncoder(nn.Module):
         return x if self.projection is None else self.projection(x)
 
     def _pool_by_length(self, char_ids: Tensor) -> Tensor:
-        """Convolve and maximize tokens of like length together, each group over its real length only: (U, F).
+        """Convolve and maximize tokens of like length together, over their real length: (U, F).
 
-        All windows over padding characters alone have the same answer, so one of them a filter is enough for the maximum.
+        All windows over padding characters alone have the same answer, so one of them a filter is
+        enough for the maximum. Rows and columns come in blocks: products of a few fixed shapes give
+        a token the same numbers in any company, and need few compiled kernels.
         """
-        if char_ids.shape[0] <= GROUP_SIZE:
-            return self._pool(char_ids[:, : self._used_columns(char_ids)])
-        order = (char_ids != PADDING_ID).sum(dim=1).argsort(stable=True)
-        groups = [group[:, : self._used_columns(group)] for group in char_ids[order].split(GROUP_SIZE)]
-        return torch.cat([self._pool(group) for group in groups])[order.argsort()]
+        num_tokens = char_ids.shape[0]
+        block = ROW_BLOCK if num_tokens <= 8 * ROW_BLOCK else 8 * ROW_BLOCK
+        char_ids = functional.pad(char_ids, (0, 0, 0, -num_tokens % block))
+        if num_tokens <= GROUP_SIZE:
+            return self._pool(char_ids[:, : self._used_columns(char_ids)])[:num_tokens]
+        order = _is_real(char_ids).sum(dim=1).argsort(stable=True)
+        groups = char_ids[order].split(GROUP_SIZE)
+        pooled = torch.cat([self._pool(group[:, : self._used_columns(group)]) for group in groups])
+        return pooled[order.argsort()[:num_tokens]]
 
     def _used_columns(self, char_ids: Tensor) -> int:
-        """Return how many columns hold all real characters and one window of padding for the widest filter."""
-        if torch.compiler.is_exporting() or char_ids.shape[0] == 0:
+        """Return how many columns hold all real characters and a window of padding for each filter."""
+        if torch.compiler.is_exporting():
             return self.max_characters
-        used = (char_ids != PADDING_ID).any(dim=0).nonzero()
+        used = _is_real(char_ids).any(dim=0).nonzero()
         longest = int(used[-1]) + 1 if used.numel() else 0
         widest = max(width for width, _ in self.config.filters)
-        return min(self.max_characters, longest + widest)
+        needed = longest + widest
+        return min(self.max_characters, needed + -needed % COLUMN_BLOCK)
 
     def _pool(self, char_ids: Tensor) -> Tensor:
         """Return each filter's maximum over positions: (U, C') -> (U, F). A convolution is a product with its windows."""
@@ -147,6 +161,11 @@ class CharTokenEncoder(nn.Module):
             answers = functional.linear(windows, convolution.weight.flatten(1), convolution.bias)
             pooled.append(answers.max(dim=1).values)
         return torch.cat(pooled, dim=-1)
+
+
+def _is_real(char_ids: Tensor) -> Tensor:
+    """Tell which characters are neither padding of a token nor of a sentence."""
+    return (char_ids != PADDING_ID) & (char_ids != 0)
 
 
 class WordTokenEncoder(nn.Module):

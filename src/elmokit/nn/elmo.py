@@ -27,21 +27,22 @@ class ELMoOutput:
 class ELMo(nn.Module):
     """Contextual word vectors for a task model.
 
-    Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with separate weights (one per
-    place of use), takes the boundaries off and applies dropout.
+    Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
+    separate weights (one per place of use), takes the boundaries off and applies dropout.
 
     Args:
         model: The biLM. It is frozen, and stays in evaluation mode, unless ``trainable_bilm``.
         num_mixes: Places of use in the task model.
-        layers: ``mix`` learns the layer weights, ``average`` fixes them equal, ``top`` takes the last layer alone; gamma
-            is learned in each.
+        layers: ``mix`` learns the layer weights, ``average`` fixes them equal, ``top`` takes the
+            last layer alone; gamma is learned in each.
         dropout: Applied to every mixture in training.
         layer_norm: Normalization of the layers before mixing; True means ``token``.
         l2: λ of `penalty`.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
 
-    Shape: char_ids (B, W, C) without boundaries, as `elmokit.batch_to_ids` makes them -> `ELMoOutput`.
+    Shape: char_ids (B, W, C) without boundaries, as `elmokit.batch_to_ids` makes them ->
+        `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
     """
 
@@ -69,7 +70,8 @@ class ELMo(nn.Module):
         self.layers = layers
         num_layers = 1 if layers == "top" else model.num_layers
         self.scalar_mixes = nn.ModuleList(
-            ScalarMix(num_layers, layer_norm=layer_norm, trainable=layers == "mix") for _ in range(num_mixes)
+            ScalarMix(num_layers, layer_norm=layer_norm, trainable=layers == "mix")
+            for _ in range(num_mixes)
         )
         self.dropout = nn.Dropout(dropout)
         model.requires_grad_(trainable_bilm)
@@ -95,8 +97,8 @@ class ELMo(nn.Module):
         """Return the mixtures of a batch of sentences.
 
         Args:
-            ids: Character ids (B, W, C) without boundaries, padded with rows of zeros; word ids (B, W) for word-input
-                models.
+            ids: Character ids (B, W, C) without boundaries, padded with rows of zeros; word ids (B,
+                W) for word-input models.
             state: Memory to start from; none: every sentence starts fresh.
         """
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
@@ -112,14 +114,18 @@ class ELMo(nn.Module):
             mixed = mix(layers, mask)
             return mixed if self.keep_boundaries else _strip(mixed, inner_mask)
         if self.keep_boundaries:
-            raise ValueError('layer_norm="batch" leaves boundaries out; use "batch_with_boundaries" to keep them.')
+            raise ValueError(
+                'layer_norm="batch" leaves boundaries out; use "batch_with_boundaries" to keep them.'
+            )
         inner = torch.stack([_strip(layer, inner_mask) for layer in layers])
         return mix(inner, inner_mask)
 
     def _add_boundaries(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Put ``<S>`` before and ``</S>`` after every sentence: (B, W, …) -> (B, W + 2, …)."""
         begin, end = self._boundary_rows(ids)
-        padded = torch.zeros(ids.shape[0], 2 + ids.shape[1], *ids.shape[2:], dtype=ids.dtype, device=ids.device)
+        padded = torch.zeros(
+            ids.shape[0], 2 + ids.shape[1], *ids.shape[2:], dtype=ids.dtype, device=ids.device
+        )
         padded[:, 1:-1] = ids
         padded[:, 0] = begin
         padded[torch.arange(len(lengths), device=ids.device), lengths + 1] = end
@@ -130,10 +136,15 @@ class ELMo(nn.Module):
         if ids.dim() == 2:
             vocab = getattr(self.bilm, "word_vocab", None)
             if vocab is None:
-                raise ValueError("A word-input model needs its `word_vocab` to know the ids of <S> and </S>.")
+                raise ValueError(
+                    "A word-input model needs its `word_vocab` to know the ids of <S> and </S>."
+                )
             return ids.new_tensor(vocab.sentence_begin_id), ids.new_tensor(vocab.sentence_end_id)
         vocab = self.bilm.char_vocab
-        begin, end = (torch.from_numpy(row.astype("int64")).to(ids) for row in (vocab.sentence_begin, vocab.sentence_end))
+        begin, end = (
+            torch.from_numpy(row.astype("int64")).to(ids)
+            for row in (vocab.sentence_begin, vocab.sentence_end)
+        )
         return begin, end
 
 

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 class Highway(nn.Module):
     """One highway layer: ``g * relu(transform(x)) + (1 - g) * x`` with ``g = sigmoid(carry(x))``.
 
-    The gate is called *carry* in the original files although it multiplies the transformed branch. Its bias starts at
+    The gate is called *carry* in the original files although it multiplies the transformed branch.
+    Its bias starts at
     -2, so that a fresh layer nearly copies its input.
 
     Args:

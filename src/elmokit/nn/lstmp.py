@@ -1,7 +1,7 @@
 """LSTM with projection: one layer, one direction, the plain version.
 
-The state is an argument and a result, never kept. Faster paths live in ``embed`` (inference) and ``training``, and are held
-equal to this one by tests.
+The state is an argument and a result, never kept. Faster paths live in ``embed`` (inference) and
+``training``, and are held equal to this one by tests.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,9 @@ class LSTMP(nn.Module):
         self.recurrent_weight = nn.Parameter(torch.zeros(4 * cell_dim, projection_dim))
         self.bias = nn.Parameter(torch.zeros(4 * cell_dim))
         self.projection_weight = (
-            nn.Parameter(torch.zeros(projection_dim, cell_dim)) if projection_dim != cell_dim else None
+            nn.Parameter(torch.zeros(projection_dim, cell_dim))
+            if projection_dim != cell_dim
+            else None
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -104,7 +106,9 @@ class LSTMP(nn.Module):
             The outputs and the state after each row's last real position.
         """
         hidden, cell = state
-        gates_in = functional.linear(x, self.input_weight, self.gate_bias()).unbind(dim=1)  # T of (B, 4H)
+        gates_in = functional.linear(x, self.input_weight, self.gate_bias()).unbind(
+            dim=1
+        )  # T of (B, 4H)
         keep = None if mask is None else mask.unsqueeze(2).unbind(dim=1)  # T of (B, 1)
         outputs = []
         for t, gate_in in enumerate(gates_in):
@@ -116,11 +120,16 @@ class LSTMP(nn.Module):
                 hidden = torch.where(keep[t], new_hidden, hidden)
                 cell = torch.where(keep[t], new_cell, cell)
                 outputs.append(new_hidden * keep[t])
-        stacked = torch.stack(outputs, dim=1) if outputs else x.new_zeros(x.shape[0], 0, hidden.shape[1])
+        stacked = (
+            torch.stack(outputs, dim=1) if outputs else x.new_zeros(x.shape[0], 0, hidden.shape[1])
+        )
         return stacked, (hidden, cell)
 
     def step(
-        self, gate_in: Float[Tensor, "B G"], hidden: Float[Tensor, "B D"], cell: Float[Tensor, "B H"]
+        self,
+        gate_in: Float[Tensor, "B G"],
+        hidden: Float[Tensor, "B D"],
+        cell: Float[Tensor, "B H"],
     ) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]]:
         """Advance by one position; ``gate_in`` holds the input product and the bias, (B, 4H)."""
         gates = gate_in + functional.linear(hidden, self.recurrent_weight)

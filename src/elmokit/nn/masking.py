@@ -5,7 +5,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
-def reverse_sequences(x: Float[Tensor, "B T X"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T X"]:
+def reverse_sequences(
+    x: Float[Tensor, "B T X"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B T X"]:
     """Reverse the first ``lengths[b]`` positions of every row; padding stays at the end.
 
     Its own inverse. The backward direction starts at ``</S>``, never at padding.
@@ -26,6 +28,7 @@ def lengths_of(mask: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
     expected = torch.arange(mask.shape[1], device=mask.device).unsqueeze(0) < lengths.unsqueeze(1)
     if not torch.equal(mask, expected):
         raise ValueError(
-            "Padding (rows of id 0) must stand at the end of each sentence, not before or between real tokens."
+            "Padding (rows of id 0) must stand at the end of each sentence, not before or between "
+            "real tokens."
         )
     return lengths

@@ -11,9 +11,10 @@ from torch.nn import functional
 LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
 """How layers are normalized before mixing, without gain or bias.
 
-``token``: over the features of each position (the usual layer norm; independent of the batch). ``batch``: one mean and
-variance a layer over all real tokens of the batch, as bilm-tf. ``batch_with_boundaries``: the same, sentence boundaries
-counted in, as AllenNLP. The batch-wide forms make a sentence's vectors depend on its batch; they are here for parity.
+``token``: over the features of each position (the usual layer norm; independent of the batch).
+``batch``: one mean and variance a layer over all real tokens of the batch, as bilm-tf.
+``batch_with_boundaries``: the same, sentence boundaries counted in, as AllenNLP. The batch-wide
+forms make a sentence's vectors depend on its batch; they are here for parity.
 """
 
 NORM_EPSILON = 1e-12
@@ -22,8 +23,8 @@ NORM_EPSILON = 1e-12
 class ScalarMix(nn.Module):
     """Blend the biLM layers into one vector per position.
 
-    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]`` with learned ``mix_weights`` (start: 0, a plain
-    average) and ``gamma`` (start: 1).
+    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]`` with learned ``mix_weights``
+    (start: 0, a plain average) and ``gamma`` (start: 1).
 
     Args:
         num_layers: L, the token layer included.
@@ -35,7 +36,8 @@ class ScalarMix(nn.Module):
     Source: Peters et al. 2018, section 3.2, equation 1.
 
     Raises:
-        ValueError: if ``layers`` does not hold ``num_layers`` layers, or a batch-wide norm gets no mask.
+        ValueError: if ``layers`` does not hold ``num_layers`` layers, or a batch-wide norm gets no
+            mask.
     """
 
     def __init__(
@@ -47,9 +49,16 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = torch.zeros(num_layers) if initial_weights is None else torch.tensor(list(initial_weights)).float()
+        values = (
+            torch.zeros(num_layers)
+            if initial_weights is None
+            else torch.tensor(list(initial_weights)).float()
+        )
         if values.shape != (num_layers,):
-            raise ValueError(f"`initial_weights` must hold {num_layers} values, one a layer, got {values.numel()}.")
+            raise ValueError(
+                f"`initial_weights` must hold {num_layers} values, one a layer, got "
+                f"{values.numel()}."
+            )
         self.layer_norm = layer_norm
         self.mix_weights = nn.Parameter(values, requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(()))
@@ -59,12 +68,16 @@ class ScalarMix(nn.Module):
     ) -> Float[Tensor, "B T E2"]:
         """Return the mixture; ``mask`` says which positions the batch-wide norms count."""
         if layers.shape[0] != self.mix_weights.shape[0]:
-            raise ValueError(f"`layers` must hold {self.mix_weights.shape[0]} layers, got {layers.shape[0]}.")
+            raise ValueError(
+                f"`layers` must hold {self.mix_weights.shape[0]} layers, got {layers.shape[0]}."
+            )
         if self.layer_norm == "token":
             layers = functional.layer_norm(layers, layers.shape[-1:], eps=NORM_EPSILON)
         elif self.layer_norm != "none":
             if mask is None:
-                raise ValueError(f"layer_norm={self.layer_norm!r} needs `mask`: it counts real positions only.")
+                raise ValueError(
+                    f"layer_norm={self.layer_norm!r} needs `mask`: it counts real positions only."
+                )
             layers = _normalize_over_batch(layers, mask)
         weights = torch.softmax(self.mix_weights, dim=0)
         return self.gamma * torch.tensordot(weights, layers, dims=1)

@@ -1,7 +1,8 @@
 """The language model's output layer: full, sampled and adaptive softmax over the word vocabulary.
 
-One softmax serves both directions. Targets are word ids (1 + line of the vocabulary file; 0 is padding and never a
-target), so the class of word id ``w`` is ``w - 1`` and stands in row ``w - 1`` of the weights.
+One softmax serves both directions. Targets are word ids (1 + line of the vocabulary file; 0 is
+padding and never a target), so the class of word id ``w`` is ``w - 1`` and stands in row ``w - 1``
+of the weights.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_LOGITS = 1 << 24
+MAX_LOGITS = 1 << 22
 """Logits held at once by the exact loss: bounds its memory whatever the vocabulary."""
 
 
@@ -32,7 +33,9 @@ class SoftmaxConfig:
         """Refuse settings that cannot be used."""
         if self.num_samples < 1:
             raise ValueError("`num_samples` must be at least 1")
-        if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(cutoff < 1 for cutoff in self.cutoffs):
+        if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(
+            cutoff < 1 for cutoff in self.cutoffs
+        ):
             raise ValueError("`cutoffs` must be rising numbers of classes, each at least 1")
 
 
@@ -52,7 +55,8 @@ class LogUniformSampler:
     Args:
         num_classes: V, more than are ever drawn at once.
 
-    Source: the candidate sampler of the original's framework; Peters et al. 2018 train with K = 8192.
+    Source: the candidate sampler of the original's framework; Peters et al. 2018 train with K =
+        8192.
     """
 
     def __init__(self, num_classes: int) -> None:
@@ -62,7 +66,9 @@ class LogUniformSampler:
     def draw(self, num_samples: int, *, generator: torch.Generator) -> Candidates:
         """Draw until ``num_samples`` distinct classes are found, repeats rejected."""
         if num_samples >= self.num_classes:
-            raise ValueError(f"cannot draw {num_samples} distinct classes out of {self.num_classes}.")
+            raise ValueError(
+                f"cannot draw {num_samples} distinct classes out of {self.num_classes}."
+            )
         drawn = np.empty(0, dtype=np.int64)
         while True:
             uniform = torch.rand(2 * num_samples, generator=generator, dtype=torch.float64).numpy()
@@ -117,7 +123,11 @@ class FullSoftmax(nn.Module):
         return torch.cat(pieces) if pieces else hidden.new_zeros(0)
 
     def training_nll(
-        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+        self,
+        hidden: Float[Tensor, "X D"],
+        word_ids: Int[Tensor, " X"],
+        *,
+        generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
         """Return the loss to train on; here the exact one (``generator`` is not used)."""
         return self.nll(hidden, word_ids)
@@ -142,7 +152,11 @@ class SampledSoftmax(FullSoftmax):
         self.sampler = LogUniformSampler(num_words)
 
     def training_nll(
-        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+        self,
+        hidden: Float[Tensor, "X D"],
+        word_ids: Int[Tensor, " X"],
+        *,
+        generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
         """Return the sampled loss; one draw of candidates is shared by all positions."""
         candidates = self.sampler.draw(self.num_samples, generator=generator)
@@ -160,7 +174,9 @@ class SampledSoftmax(FullSoftmax):
         bias = self.bias[rows] - correction
         num_targets = targets.shape[0]
         target_logits = (hidden * weight[:num_targets]).sum(dim=-1) + bias[:num_targets]  # (X,)
-        sampled_logits = functional.linear(hidden, weight[num_targets:], bias[num_targets:])  # (X, K)
+        sampled_logits = functional.linear(
+            hidden, weight[num_targets:], bias[num_targets:]
+        )  # (X, K)
         hits = targets.unsqueeze(1) == classes.unsqueeze(0)
         sampled_logits = sampled_logits.float().masked_fill(hits, -torch.inf)
         target_logits = target_logits.float()
@@ -182,9 +198,14 @@ class AdaptiveSoftmax(nn.Module):
     def __init__(self, num_words: int, dim: int, *, cutoffs: tuple[int, ...]) -> None:
         super().__init__()
         if cutoffs[-1] >= num_words:
-            raise ValueError(f"`cutoffs` must stay below the vocabulary's {num_words} words, got {cutoffs}")
+            raise ValueError(
+                f"`cutoffs` must stay below the vocabulary's {num_words} words, got {cutoffs}"
+            )
         self.num_words = num_words
-        self.clusters = nn.AdaptiveLogSoftmaxWithLoss(dim, num_words, list(cutoffs), head_bias=True)
+        shrink = min(4.0, dim ** (1 / len(cutoffs)))  # the rarest cluster keeps one dimension
+        self.clusters = nn.AdaptiveLogSoftmaxWithLoss(
+            dim, num_words, list(cutoffs), div_value=shrink, head_bias=True
+        )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights from N(0, 1/fan-in), bias 0."""
@@ -199,7 +220,11 @@ class AdaptiveSoftmax(nn.Module):
         return -self.clusters(hidden.float(), word_ids - 1).output
 
     def training_nll(
-        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], *, generator: torch.Generator
+        self,
+        hidden: Float[Tensor, "X D"],
+        word_ids: Int[Tensor, " X"],
+        *,
+        generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
         """Return the loss to train on: the exact one (``generator`` is not used)."""
         return self.nll(hidden, word_ids)

@@ -61,7 +61,7 @@ def normalize(text: str, form: Normalization) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class CharVocabConfig:
-    """How words become rows of character ids; a model is bound to the values it was trained with."""
+    """How words become rows of character ids; a model is bound to the values of its training."""
 
     max_characters: int = 50
     """C, the length of a row: the two word boundaries and at most ``max_characters - 2`` bytes."""
@@ -98,7 +98,7 @@ class CharVocab:
         config: row length, Unicode form and where long words are cut.
     """
 
-    def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:
         self.config = config
         self.sentence_begin = self._boundary_row(SENTENCE_BEGIN)
         self.sentence_end = self._boundary_row(SENTENCE_END)
@@ -157,18 +157,17 @@ class CharVocab:
             boundaries: put ``<S>`` before and ``</S>`` after every sentence.
 
         Returns:
-            int64 ids (B, T, C); T = the longest sentence, + 2 with boundaries (0 without sentences).
+            int64 ids (B, T, C); T = the longest sentence, + 2 with boundaries.
 
         Raises:
             TypeError: if a sentence is a string instead of a list of words.
         """
-        for i, sentence in enumerate([sentences, *sentences]):
-            if isinstance(sentence, str):
-                where = "`sentences`" if i == 0 else f"sentence {i - 1}"
-                raise TypeError(
-                    f"{where} must be a list of words for each sentence, got the string "
-                    f"{sentence[:40]!r}. Tokenize it first, for example with text.split()."
-                )
+        strings = [item for item in (sentences, *sentences) if isinstance(item, str)]
+        if strings:
+            raise TypeError(
+                f"`sentences` must be a list of lists of words, got the string {strings[0][:40]!r} "
+                f"in place of a list. Tokenize it first, for example with text.split()."
+            )
         rows = self.encode_words([word for sentence in sentences for word in sentence])
         margin = int(boundaries)
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)

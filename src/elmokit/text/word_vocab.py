@@ -2,8 +2,8 @@
 
 A vocabulary file has one word a line and must hold ``<S>``, ``</S>`` and ``<UNK>`` (by convention
 first), then the words by falling frequency, which the log-uniform sampler of the sampled softmax
-relies on. The id of a word is 1 + its line index, so that 0 is padding; the softmax row of a word is
-its line index, ``word_id - 1``. The words of the input need no vocabulary: they are spelled.
+relies on. The id of a word is 1 + its line index, so that 0 is padding; the softmax row of a word
+is its line index, ``word_id - 1``. The words of the input need no vocabulary: they are spelled.
 """
 
 import heapq
@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class WordVocab:
         words: all lines, specials included.
 
     Raises:
-        ValueError: for a missing special, a word given twice, or one that cannot be a line of a file.
+        ValueError: for a missing special, a repeated word, or one that cannot be a line.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -50,7 +49,7 @@ class WordVocab:
         self.unknown_id = self._id_of_word[UNKNOWN_WORD]
 
     @classmethod
-    def build(cls, counts: Iterable[tuple[str, int]]) -> Self:
+    def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
         """Make a vocabulary of counted words: the specials, then the words in the order given.
 
         Args:
@@ -59,7 +58,7 @@ class WordVocab:
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Self:
+    def read(cls, path: str | os.PathLike[str]) -> "WordVocab":
         """Read a vocabulary file: UTF-8, a word a line; a line ``!!!MAXTERMID`` is skipped.
 
         Raises:
@@ -174,7 +173,7 @@ class WordCounter:
         self._runs: list[Path] = []
         self._num_runs_written = 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "WordCounter":
         """Return the counter itself."""
         return self
 
@@ -203,10 +202,16 @@ class WordCounter:
         """
         if max_size is not None and max_size < 0:
             raise ValueError(f"`max_size` must not be negative, got {max_size}.")
-        frequent = (pair for pair in self._totals() if pair[1] >= min_count)
+        frequent = (pair for pair in self.totals() if pair[1] >= min_count)
         if max_size is None:
             return sorted(frequent, key=_by_falling_count)
         return heapq.nsmallest(max_size, frequent, key=_by_falling_count)
+
+    def totals(self) -> Iterator[tuple[str, int]]:
+        """Yield every distinct word with its count, in no order that means anything."""
+        if not self._runs:
+            return (pair for pair in self._counts.items() if _is_word(pair[0]))
+        return _merge([*map(_read_run, self._runs), self._sorted_counts()])
 
     def close(self) -> None:
         """Forget all counts and remove the temporary files."""
@@ -215,12 +220,6 @@ class WordCounter:
         if self._spill_dir is not None:
             self._spill_dir.cleanup()
             self._spill_dir = None
-
-    def _totals(self) -> Iterator[tuple[str, int]]:
-        """Yield every distinct word with its count, in word order once something was spilled."""
-        if not self._runs:
-            return (pair for pair in self._counts.items() if _is_word(pair[0]))
-        return _merge([*map(_read_run, self._runs), self._sorted_counts()])
 
     def _sorted_counts(self) -> Iterator[tuple[str, int]]:
         return iter(sorted(pair for pair in self._counts.items() if _is_word(pair[0])))

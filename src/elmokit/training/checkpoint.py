@@ -1,8 +1,9 @@
 """Checkpoints: folders that are whole at any moment, without pickle.
 
-A checkpoint is written aside, forced to disk and renamed into place, so a kill leaves either the whole of it or none. It
-holds the model and optimizer tensors, what is carried from step to step (LSTM memory) and a JSON of facts (progress, data
-cursor, best score). Nothing random needs saving: candidates, dropout and shuffling are functions of seed and step.
+A checkpoint is written aside, forced to disk and renamed into place, so a kill leaves either the
+whole of it or none. It holds the model and optimizer tensors, what is carried from step to step
+(LSTM memory) and a JSON of facts (progress, data cursor, best score). Nothing random needs saving:
+candidates, dropout and shuffling are functions of seed and step.
 """
 
 import json
@@ -61,7 +62,11 @@ def save_checkpoint(
     aside = folder / f".writing-{target.name}"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
-    for name, tensors in (("model", model), ("optimizer", _optimizer_tensors(optimizer)), ("carry", carry)):
+    for name, tensors in (
+        ("model", model),
+        ("optimizer", _optimizer_tensors(optimizer)),
+        ("carry", carry),
+    ):
         whole = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
         save_file(whole, aside / f"{name}.safetensors")
     (aside / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
@@ -95,7 +100,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
     except (OSError, SafetensorError, ValueError) as error:
         raise FormatError(
-            f"{path}: this checkpoint is damaged ({error}). Delete the folder to resume from the one before it."
+            f"{path}: this checkpoint is damaged ({error}). Delete the folder to resume from the "
+            "one before it."
         ) from error
     return Checkpoint(path, model, optimizer, carry, facts)
 
@@ -106,12 +112,18 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
     for key, tensor in tensors.items():
         index, name = key.split(".", 1)
         saved.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({"state": saved, "param_groups": optimizer.state_dict()["param_groups"]})
+    optimizer.load_state_dict(
+        {"state": saved, "param_groups": optimizer.state_dict()["param_groups"]}
+    )
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": value for index, values in state.items() for name, value in values.items()}
+    return {
+        f"{index}.{name}": value
+        for index, values in state.items()
+        for name, value in values.items()
+    }
 
 
 def _all(folder: Path) -> list[Path]:

@@ -28,7 +28,9 @@ class World:
         """Return ``module`` with gradients averaged over all processes."""
         if self.size == 1:
             return module
-        return DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
+        return DistributedDataParallel(
+            module, device_ids=[self.device] if self.device.type == "cuda" else None
+        )
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of ``values`` over all processes."""
@@ -91,5 +93,7 @@ def pick_device(device: str) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'.")
+        raise ValueError(
+            f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'."
+        )
     return torch.device(device)

@@ -7,8 +7,8 @@ from torch import Tensor
 class RowDropout:
     """Drop values of (B, T, X) tensors; successive calls within a step draw different masks.
 
-    The masks of the whole global batch are drawn and this process keeps its own rows, so two processes drop exactly what
-    one process would.
+    The masks of the whole global batch are drawn and this process keeps its own rows, so two
+    processes drop exactly what one process would.
 
     Args:
         probability: Share of values to drop.

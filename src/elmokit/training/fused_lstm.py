@@ -1,7 +1,8 @@
 """`LSTMP` for training: the same numbers with a hand-written backward pass.
 
-What need not recur is outside the recurrence, forward and backward: the input product of all steps is one matrix product,
-and so is each weight's gradient. Held equal to the plain layer by tests (values, gradients, gradcheck).
+What need not recur is outside the recurrence, forward and backward: the input product of all steps
+is one matrix product, and so is each weight's gradient. Held equal to the plain layer by tests
+(values, gradients, gradcheck).
 """
 
 from typing import Any
@@ -55,7 +56,9 @@ class _LSTMPFunction(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         num_steps, num_rows, _ = x.shape
         cell_dim = cell.shape[1]
-        gates = functional.linear(x, input_weight, bias)  # (T, B, 4H), turned into activations in place
+        gates = functional.linear(
+            x, input_weight, bias
+        )  # (T, B, 4H), turned into activations in place
         cells = x.new_empty(num_steps + 1, num_rows, cell_dim)
         tanh_cells = x.new_empty(num_steps, num_rows, cell_dim)
         hiddens = x.new_empty(num_steps + 1, num_rows, hidden.shape[1])
@@ -86,8 +89,12 @@ class _LSTMPFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor) -> tuple[Any, ...]:
-        x, gates, cells, tanh_cells, hiddens, input_weight, recurrent_weight, projection_weight = ctx.saved_tensors
+    def backward(
+        ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor
+    ) -> tuple[Any, ...]:
+        x, gates, cells, tanh_cells, hiddens, input_weight, recurrent_weight, projection_weight = (
+            ctx.saved_tensors
+        )
         cell_clip, projection_clip = ctx.clips
         num_steps, _, cell_dim = tanh_cells.shape
         grad_gates = torch.empty_like(gates)

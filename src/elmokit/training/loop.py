@@ -1,11 +1,12 @@
 """The one loop for everything that learns: a generator of one report per update.
 
-The loop knows nothing of files, logs or progress bars: its caller reads the reports, logs, saves and stops. What must go
-on from update to update (the LSTM memory of a language model) is the ``carry``, which goes in and comes out.
+The loop knows nothing of files, logs or progress bars: its caller reads the reports, logs, saves
+and stops. What must go on from update to update (the LSTM memory of a language model) is the
+``carry``, which goes in and comes out.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -41,7 +42,11 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         """Refuse rates that cannot work."""
-        if self.learning_rate <= 0 or self.loss_scale <= 0 or (self.clip_norm is not None and self.clip_norm <= 0):
+        if (
+            self.learning_rate <= 0
+            or self.loss_scale <= 0
+            or (self.clip_norm is not None and self.clip_norm <= 0)
+        ):
             raise ValueError("`learning_rate`, `loss_scale` and `clip_norm` must be positive")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
@@ -49,14 +54,20 @@ class OptimizerConfig:
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         if self.name == "adagrad":
             return torch.optim.Adagrad(
-                parameters, lr=self.learning_rate, initial_accumulator_value=self.initial_accumulator, eps=1e-10
+                parameters,
+                lr=self.learning_rate,
+                initial_accumulator_value=self.initial_accumulator,
+                eps=1e-10,
             )
         groups = [
             {"params": [p for p in parameters if p.dim() > 1], "weight_decay": self.weight_decay},
             {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
         ]
         return torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=self.learning_rate, betas=self.betas, fused=True
+            [group for group in groups if group["params"]],
+            lr=self.learning_rate,
+            betas=self.betas,
+            fused=True,
         )
 
 
@@ -101,6 +112,7 @@ def train(
     progress: Progress | None = None,
     world: World | None = None,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    frozen: Callable[[float], Iterable[nn.Parameter]] | None = None,
 ) -> Iterator[StepReport[Carry]]:
     """Update until the budget is spent or the batches end.
 
@@ -115,9 +127,11 @@ def train(
         progress: Where a resumed run stands.
         world: The processes that train together.
         autocast: Precision of the forward pass.
+        frozen: Share of the budget spent -> parameters that are not to be updated yet.
 
     Raises:
-        FloatingPointError: if the loss is not finite; the parameters are still those before this update.
+        FloatingPointError: if the loss is not finite; the parameters are still those before this
+            update.
     """
     progress = progress or Progress()
     world = world or World()
@@ -134,23 +148,36 @@ def train(
         with autocast():
             result = objective(batch, carry, progress.step)
         (result.loss * config.loss_scale).backward()
+        for parameter in frozen(share) if frozen is not None else ():
+            parameter.grad = None
         limit = float("inf") if config.clip_norm is None else config.clip_norm
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
         names = sorted(result.parts)
-        means = world.mean(torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double())
+        means = world.mean(
+            torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
+        )
         loss, *parts = means.tolist()
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
-                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm {norm}). "
-                "Lower optimizer.learning_rate or optimizer.clip_norm and resume from the last checkpoint."
+                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm "
+                f"{norm}). Lower optimizer.learning_rate or optimizer.clip_norm and resume from "
+                "the last checkpoint."
             )
         optimizer.step()
         carry = result.carry
         progress = Progress(
-            progress.step + 1, progress.tokens + result.num_tokens * world.size, time.monotonic() - started
+            progress.step + 1,
+            progress.tokens + result.num_tokens * world.size,
+            time.monotonic() - started,
         )
         yield StepReport(
-            progress, loss, dict(zip(names, parts, strict=True)), rate, norm, budget.share(progress), carry
+            progress,
+            loss,
+            dict(zip(names, parts, strict=True)),
+            rate,
+            norm,
+            budget.share(progress),
+            carry,
         )
 
 

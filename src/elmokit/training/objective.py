@@ -26,7 +26,9 @@ class WindowTensors:
     backward_targets: Tensor
 
     @classmethod
-    def from_batch(cls, batch: WindowBatch, *, word_input: bool, device: torch.device) -> "WindowTensors":
+    def from_batch(
+        cls, batch: WindowBatch, *, word_input: bool, device: torch.device
+    ) -> "WindowTensors":
         """Move a batch of NumPy arrays to ``device``."""
 
         def tensor(array: np.ndarray) -> Tensor:
@@ -49,7 +51,8 @@ class WindowTensors:
 class BiLMLoss(nn.Module):
     """The training loss of a biLM with its softmax, as a module, so that gradients can be averaged over processes.
 
-    Source: Peters et al. 2018, section 3.1 (the joint log-likelihood; here the mean of the two directions).
+    Source: Peters et al. 2018, section 3.1 (the joint log-likelihood; here the mean of the two
+        directions).
 
     Args:
         model: The biLM.
@@ -61,7 +64,14 @@ class BiLMLoss(nn.Module):
     """
 
     def __init__(
-        self, model: BiLM, softmax: Softmax, *, dropout: float, seed: int, num_rows: int, first_row: int = 0
+        self,
+        model: BiLM,
+        softmax: Softmax,
+        *,
+        dropout: float,
+        seed: int,
+        num_rows: int,
+        first_row: int = 0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -71,15 +81,26 @@ class BiLMLoss(nn.Module):
         self.num_rows = num_rows
         self.first_row = first_row
 
-    def forward(self, batch: WindowTensors, state: BiLMState, step: int) -> tuple[Tensor, Tensor, BiLMState]:
+    def forward(
+        self, batch: WindowTensors, state: BiLMState, step: int
+    ) -> tuple[Tensor, Tensor, BiLMState]:
         """Return forward loss, backward loss (mean nats per target) and the state after the window, detached."""
         tokens = self.model.encode_tokens(batch.token_ids)  # (U, D)
         forward_loss, forward_state = self._direction("forward", tokens, batch, state, step)
         backward_loss, backward_state = self._direction("backward", tokens, batch, state, step)
-        return forward_loss, backward_loss, BiLMState.from_directions(forward_state, backward_state).detach()
+        return (
+            forward_loss,
+            backward_loss,
+            BiLMState.from_directions(forward_state, backward_state).detach(),
+        )
 
     def _direction(
-        self, direction: Direction, tokens: Tensor, batch: WindowTensors, state: BiLMState, step: int
+        self,
+        direction: Direction,
+        tokens: Tensor,
+        batch: WindowTensors,
+        state: BiLMState,
+        step: int,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         index = 0 if direction == "forward" else 1
         inputs, targets = (
@@ -96,7 +117,13 @@ class BiLMLoss(nn.Module):
         )
         candidates = torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
         outputs, new_state = self.model.run_direction(
-            direction, functional.embedding(inputs, tokens), state=state.direction(direction), dropout=dropout, run_layer=run_fused
+            direction,
+            functional.embedding(inputs, tokens),
+            state=state.direction(direction),
+            dropout=dropout,
+            run_layer=run_fused,
         )
         top = dropout(outputs[-1]).flatten(0, 1)  # (B*T, D)
-        return self.softmax.training_nll(top, targets.flatten(), generator=candidates).mean(), new_state
+        return self.softmax.training_nll(
+            top, targets.flatten(), generator=candidates
+        ).mean(), new_state

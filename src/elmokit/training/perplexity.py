@@ -1,8 +1,9 @@
 """Perplexity of a model on a text by the exact softmax: every target once, whatever the batch size.
 
-Each direction is read on its own, in its reading order, from a zero state at every sentence: the forward model reads
-``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and is asked for
-``wn … w1 <S>``. Long sentences are read in pieces with the state handed on, so memory is bounded.
+Each direction is read on its own, in its reading order, from a zero state at every sentence: the
+forward model reads ``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads
+``</S> wn … w1`` and is asked for ``wn … w1 <S>``. Long sentences are read in pieces with the state
+handed on, so memory is bounded.
 """
 
 import logging
@@ -66,9 +67,10 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
     """
     if model.word_vocab is None or model.softmax is None:
         raise ValueError(
-            "This model has no softmax over words, so it has no perplexity (released weight files come without one). "
-            "Train one on your text with `elmokit finetune MODEL CORPUS --vocab VOCAB -o DIR`, or convert with the "
-            "softmax file: `elmokit convert … --softmax FILE --vocab VOCAB`."
+            "This model has no softmax over words, so it has no perplexity (released weight files "
+            "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
+            "VOCAB -o DIR`, or convert with the softmax file: `elmokit convert … --softmax FILE "
+            "--vocab VOCAB`."
         )
     return model.word_vocab
 
@@ -78,11 +80,16 @@ def _batches(sentences: Iterable[Sequence[str]], batch_size: int) -> Iterator[li
     source = (sentence for sentence in sentences if len(sentence) > 0)
     while buffer := list(islice(source, BUFFER)):
         buffer.sort(key=len)
-        yield from (buffer[start : start + batch_size] for start in range(0, len(buffer), batch_size))
+        yield from (
+            buffer[start : start + batch_size] for start in range(0, len(buffer), batch_size)
+        )
 
 
 def _score(
-    model: PretrainedBiLM, vocab: WordVocab, sentences: list[Sequence[str]], counter: PerplexityCounter
+    model: PretrainedBiLM,
+    vocab: WordVocab,
+    sentences: list[Sequence[str]],
+    counter: PerplexityCounter,
 ) -> None:
     """Add one batch to the sums."""
     form = model.config.char_vocab.normalization
@@ -148,7 +155,9 @@ def perplexity_of_files(
     chosen = build_tokenizer(model.tokenizer if tokenizer is None else tokenizer)
     if chosen.name != model.tokenizer.name:
         log.warning(
-            "the text is split by tokenizer %r, the model was trained with %r", chosen.name, model.tokenizer.name
+            "the text is split by tokenizer %r, the model was trained with %r",
+            chosen.name,
+            model.tokenizer.name,
         )
     form = model.config.char_vocab.normalization
     sentences = read_sentences(list(paths), chosen, normalization=form)

@@ -13,7 +13,9 @@ Precision = Literal["fp32", "bf16"]
 MAX_RELATIVE_ERROR = 1e-5
 
 
-def autocast(precision: Precision, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+def autocast(
+    precision: Precision, device: torch.device
+) -> Callable[[], AbstractContextManager[Any]]:
     """Return what to run a forward pass in: bf16 products, everything long-lived in fp32; or nothing."""
     if precision == "fp32":
         return nullcontext
@@ -24,8 +26,9 @@ def autocast(precision: Precision, device: torch.device) -> Callable[[], Abstrac
 def quick_matmul(wanted: bool) -> Iterator[bool]:
     """Let fp32 products use the processor's quicker kernels, where they prove as exact as the plain ones.
 
-    PyTorch's "medium" precision reaches kernels that are twice as fast on some processors at the same accuracy; on others it
-    means bf16. So the error is measured first. The setting is put back at the end.
+    PyTorch's "medium" precision reaches kernels that are twice as fast on some processors at the
+    same accuracy; on others it means bf16. So the error is measured first. The setting is put back
+    at the end.
 
     Args:
         wanted: False leaves everything as it is.

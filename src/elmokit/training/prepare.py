@@ -1,6 +1,7 @@
 """From raw text to what training reads: tokenized shards, a vocabulary, held-out sentences.
 
-All of it stands in the run directory and is made in one streaming pass; a resumed run finds it there.
+All of it stands in the run directory and is made in one streaming pass; a resumed run finds it
+there.
 """
 
 import dataclasses
@@ -125,7 +126,10 @@ class _Maker:
             return None
         shards = ShardSet.open(target)
         wanted = self._facts(paths, version="")
-        found = {**shards.metadata, "tokenizer": {**shards.metadata.get("tokenizer", {}), "version": ""}}
+        found = {
+            **shards.metadata,
+            "tokenizer": {**shards.metadata.get("tokenizer", {}), "version": ""},
+        }
         return shards if all(found.get(key) == value for key, value in wanted.items()) else None
 
     def write(
@@ -162,16 +166,24 @@ class _Maker:
         sentences, metadata = self._read(paths, ReadReport())
         return write_shards(sentences, target, metadata=metadata)
 
-    def _read(self, paths: Sequence[Path], report: ReadReport) -> tuple[Iterable[list[str]], dict[str, Any]]:
+    def _read(
+        self, paths: Sequence[Path], report: ReadReport
+    ) -> tuple[Iterable[list[str]], dict[str, Any]]:
         tokenizer = build_tokenizer(self.text.tokenizer)
-        sentences = read_sentences(list(paths), tokenizer, normalization=self.normalization, report=report)
+        sentences = read_sentences(
+            list(paths), tokenizer, normalization=self.normalization, report=report
+        )
         return sentences, self._facts(paths, version=tokenizer.version)
 
     def _facts(self, paths: Sequence[Path], *, version: str) -> dict[str, Any]:
         return {
             "tokenizer": {"name": self.text.tokenizer.name, "version": version},
             "normalization": self.normalization,
-            "settings": {key: value for key, value in dataclasses.asdict(self.text).items() if key != "tokenizer"},
+            "settings": {
+                key: value
+                for key, value in dataclasses.asdict(self.text).items()
+                if key != "tokenizer"
+            },
             "sources": describe_files(list(paths)),
         }
 
@@ -183,7 +195,7 @@ def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> Wor
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(
-            f"No word occurs {config.min_count} times in this corpus, so the vocabulary would be empty. "
-            "Give more text or set vocab.min_count=1."
+            f"No word occurs {config.min_count} times in this corpus, so the vocabulary would be "
+            "empty. Give more text or set vocab.min_count=1."
         )
     return WordVocab.build(counts)

@@ -50,8 +50,8 @@ def pretrain(
         limits: How long to train.
         valid: Validation text; none: a few sentences of the corpus are held out.
         vocab: Words to predict; none: counted from the corpus.
-        resume: Go on from the last checkpoint in ``run_dir``; with fp32 on CPU and a budget in epochs or tokens the losses
-            are, bit for bit, those of a run that was never stopped.
+        resume: Go on from the last checkpoint in ``run_dir``; with fp32 on CPU and a budget in
+            epochs or tokens the losses are, bit for bit, those of a run that was never stopped.
         device: ``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own.
         on_event: Called on rank 0.
 
@@ -80,7 +80,13 @@ def pretrain(
         processes.barrier()
         text = prepare()
         run = TrainingRun(
-            config, text, new_model(config, text), run_dir, processes, limits or Limits(), resume=resume
+            config,
+            text,
+            new_model(config, text),
+            run_dir,
+            processes,
+            limits or Limits(),
+            resume=resume,
         )
         return run.run(on_event)
 

@@ -1,7 +1,8 @@
 """One training run of a biLM over prepared text: what pre-training and fine-tuning share.
 
-A run directory holds ``run.json`` (the resolved configuration), ``metrics.jsonl``, ``checkpoints/`` and ``best/`` (the best
-model by validation). When the run ends, the best model's files move up, and the run directory is a model directory too.
+A run directory holds ``run.json`` (the resolved configuration), ``metrics.jsonl``, ``checkpoints/``
+and ``best/`` (the best model by validation). When the run ends, the best model's files move up, and
+the run directory is a model directory too.
 """
 
 import dataclasses
@@ -73,7 +74,10 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
         if min(self.batch_size, self.unroll_steps, self.log_steps) < 1 or self.num_epochs <= 0:
-            raise ValueError("`batch_size`, `unroll_steps` and `log_steps` must be at least 1, `num_epochs` positive")
+            raise ValueError(
+                "`batch_size`, `unroll_steps` and `log_steps` must be at least 1, `num_epochs` "
+                "positive"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +135,7 @@ class TrainingRun:
         processes: That train together.
         limits: How long.
         resume: Go on from the last checkpoint, if there is one.
+        softmax_first_share: Share of the budget in which only the softmax is trained.
     """
 
     def __init__(
@@ -143,12 +148,15 @@ class TrainingRun:
         limits: Limits,
         *,
         resume: bool,
+        softmax_first_share: float = 0.0,
     ) -> None:
+        self.softmax_first_share = softmax_first_share
         self.config, self.text, self.run_dir, self.processes = config, text, run_dir, processes
         train_config = config.train
         if train_config.batch_size % processes.size:
             raise ConfigError(
-                f"train.batch_size={train_config.batch_size} rows cannot be shared evenly by {processes.size} processes."
+                f"train.batch_size={train_config.batch_size} rows cannot be shared evenly by "
+                f"{processes.size} processes."
             )
         self.model = model.to(processes.device)
         self.num_rows = train_config.batch_size // processes.size
@@ -183,7 +191,9 @@ class TrainingRun:
             self.model.load_state_dict(checkpoint.model)
         self.optimizer = config.optimizer.build(self.loss)
         self.stream_state: dict[str, Any] | None = None
-        self.state = BiLMState.zeros(self.model.config.lstm, self.num_rows, device=self.processes.device)
+        self.state = BiLMState.zeros(
+            self.model.config.lstm, self.num_rows, device=self.processes.device
+        )
         if checkpoint is not None:
             self._restore(checkpoint)
         self.stream = WindowStream(
@@ -210,14 +220,18 @@ class TrainingRun:
         own = slice(self.first_row, self.first_row + self.num_rows)
         whole = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
         mine = whole.rows(own)
-        self.state = BiLMState(mine.hidden.to(self.processes.device), mine.cell.to(self.processes.device))
+        self.state = BiLMState(
+            mine.hidden.to(self.processes.device), mine.cell.to(self.processes.device)
+        )
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def run(self, on_event: Callable[[TrainingEvent], None] | None = None) -> TrainingResult:
         """Train to the end of the budget (or of patience), then put the best model into the run directory."""
         stopped_early = False
         main = self.processes.is_main
-        run_log = RunLog(self.run_dir / METRICS_FILE, resume_step=self.progress.step) if main else None
+        run_log = (
+            RunLog(self.run_dir / METRICS_FILE, resume_step=self.progress.step) if main else None
+        )
         wrapped = self.processes.wrap(self.loss)
         last_log = (self.progress.tokens, self.progress.seconds)
         last_save = time.monotonic()
@@ -229,7 +243,9 @@ class TrainingRun:
             return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
 
         with ExitStack() as stack:
-            stack.enter_context(quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"))
+            stack.enter_context(
+                quick_matmul(config.quick_matmul and self.processes.device.type == "cpu")
+            )
             self.model.train()
             report = None
             for report in train(
@@ -243,6 +259,7 @@ class TrainingRun:
                 progress=self.progress,
                 world=self.processes,
                 autocast=autocast(config.precision, self.processes.device),
+                frozen=self._frozen if self.softmax_first_share > 0 else None,
             ):
                 self.progress, self.state = report.progress, report.carry
                 speed = _speed(last_log, report.progress)
@@ -258,7 +275,11 @@ class TrainingRun:
                 if on_event is not None and main:
                     on_event(TrainingEvent(report, speed, validation))
                 patience = self.config.validation.patience
-                if validation is not None and patience is not None and self.validations_without_best >= patience:
+                if (
+                    validation is not None
+                    and patience is not None
+                    and self.validations_without_best >= patience
+                ):
                     stopped_early = True
                 due = (
                     report.progress.step % config.checkpoint_steps == 0
@@ -301,13 +322,27 @@ class TrainingRun:
         batch: WindowBatch
         for batch, state in self.stream:
             self.stream_state = state
-            yield WindowTensors.from_batch(batch, word_input=word_input, device=self.processes.device)
+            yield WindowTensors.from_batch(
+                batch, word_input=word_input, device=self.processes.device
+            )
+
+    def _frozen(self, share: float) -> list[torch.nn.Parameter]:
+        """Return the biLM's parameters while the softmax is trained alone."""
+        if share >= self.softmax_first_share:
+            return []
+        return [
+            parameter
+            for name, parameter in self.model.named_parameters()
+            if not name.startswith("softmax.")
+        ]
 
     def _agree(self, wanted: bool) -> bool:
         """Let rank 0's clock decide for all."""
         if self.processes.size == 1:
             return wanted
-        return bool(self.processes.from_main(torch.tensor(float(wanted), device=self.processes.device)))
+        return bool(
+            self.processes.from_main(torch.tensor(float(wanted), device=self.processes.device))
+        )
 
     def _validation_is_due(self, share: float) -> bool:
         due = share >= self.next_validation / self.config.validation.num_times
@@ -327,7 +362,11 @@ class TrainingRun:
             else:
                 self.validations_without_best += 1
         agreed = self.processes.from_main(
-            torch.tensor([self.best, self.validations_without_best], dtype=torch.float64, device=self.processes.device)
+            torch.tensor(
+                [self.best, self.validations_without_best],
+                dtype=torch.float64,
+                device=self.processes.device,
+            )
         )
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
@@ -356,7 +395,10 @@ class TrainingRun:
                 best = load_model(self.run_dir / BEST)
                 if self.text.valid is not None:
                     report = perplexity(best, self.text.valid.sentences())
-                    best.training_facts = {**best.training_facts, "perplexity": dataclasses.asdict(report)}
+                    best.training_facts = {
+                        **best.training_facts,
+                        "perplexity": dataclasses.asdict(report),
+                    }
                     best.save(self.run_dir / BEST)
                 _move_up(self.run_dir / BEST, self.run_dir)
         self.processes.barrier()
@@ -380,14 +422,17 @@ def open_run(run_dir: Path, settings: Mapping[str, Any], *, resume: bool) -> Non
     if run_file.exists():
         if not resume:
             raise FileExistsError(
-                f"{run_dir} holds a training run already. Add --resume to go on with it, or choose another directory."
+                f"{run_dir} holds a training run already. Add --resume to go on with it, or choose "
+                "another directory."
             )
         saved = json.loads(run_file.read_text(encoding="utf-8"))
         _check_same(saved["config"], settings["config"], run_file)
         return
     run_dir.mkdir(parents=True, exist_ok=True)
     aside = run_dir / f".writing-{RUN_FILE}"
-    aside.write_text(json.dumps({"elmokit_version": elmokit.__version__, **settings}, indent=2), encoding="utf-8")
+    aside.write_text(
+        json.dumps({"elmokit_version": elmokit.__version__, **settings}, indent=2), encoding="utf-8"
+    )
     os.replace(aside, run_file)
 
 

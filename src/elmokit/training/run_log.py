@@ -11,7 +11,8 @@ class RunLog:
     """Append rows to a run's ``metrics.jsonl``; each row is on disk when `write` returns.
 
     Args:
-        path: The file. Rows of steps after ``resume_step`` are dropped first: a resumed run makes them again.
+        path: The file. Rows of steps after ``resume_step`` are dropped first: a resumed run makes
+            them again.
         resume_step: Step of the checkpoint that the run goes on from; 0 starts the file anew.
     """
 

@@ -29,7 +29,9 @@ class Budget:
         """Refuse an empty or endless budget."""
         limits = [limit for limit in (self.seconds, self.tokens, self.steps) if limit is not None]
         if not limits or min(limits) <= 0:
-            raise ValueError("A budget needs at least one limit (minutes, epochs, tokens or steps), above zero.")
+            raise ValueError(
+                "A budget needs at least one limit (minutes, epochs, tokens or steps), above zero."
+            )
 
     def share(self, progress: Progress) -> float:
         """Return the share of the budget that is spent, 0 to 1."""
@@ -62,7 +64,9 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         """Refuse shares outside 0..1."""
         if not (0 <= self.warmup_share < 1 and 0 <= self.final_factor <= 1):
-            raise ValueError("`warmup_share` must be at least 0 and below 1, `final_factor` between 0 and 1")
+            raise ValueError(
+                "`warmup_share` must be at least 0 and below 1, `final_factor` between 0 and 1"
+            )
 
     def factor(self, share: float) -> float:
         """Return the factor on the peak learning rate when ``share`` of the budget is spent."""
@@ -82,11 +86,14 @@ class Limits:
     epochs: float | None = None
     tokens: int | None = None
 
-    def budget(self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float) -> Budget:
+    def budget(
+        self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float
+    ) -> Budget:
         """Return the budget on a corpus of so many targets.
 
         Raises:
-            ValueError: if a limit is not positive, or the corpus and epochs give less than one update.
+            ValueError: if a limit is not positive, or the corpus and epochs give less than one
+                update.
         """
         epochs = self.epochs
         if self.minutes is None and self.tokens is None and epochs is None:
@@ -94,8 +101,9 @@ class Limits:
         steps = None if epochs is None else int(epochs * targets_per_epoch / targets_per_step)
         if steps == 0:
             raise ValueError(
-                f"{epochs} epochs over {targets_per_epoch} targets are less than one update of {targets_per_step} "
-                "(train.batch_size × train.unroll_steps). Give more text, more epochs or a smaller batch."
+                f"{epochs} epochs over {targets_per_epoch} targets are less than one update of "
+                f"{targets_per_step} (train.batch_size × train.unroll_steps). Give more text, more "
+                "epochs or a smaller batch."
             )
         seconds = None if self.minutes is None else self.minutes * 60
         return Budget(seconds=seconds, tokens=self.tokens, steps=steps)

@@ -1,8 +1,10 @@
 """Model ⇄ disk: our model directory, and the original's options.json + HDF5.
 
-    model_dir.py  config.json + model.safetensors + vocab.txt + README.md, and the class that they
-    hold locate.py     what the user typed -> a model directory
-    bilm_tf.py    the original implementation's two files, read and written bit for bit
+    model_dir.py  config.json + model.safetensors + vocab.txt + README.md, and their class
+    card.py       the README.md of a model directory
+    locate.py     what the user typed -> a model directory
+    bilm_tf.py    the original's two files, read and written bit for bit; options are explained
+                  in bilm_tf_options.py, datasets in bilm_tf_layout.py
     convert.py    one into the other, with a parity report
 
 Nothing here runs code from a file: JSON, safetensors and HDF5 only.

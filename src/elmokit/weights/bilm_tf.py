@@ -242,9 +242,10 @@ def _check_no_surplus(file: h5py.File, config: BiLMConfig) -> None:
             )
     if others:
         logger.info(
-            "%s: passed over what is no part of a biLM: %s",
+            "%s: passed over %d datasets that are no part of a biLM, such as %s",
             file.filename,
-            ", ".join(sorted(others)),
+            len(others),
+            min(others),
         )
 
 
@@ -285,13 +286,15 @@ def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> 
 
 def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
     """Read one dataset as float32, after checking that it is what the options promise."""
-    name = next((n for n in dataset.names if isinstance(file.get(n), h5py.Dataset)), None)
-    if name is None:
+    name, stored = next(
+        ((n, file[n]) for n in dataset.names if isinstance(file.get(n), h5py.Dataset)),
+        (dataset.name, None),
+    )
+    if not isinstance(stored, h5py.Dataset):
         raise FormatError(
             f"{file.filename}: dataset `{dataset.name}` is missing; expected shape {dataset.shape}."
             + _unidirectional_hint(file, dataset.name)
         )
-    stored = file[name]
     if stored.shape != dataset.shape:
         raise FormatError(
             f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {dataset.shape} "

@@ -87,10 +87,11 @@ def parse_options(
 def parse_softmax(data: Mapping[str, Any]) -> SoftmaxConfig:
     """Return the output layer of training options; the original samples unless told not to."""
     samples = data.get("n_negative_samples_batch")
-    stated = isinstance(samples, int) and samples > 0
+    if not isinstance(samples, int) or samples < 1:
+        samples = DEFAULT_NUM_SAMPLES
     return SoftmaxConfig(
         kind="full" if data.get("sample_softmax") is False else "sampled",
-        num_samples=samples if stated else DEFAULT_NUM_SAMPLES,
+        num_samples=samples,
     )
 
 

@@ -102,14 +102,12 @@ class PretrainedBiLM(BiLM):
         training: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(config)
-        sizes = {config.num_words, num_words, None if word_vocab is None else len(word_vocab)} - {
-            None
-        }
-        if len(sizes) > 1:
+        num_lines = None if word_vocab is None else len(word_vocab)
+        sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
+        if len(set(sizes)) > 1:
             raise ValueError(
-                f"The vocabulary has {None if word_vocab is None else len(word_vocab)} words, the "
-                f"word embedding {config.num_words} and `num_words` is {num_words}; they must be "
-                "the same number."
+                f"The vocabulary has {num_lines} words, the word embedding {config.num_words} and "
+                f"`num_words` is {num_words}; they must be the same number."
             )
         self.word_vocab = word_vocab
         self.softmax_config = softmax_config
@@ -120,7 +118,7 @@ class PretrainedBiLM(BiLM):
         if softmax_config is not None:
             if not sizes:
                 raise ValueError("A softmax needs `word_vocab` (or `num_words`) to know its size.")
-            self.softmax = build_softmax(softmax_config, sizes.pop(), config.lstm.projection_dim)
+            self.softmax = build_softmax(softmax_config, sizes[0], config.lstm.projection_dim)
             self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -168,7 +166,7 @@ class PretrainedBiLM(BiLM):
         return torch.from_numpy(ids)
 
     def encode_words(self, words: Sequence[str]) -> Int[Tensor, "U C"] | Int[Tensor, " U"]:
-        """Turn distinct words into what `encode_tokens` reads: character rows, or word ids for a word-input model."""
+        """Turn distinct words into what `encode_tokens` reads: character rows or word ids."""
         if self.config.char_cnn is not None:
             return torch.from_numpy(self.char_vocab.encode_words(words).astype(np.int64))
         return self.encode([words], boundaries=False)[0]
@@ -182,7 +180,7 @@ class PretrainedBiLM(BiLM):
         return sum(p.numel() for p in self.parameters()) - softmax - padding
 
     def model_hash(self) -> str:
-        """Return the SHA-256, in hex, of all parameters and of the settings that shape the numbers."""
+        """Return the SHA-256, in hex, of all parameters and of what else shapes the numbers."""
         settings = to_dict(self.config)
         del settings["dropout"]  # acts in training only
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
@@ -228,6 +226,7 @@ class PretrainedBiLM(BiLM):
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
         (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
         save_file(self._tensors(), directory / WEIGHTS_NAME, metadata={"format": "pt"})
+        shutil.copymode(directory / CONFIG_NAME, directory / WEIGHTS_NAME)  # it comes as 0600
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
         (directory / CARD_NAME).write_text(model_card(self), encoding="utf-8")
@@ -378,5 +377,8 @@ def _no_directory(directory: Path) -> str:
     message = f"There is no model directory {directory.absolute()}."
     previous = _beside(directory, "previous")
     if previous.exists():
-        message += f" A save was interrupted: the model as it was before is whole in {previous}; rename it."
+        message += (
+            " A save was interrupted: the model as it was before is whole in "
+            f"{previous}; rename it."
+        )
     return message

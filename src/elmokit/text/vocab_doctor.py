@@ -1,0 +1,238 @@
+"""The vocabulary doctor: what is wrong with a vocabulary file, and how well it fits a corpus.
+
+The mistakes it looks for are those that made training runs fail in silence: specials that are
+missing, words on two lines, an order that is not by frequency (which the log-uniform sampler of the
+sampled softmax takes for granted), words in another Unicode form than the text.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from elmokit.text.char_vocab import CharVocab, normalize
+from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, WordCounter, read_vocab_lines
+
+_QUANTILES = (0.5, 0.9, 0.99, 1.0)
+_MIN_RANK_CORRELATION = 0.15  # sorted by the counts of another text: 0.3 or more; by ABC: about 0
+_MIN_RANKED_WORDS = 100  # fewer say little about the order
+
+
+@dataclass(frozen=True)
+class CorpusFit:
+    """How a vocabulary fits a corpus."""
+
+    num_sentences: int
+    num_words: int
+    """Words of the corpus."""
+    coverage: float
+    """Share of the corpus' words with a line of their own; the others become ``<UNK>``."""
+    num_unseen: int
+    """Words of the vocabulary that the corpus does not have."""
+    rank_correlation: float
+    """Spearman's correlation of a word's line with its rank by count, over the words that the
+    corpus has: 1 = sorted by falling count, about 0 = alphabetical."""
+    is_sorted: bool
+    """True if the counts never rise from line to line."""
+    frequent_unknown: tuple[tuple[str, int], ...]
+    """The most frequent words without a line, with their counts."""
+    num_truncated: int
+    """Words of the corpus that are cut at the character limit."""
+    frequent_truncated: tuple[tuple[str, int], ...]
+    """The most frequent of them."""
+    bytes_per_word: dict[str, float]
+    """Mean and quantiles over the running words."""
+
+
+@dataclass(frozen=True)
+class VocabReport:
+    """What the doctor found."""
+
+    path: str
+    num_words: int
+    """Lines that are words, specials included."""
+    special_lines: dict[str, int | None]
+    """Line of each special (the first is 1), None where it is missing."""
+    duplicates: tuple[tuple[str, tuple[int, ...]], ...]
+    """Words with more than one line, and their lines."""
+    num_duplicates: int
+    max_bytes: int
+    """Bytes of a word that the model sees."""
+    num_truncated: int
+    """Words of the vocabulary that are longer."""
+    truncated: tuple[str, ...]
+    bytes_per_word: dict[str, float]
+    """Mean and quantiles over the vocabulary, specials left out."""
+    num_not_normalized: int
+    """Words that are not in the Unicode form of the text, and so are never found."""
+    corpus: CorpusFit | None
+    errors: tuple[str, ...]
+    """Why training refuses this file; empty if it does not."""
+    warnings: tuple[str, ...]
+    """What would go wrong in silence."""
+
+
+def check_vocab(
+    path: str | os.PathLike[str],
+    sentences: Iterable[Sequence[str]] | None = None,
+    *,
+    char_vocab: CharVocab | None = None,
+    num_examples: int = 10,
+) -> VocabReport:
+    """Examine a vocabulary file.
+
+    Args:
+        path: one word a line.
+        sentences: a tokenized corpus to hold it against; read once, in bounded memory.
+        char_vocab: character limit and Unicode form of the model; the defaults if None.
+        num_examples: length of the lists of examples.
+
+    Returns:
+        All findings; ``errors`` and ``warnings`` say them in words.
+
+    Raises:
+        FormatError: if the file is empty, not UTF-8, or has a blank line.
+    """
+    char_vocab = CharVocab() if char_vocab is None else char_vocab
+    words = read_vocab_lines(path)
+    lines_of_word: dict[str, list[int]] = {}
+    for line, word in enumerate(words, start=1):
+        lines_of_word.setdefault(word, []).append(line)
+    repeated = [(word, tuple(lines)) for word, lines in lines_of_word.items() if len(lines) > 1]
+    ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]
+    truncated = [word for word in ordinary if char_vocab.is_truncated(word)]
+    form = char_vocab.config.normalization
+    corpus = None
+    if sentences is not None:
+        corpus = _fit(ordinary, sentences, char_vocab, num_examples)
+    report = VocabReport(
+        path=os.fspath(path),
+        num_words=len(words),
+        special_lines={word: lines_of_word.get(word, [None])[0] for word in SPECIAL_WORDS},
+        duplicates=tuple(repeated[:num_examples]),
+        num_duplicates=len(repeated),
+        max_bytes=char_vocab.max_bytes,
+        num_truncated=len(truncated),
+        truncated=tuple(truncated[:num_examples]),
+        bytes_per_word=_byte_quantiles(Counter(map(_num_bytes, ordinary))),
+        num_not_normalized=sum(normalize(word, form) != word for word in ordinary),
+        corpus=corpus,
+        errors=(),
+        warnings=(),
+    )
+    return _with_verdict(report, has_lower_case_unk="<unk>" in lines_of_word)
+
+
+def _fit(
+    words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharVocab, num_examples: int
+) -> CorpusFit:
+    counts = dict.fromkeys(words, 0)
+    sizes: Counter[int] = Counter()
+    unknown: Counter[str] = Counter()
+    truncated: Counter[str] = Counter()
+    num_sentences = num_truncated = 0
+    with WordCounter() as counter:
+        for sentence in sentences:
+            counter.add(sentence)
+            num_sentences += 1
+        num_words = counter.num_words
+        for word, count in counter.totals():
+            sizes[_num_bytes(word)] += count
+            if word in counts:
+                counts[word] = count
+            else:
+                _keep_frequent(unknown, word, count, num_examples)
+            if char_vocab.is_truncated(word):
+                num_truncated += count
+                _keep_frequent(truncated, word, count, num_examples)
+    by_line = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    return CorpusFit(
+        num_sentences=num_sentences,
+        num_words=num_words,
+        coverage=int(by_line.sum()) / num_words if num_words else 1.0,
+        num_unseen=int((by_line == 0).sum()),
+        rank_correlation=_rank_correlation(by_line[by_line > 0]),
+        is_sorted=bool((np.diff(by_line) <= 0).all()),
+        frequent_unknown=tuple(unknown.most_common(num_examples)),
+        num_truncated=num_truncated,
+        frequent_truncated=tuple(truncated.most_common(num_examples)),
+        bytes_per_word=_byte_quantiles(sizes),
+    )
+
+
+def _keep_frequent(kept: Counter[str], word: str, count: int, size: int) -> None:
+    """Add a word to the ``size`` most frequent ones, with room to spare so that few are sorted."""
+    kept[word] = count
+    if len(kept) > 100 * size + 1000:
+        for rare, _ in kept.most_common()[size:]:
+            del kept[rare]
+
+
+def _num_bytes(word: str) -> int:
+    return len(word.encode("utf-8", "ignore"))
+
+
+def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
+    """Return mean and quantiles of sizes given how often each occurs."""
+    if not sizes:
+        return {}
+    values = np.array(sorted(sizes), dtype=np.int64)
+    weights = np.array([sizes[value] for value in values.tolist()], dtype=np.int64)
+    cumulative = np.cumsum(weights)
+    found = {"mean": round(float(values @ weights / cumulative[-1]), 3)}
+    for quantile in _QUANTILES:
+        index = int(np.searchsorted(cumulative, quantile * cumulative[-1]))
+        name = "max" if quantile == 1.0 else f"p{quantile * 100:g}"
+        found[name] = float(values[index])
+    return found
+
+
+def _rank_correlation(counts: np.ndarray) -> float:
+    """Return Spearman's correlation of the position with the rank by falling count."""
+    if counts.size < 2 or (counts == counts[0]).all():
+        return 1.0
+    _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)
+    last_rank = np.cumsum(size_of_value)
+    mean_rank = last_rank - (size_of_value - 1) / 2
+    return float(np.corrcoef(np.arange(counts.size), mean_rank[rank_of_value])[0, 1])
+
+
+def _with_verdict(report: VocabReport, *, has_lower_case_unk: bool) -> VocabReport:
+    errors = [
+        f"{word} is missing: add the line (by convention one of the first three)."
+        for word, line in report.special_lines.items()
+        if line is None
+    ]
+    if report.num_duplicates:
+        word, lines = report.duplicates[0]
+        errors.append(
+            f"{report.num_duplicates} words have more than one line, such as {word!r} (lines "
+            f"{', '.join(map(str, lines))}): keep the first of each."
+        )
+    warnings = []
+    late = [word for word, line in report.special_lines.items() if line is not None and line > 3]
+    if late:
+        warnings.append(
+            f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
+            f"sampler takes the first lines for the most frequent words."
+        )
+    if has_lower_case_unk:
+        warnings.append(
+            f"<unk> in lower case is an ordinary word here; the unknown word is {UNKNOWN_WORD}."
+        )
+    if report.num_not_normalized:
+        warnings.append(
+            f"{report.num_not_normalized} words are not in the Unicode form of the text and are "
+            f"never found: write the vocabulary anew, or train with normalization none."
+        )
+    fit = report.corpus
+    num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen
+    if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
+        warnings.append(
+            f"the words are not in the order of their frequency (rank correlation "
+            f"{fit.rank_correlation:.2f}): the sampled softmax would train on wrong "
+            f"probabilities. Sort the lines by falling count, or use the full softmax."
+        )
+    return replace(report, errors=tuple(errors), warnings=tuple(warnings))

@@ -1,0 +1,271 @@
+"""Domain fine-tuning: continue a biLM on other text, with its vocabulary or a changed one.
+
+Source: Peters et al. 2018, section 3.4 and appendix A.1 (one epoch on the task's text; perplexity
+    before and after).
+"""
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from elmokit.config import to_dict
+from elmokit.corpus.readers import read_sentences
+from elmokit.errors import ConfigError
+from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.nn.softmax import FullSoftmax, SoftmaxConfig
+from elmokit.text.tokenizers import build_tokenizer
+from elmokit.text.word_vocab import WordVocab
+from elmokit.training.distributed import world
+from elmokit.training.loop import OptimizerConfig
+from elmokit.training.perplexity import perplexity
+from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, prepare_text
+from elmokit.training.run import (
+    RunConfig,
+    TrainConfig,
+    TrainingEvent,
+    TrainingResult,
+    TrainingRun,
+    ValidationConfig,
+    open_run,
+)
+from elmokit.training.schedules import Limits
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+log = logging.getLogger(__name__)
+
+BEFORE_FILE = "before.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneConfig(RunConfig):
+    """Everything about a fine-tuning run but its model, corpus and budget. Defaults: one epoch, small batches."""
+
+    text: TextConfig = field(default_factory=TextConfig)
+    """``tokenizer`` is not used: the model's own splits the text."""
+    vocab: VocabConfig = field(default_factory=VocabConfig)
+    """Size of a vocabulary that is counted anew."""
+    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig)
+    """Only for a model that came without a softmax."""
+    softmax_first_share: float = 0.3
+    """Share of the budget in which a fresh softmax is trained alone, so that its noise does not spoil the biLM."""
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
+    validation: ValidationConfig = field(default_factory=lambda: ValidationConfig(num_times=4))
+
+
+@dataclass(frozen=True)
+class FinetuneResult:
+    """How a fine-tuning run ended. All perplexities are over the new model's vocabulary."""
+
+    training: TrainingResult
+    before: dict[str, PerplexityReport]
+    """``in_domain`` and, where general text was given, ``out_of_domain``; empty for a fresh softmax."""
+    after: dict[str, PerplexityReport]
+
+
+def finetune(
+    config: FinetuneConfig,
+    model_path: str,
+    corpus: Sequence[Path],
+    run_dir: Path,
+    *,
+    limits: Limits | None = None,
+    valid: Sequence[Path] = (),
+    general: Sequence[Path] = (),
+    vocab: WordVocab | None = None,
+    count_vocab: bool = False,
+    resume: bool = False,
+    device: str = "auto",
+    on_event: Callable[[TrainingEvent], None] | None = None,
+) -> FinetuneResult:
+    """Continue the training of a model on domain text.
+
+    Args:
+        config: The run.
+        model_path: The model to start from.
+        corpus: Domain text.
+        run_dir: Where everything is written; becomes a model directory at the end.
+        limits: How long; none: ``train.num_epochs``.
+        valid: In-domain validation text; none: a few sentences of the corpus are held out.
+        general: Out-of-domain text, to see what is forgotten.
+        vocab: A changed vocabulary; rows of shared words are kept.
+        count_vocab: Count a vocabulary of the corpus instead; needed for a model that came without
+            one.
+        resume: Go on from the last checkpoint in ``run_dir``.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        on_event: Called on rank 0.
+
+    Raises:
+        ValueError: if the model has no vocabulary and none is given or counted.
+        ConfigError: if ``resume`` meets another configuration.
+    """
+    base = load_model(find_model(model_path))
+    if base.word_vocab is None and vocab is None and not count_vocab:
+        raise ValueError(
+            "This model came without a vocabulary, so there is nothing to predict. Give one "
+            "(--vocab FILE) or let it be counted from the corpus (--vocab corpus); its softmax is "
+            "then trained first."
+        )
+    fixed = vocab if vocab is not None else (None if count_vocab else base.word_vocab)
+
+    def prepare() -> PreparedText:
+        return prepare_text(
+            corpus,
+            run_dir,
+            text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
+            vocab=config.vocab,
+            normalization=base.config.char_vocab.normalization,
+            valid=valid,
+            fixed_vocab=fixed,
+        )
+
+    with world(device) as processes:
+        if processes.is_main:
+            settings = {
+                "config": to_dict(config),
+                "model": {"path": model_path, "hash": base.model_hash()},
+                "corpus": [str(path) for path in corpus],
+            }
+            open_run(run_dir, settings, resume=resume)
+            prepare()
+        processes.barrier()
+        text = prepare()
+        model, is_fresh = with_vocab(
+            base, text.vocab, softmax=config.softmax, seed=config.train.seed
+        )
+        model.to(processes.device)
+        before: dict[str, PerplexityReport] = {}
+        if processes.is_main and not is_fresh:
+            before = _before(run_dir, lambda: _perplexities(model, text, general))
+        processes.barrier()
+        run = TrainingRun(
+            config,
+            text,
+            model,
+            run_dir,
+            processes,
+            limits or Limits(),
+            resume=resume,
+            softmax_first_share=config.softmax_first_share if is_fresh else 0.0,
+        )
+        result = run.run(on_event)
+        after: dict[str, PerplexityReport] = {}
+        if processes.is_main:
+            after = _perplexities(load_model(run_dir).to(processes.device), text, general)
+        processes.barrier()
+    return FinetuneResult(result, before, after)
+
+
+def with_vocab(
+    base: PretrainedBiLM, vocab: WordVocab, *, softmax: SoftmaxConfig, seed: int = 0
+) -> tuple[PretrainedBiLM, bool]:
+    """Return a copy of ``base`` that predicts the words of ``vocab``.
+
+    Rows of shared words are kept. A new word starts as a share of ``<UNK>``: the same row, and a
+    bias lowered so that all new words and ``<UNK>`` together keep the probability that ``<UNK>``
+    had. So the copy is a language model over the new vocabulary from the start, and perplexities
+    before and after training can be compared.
+
+    Args:
+        base: The model; not changed.
+        vocab: The words to predict, by falling frequency.
+        softmax: The output layer to build where ``base`` has none whose rows could be kept.
+        seed: Of a fresh output layer.
+
+    Returns:
+        The copy, and whether its softmax is fresh.
+
+    Raises:
+        ConfigError: if a word-input model would need another input vocabulary.
+    """
+    if base.config.char_cnn is None and base.word_vocab != vocab:
+        raise ConfigError(
+            "A word-input model reads its vocabulary too, so it cannot be changed in fine-tuning."
+        )
+    kept = (
+        base.softmax if isinstance(base.softmax, FullSoftmax) or base.word_vocab == vocab else None
+    )
+    if kept is None or base.word_vocab is None:
+        log.info("the model has no softmax whose rows could be kept: a fresh one is trained first")
+    config = (
+        base.softmax_config if kept is not None and base.softmax_config is not None else softmax
+    )
+    model = PretrainedBiLM(
+        base.config,
+        word_vocab=vocab,
+        softmax_config=config,
+        tokenizer=base.tokenizer,
+        warm_text=base.warm_text,
+        training=base.training_facts,
+    )
+    bilm_state = {
+        name: tensor
+        for name, tensor in base.state_dict().items()
+        if not name.startswith("softmax.")
+    }
+    model.load_state_dict(bilm_state, strict=False)
+    assert model.softmax is not None
+    if kept is None or base.word_vocab is None:
+        model.softmax.reset_parameters(torch.Generator().manual_seed(seed))
+        return model, True
+    if base.word_vocab == vocab:
+        model.softmax.load_state_dict(kept.state_dict())
+    else:
+        _carry_rows(kept, base.word_vocab, model.softmax, vocab)
+    return model, False
+
+
+def _carry_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) -> None:
+    """Fill the new output layer from the old one's rows; see `with_vocab`."""
+    old_ids = old_vocab.encode(
+        new_vocab.words
+    )  # <UNK>'s id for words that the old vocabulary has not
+    shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
+    rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
+    zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))
+    zipf[new_vocab.unknown_id - 1] = zipf.sum().clamp(min=1e-9)  # <UNK> itself keeps half
+    log_share = torch.where(shares_unknown, (zipf / zipf.sum()).log(), torch.zeros_like(rank))
+    index = torch.from_numpy(np.asarray(old_ids)) - 1
+    with torch.no_grad():
+        new.weight.copy_(old.weight[index])
+        new.bias.copy_(old.bias[index] + log_share.to(old.bias.dtype))
+
+
+def _perplexities(
+    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path]
+) -> dict[str, PerplexityReport]:
+    """Score held-out domain text and general text."""
+    reports = {}
+    if text.valid is not None:
+        reports["in_domain"] = perplexity(model, text.valid.sentences())
+    if general:
+        sentences = read_sentences(
+            list(general),
+            build_tokenizer(model.tokenizer),
+            normalization=model.config.char_vocab.normalization,
+        )
+        reports["out_of_domain"] = perplexity(model, sentences)
+    return reports
+
+
+def _before(
+    run_dir: Path, measure: Callable[[], dict[str, PerplexityReport]]
+) -> dict[str, PerplexityReport]:
+    """Measure once; a resumed run reads what the first one measured."""
+    path = run_dir / BEFORE_FILE
+    if path.exists():
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        return {name: PerplexityReport(**report) for name, report in saved.items()}
+    reports = measure()
+    path.write_text(
+        json.dumps({name: dataclasses.asdict(report) for name, report in reports.items()})
+    )
+    return reports

@@ -1,0 +1,212 @@
+"""What every kind of embedding file must do."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from elmokit.embed import job
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.job import embed_files
+from elmokit.embed.parts import PartStore
+from elmokit.embed.writers import read_facts
+from elmokit.errors import FormatError
+
+from ..unit.embed.models import toy_model
+
+LINES = ["I sat by the bank .", "", "배 를 타고 갔다", "I sat by the bank .", "the river " * 9]
+KINDS = {
+    "elmokit": (".h5", "elmokit"),
+    "bilm-tf": (".hdf5", "bilm-tf"),
+    "allennlp": (".hdf5", "allennlp"),
+    "parquet": (".parquet", "elmokit"),
+    "npz": (".npz", "elmokit"),
+}
+
+
+def read_hdf5(path):
+    with h5py.File(path) as file:
+        return {int(key): file[key][...] for key in file if key != "sentence_to_index"}
+
+
+def read_npz(path):
+    with np.load(path, allow_pickle=False) as file:
+        return {int(key): file[key] for key in file if key != "elmokit"}
+
+
+def read_parquet(path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(path)
+    columns = [name for name in table.column_names if name not in ("id", "tokens")]
+    vectors = {}
+    for row, index in enumerate(table["id"].to_pylist()):
+        layers = []
+        for name in columns:
+            words = table[name][row].values
+            dim = words.type.list_size
+            layers.append(words.flatten().to_numpy(zero_copy_only=False).reshape(len(words), dim))
+        vectors[index] = np.stack(layers) if len(columns) > 1 else layers[0]
+    return vectors
+
+
+READERS = {".h5": read_hdf5, ".hdf5": read_hdf5, ".parquet": read_parquet, ".npz": read_npz}
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request):
+    suffix, file_format = KINDS[request.param]
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    return suffix, file_format
+
+
+@pytest.fixture
+def embedder():
+    return Embedder(toy_model())
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+def expected_vectors(embedder, **options):
+    arrays = embedder.embed([line.split() for line in LINES], **options)
+    return dict(enumerate(arrays))
+
+
+def assert_same(got, expected, dtype=np.float32):
+    assert sorted(got) == sorted(expected)
+    for key, array in expected.items():
+        assert got[key].dtype == dtype
+        np.testing.assert_array_equal(got[key], array.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_vectors_come_back_as_they_were(kind, embedder, text, tmp_path, dtype):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, text, output, file_format=file_format, dtype=dtype)
+    got = READERS[suffix](output)
+    assert_same(got, expected_vectors(embedder), np.dtype(dtype))
+    assert got[1].shape == (3, 0, 16)
+
+
+@pytest.mark.parametrize("layers", ["top", "average", 0])
+def test_one_layer_comes_back_as_it_was(kind, embedder, text, tmp_path, layers):
+    suffix, file_format = kind
+    if file_format == "bilm-tf":
+        pytest.skip("files of this format hold all layers")
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, text, output, file_format=file_format, layers=layers)
+    assert_same(READERS[suffix](output), expected_vectors(embedder, layers=layers))
+
+
+def test_the_file_says_what_made_it(kind, embedder, text, tmp_path):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    report = embed_files(embedder, text, output, file_format=file_format)
+    facts = read_facts(output)
+    assert facts["model_hash"] == embedder.model.model_hash()
+    assert (facts["state"], facts["precision"], facts["format"]) == ("reset", "fp32", file_format)
+    assert (facts["num_sentences"], facts["num_words"]) == (len(LINES), report.words)
+    assert {"tokenizer", "normalization", "elmokit_version", "layers"} <= facts.keys()
+
+
+def test_keys_stay_line_numbers_in_a_shard(kind, embedder, text, tmp_path):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, text, output, file_format=file_format, shard=(1, 2))
+    assert sorted(READERS[suffix](output)) == [1, 3]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+def kill(*args, **kwargs):
+    raise Killed
+
+
+@pytest.mark.parametrize("moment", ["embedding", "merging", "merged", "renamed"])
+def test_a_killed_job_goes_on_without_gap_or_double(
+    kind, embedder, text, tmp_path, moment, monkeypatch
+):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    monkeypatch.setattr(job, "PART_BYTES", 1000)
+    write = job.write_embeddings
+    with monkeypatch.context() as patch:
+        patch.setattr(job._Job, "_say_what_is_safe", lambda self, error: None)
+        options = {}
+        if moment == "embedding":
+            options["on_progress"] = lambda done, total, status: kill() if "3 sent" in status else 0
+        elif moment == "merging":
+            patch.setattr("elmokit.embed.parts.np.split", kill)
+        elif moment == "merged":
+            patch.setattr(job, "write_embeddings", lambda *a, **k: [write(*a, **k), kill()])
+        else:
+            patch.setattr(PartStore, "remove", lambda self: kill() if output.exists() else None)
+        with pytest.raises(Killed):
+            embed_files(embedder, text, output, file_format=file_format, batch_tokens=8, **options)
+    assert output.exists() == (moment == "renamed")
+
+    report = embed_files(embedder, text, output, file_format=file_format, resume=True)
+    assert report.resumed_sentences == (3 if moment == "embedding" else 5)
+    assert_same(READERS[suffix](output), expected_vectors(embedder))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, "text.txt"]
+
+
+def test_the_same_job_gives_the_same_numbers_whatever_the_batch(kind, embedder, text, tmp_path):
+    suffix, file_format = kind
+    files = [tmp_path / f"{tokens}{suffix}" for tokens in (1, 4096)]
+    for tokens, output in zip((1, 4096), files, strict=True):
+        embed_files(embedder, text, output, file_format=file_format, batch_tokens=tokens)
+    assert_same(READERS[suffix](files[0]), READERS[suffix](files[1]))
+
+
+def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, text, output, file_format=file_format)
+    output.write_bytes(output.read_bytes()[:300])
+    with pytest.raises(FormatError, match=rf"out\{suffix}: not an embedding file of elmokit, or"):
+        read_facts(output)
+    with pytest.raises(FormatError, match=r"--overwrite"):
+        embed_files(embedder, text, output, file_format=file_format, resume=True)
+
+
+def test_allennlp_files_map_sentences_to_indices(embedder, text, tmp_path):
+    output = tmp_path / "out.hdf5"
+    embed_files(embedder, text, output, file_format="allennlp")
+    with h5py.File(output) as file:
+        dataset = file["sentence_to_index"]
+        assert dataset.shape == (1,)
+        assert h5py.check_string_dtype(dataset.dtype).encoding == "utf-8"
+        index_of = json.loads(dataset[0])
+    assert index_of["I sat by the bank ."] == "3"  # of repeated lines the last counts
+    assert index_of["배 를 타고 갔다"] == "2"
+    assert index_of[("the river " * 9).strip()] == "4"
+
+
+@pytest.mark.parametrize("file_format", ["elmokit", "bilm-tf"])
+def test_other_hdf5_files_hold_nothing_but_numbered_sentences(
+    embedder, text, tmp_path, file_format
+):
+    embed_files(embedder, text, tmp_path / "out.h5", file_format=file_format)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert sorted(file) == ["0", "1", "2", "3", "4"]
+
+
+def test_parquet_holds_tokens_and_typed_layers(embedder, text, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    output = tmp_path / "out.parquet"
+    embed_files(embedder, text, output, dtype="float16")
+    table = parquet.read_table(output)
+    assert table.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
+    assert table["tokens"].to_pylist() == [line.split() for line in LINES]
+    assert table.schema.field("layer_1").type == pa.list_(pa.list_(pa.float16(), 16))

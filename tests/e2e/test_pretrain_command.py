@@ -1,0 +1,223 @@
+"""`elmokit pretrain` from raw text to model: kill, resume, many processes, bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+TOY = [
+    "--preset",
+    "toy",
+    "--tokenizer",
+    "whitespace",
+    "--set",
+    "train.checkpoint_steps=7",
+    "--set",
+    "train.log_steps=1",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """About 6,000 words of the demonstration text."""
+    lines = (
+        files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8").splitlines()[:600]
+    )
+    path = tmp_path_factory.mktemp("corpus") / "en.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "elmokit", *map(str, arguments)]
+
+
+def run(*arguments, expect=0):
+    """Run the command; return what it printed."""
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def losses(run_dir):
+    """Every logged loss by step."""
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return {row["step"]: (row["loss"], row["gradient_norm"]) for row in rows if "loss" in row}
+
+
+@pytest.fixture(scope="module")
+def whole_run(corpus, tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    done = run("pretrain", corpus, "-o", run_dir, *TOY, "--epochs", 2, "--json")
+    return run_dir, json.loads(done.stdout)
+
+
+def test_the_run_directory_is_a_model_directory(whole_run):
+    import elmokit
+
+    run_dir, result = whole_run
+    assert result["progress"]["step"] == max(losses(run_dir))
+    model = elmokit.load_model(run_dir)
+    assert model.tokenizer.name == "whitespace"
+    assert model.training_facts["perplexity"]["mean"] == pytest.approx(result["perplexity"]["mean"])
+    assert {
+        "config.json",
+        "model.safetensors",
+        "vocab.txt",
+        "README.md",
+        "run.json",
+        "metrics.jsonl",
+    } <= {path.name for path in run_dir.iterdir()}
+
+
+def test_training_learns(whole_run):
+    run_dir, result = whole_run
+    values = [loss for loss, _ in losses(run_dir).values()]
+    assert values[-1] < values[0] - 1
+    assert result["perplexity"]["mean"] < 300
+
+
+@pytest.mark.parametrize("kill_at", [9, 30])
+def test_a_killed_run_resumes_bit_for_bit(kill_at, corpus, whole_run, tmp_path):
+    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY, "--epochs", 2]
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 120
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    while time.monotonic() < deadline and process.poll() is None:
+        if metrics.exists() and len(metrics.read_text().splitlines()) >= kill_at:
+            break
+        time.sleep(0.005)
+    assert process.poll() is None, "the run ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    run(*arguments, "--resume")
+    assert losses(tmp_path / "run") == losses(whole_run[0])
+    ours = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert ours == (whole_run[0] / "model.safetensors").read_bytes()
+
+
+def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        "0",
+    ]
+    dropout = ["--set", "model.dropout=0.1", "--tokens", "4000"]
+    single = ["pretrain", corpus, "-o", tmp_path / "one", *TOY, *dropout]
+    run(*single)
+    arguments = [
+        "-m",
+        "elmokit",
+        "pretrain",
+        str(corpus),
+        "-o",
+        str(tmp_path / "two"),
+        *TOY,
+        *dropout,
+    ]
+    done = subprocess.run(
+        [*torchrun, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for step, (loss, _) in one.items():
+        assert two[step][0] == pytest.approx(loss, abs=1e-5)
+
+
+def test_a_directory_with_a_run_is_not_overwritten(corpus, whole_run):
+    done = run("pretrain", corpus, "-o", whole_run[0], *TOY, expect=2)
+    assert "holds a training run already" in done.stderr
+    assert "--resume" in done.stderr
+
+
+def test_resuming_with_other_settings_is_refused(corpus, whole_run):
+    done = run(
+        "pretrain", corpus, "-o", whole_run[0], *TOY, "--set", "train.seed=7", "--resume", expect=2
+    )
+    assert "train.seed=0" in done.stderr
+    assert "7" in done.stderr
+
+
+def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text("a few words .\nand a few more .\n", encoding="utf-8")
+    done = run("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
+    assert "batch" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("한국어 문장 하나 .\n".encode("cp949") * 50, "UTF-8"),
+        (b"", "no text"),
+        (b"a\0b c\n" * 50, "nul"),
+    ],
+    ids=["cp949", "empty", "nul"],
+)
+def test_text_that_cannot_be_read_is_named(content, message, tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    done = run("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
+    assert message.lower() in done.stderr.lower()
+    assert "bad.txt" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.bach_size=4", "batch_size"),
+        ("train.batch_size=many", "train.batch_size"),
+        ("model.lstm.cell_dim=0", "cell_dim"),
+        ("batch", "key=value"),
+    ],
+)
+def test_wrong_settings_are_named(setting, message, corpus, tmp_path):
+    done = run("pretrain", corpus, "-o", tmp_path / "run", "--set", setting, expect=2)
+    assert message in done.stderr
+
+
+def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run):
+    reports = [
+        json.loads(run("perplexity", whole_run[0], corpus, "--batch-size", size, "--json").stdout)
+        for size in (1, 7, 64)
+    ]
+    for report in reports[1:]:
+        assert report == pytest.approx(reports[0], rel=1e-6)
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    assert reports[0]["tokens"] == sum(len(line.split()) + 1 for line in lines)
+    assert reports[0]["mean"] == pytest.approx(
+        (reports[0]["forward"] * reports[0]["backward"]) ** 0.5
+    )
+
+
+def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_path):
+    korean = (
+        files("elmokit").joinpath("data/demo/ko.txt").read_text(encoding="utf-8").splitlines()[:400]
+    )
+    domain = tmp_path / "domain.txt"
+    domain.write_text("\n".join(korean) + "\n", encoding="utf-8")
+    done = run(
+        "finetune", whole_run[0], domain, "-o", tmp_path / "tuned", "--vocab", "corpus", "--general", corpus,
+        "--epochs", 3, "--set", "vocab.min_count=1", "--json",
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    assert result["after"]["in_domain"]["mean"] < 0.5 * result["before"]["in_domain"]["mean"]
+    assert result["after"]["in_domain"]["oov_rate"] < 0.2
+    assert set(result["after"]) == {"in_domain", "out_of_domain"}

@@ -1,0 +1,182 @@
+"""The conformance cases: outputs of the two reference implementations on fixed inputs.
+
+`fixtures/README.md` says how they were made. Some have no stored weights: `fixtures/gen_weights.py`
+writes the same bits everywhere, and the SHA-256 of every tensor is checked.
+"""
+
+import importlib.util
+import json
+import os
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from elmokit.nn.bilm import BiLM, BiLMState
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+STORED = (
+    "edge_stateless",
+    "edge_stateful",
+    "variant_noskip",
+    "variant_tanh_nohighway",
+    "variant_noclip_1layer",
+    "variant_3layer_highway3",
+    "variant_nocnnproj",
+    "variant_noproj",
+    "variant_maxchars20",
+)
+SEEDED = ("small_seeded", "small_stateful_seeded")
+HEAVY = "original_seeded"
+SHARED = ("fixture_allennlp", "fixture_bilm_tf")
+"""Public test fixtures of the references, which are not copied into this repository."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder of inputs and reference outputs."""
+
+    directory: Path
+
+    @property
+    def options_path(self) -> Path:
+        return self.directory / "options.json"
+
+    @cached_property
+    def sentences(self) -> list[list[str]]:
+        return self._json("sentences.json")
+
+    @property
+    def batches(self) -> list[list[int]]:
+        return self._json("batches.json")["batches"]
+
+    @property
+    def is_stateful(self) -> bool:
+        return self._json("batches.json")["mode"] == "stateful"
+
+    @property
+    def tolerance(self) -> np.ndarray:
+        return np.array(self._json("tolerance.json")["atol_per_layer"])
+
+    @property
+    def state_tolerance(self) -> float:
+        return self._json("tolerance.json")["state_atol"] or self.tolerance.max()
+
+    @cached_property
+    def expected(self) -> dict[str, np.ndarray]:
+        with np.load(self.directory / "expected.npz") as arrays:
+            return dict(arrays)
+
+    def weights_path(self, scratch: Path) -> Path:
+        """The stored weights; where there are none, write them into ``scratch``."""
+        stored = self.directory / "weights.hdf5"
+        if stored.exists():
+            return stored
+        path = scratch / f"{self.directory.name}.hdf5"
+        if not path.exists():
+            generate_weights(self.directory, path)
+        return path
+
+    def _json(self, name: str):
+        return json.loads((self.directory / name).read_text())
+
+
+def case(name: str) -> Case:
+    """Return a case of this repository, or skip where it lies outside and is absent."""
+    if name not in SHARED:
+        return Case(FIXTURES / name)
+    shared = os.environ.get("ELMOKIT_SHARED") or Path(__file__).parents[2].parent / "shared"
+    directory = Path(shared) / "oracles" / name
+    if not directory.is_dir():
+        pytest.skip(f"the public fixture {name} is not here; ELMOKIT_SHARED can name its folder")
+    return Case(directory)
+
+
+def generate_weights(directory: Path, path: Path) -> None:
+    """Write the weights of a seeded case and check every tensor's SHA-256."""
+    seed = json.loads((directory / "weights_seed.json").read_text())
+    options = json.loads((directory / "options.json").read_text())
+    sums = _generator().write(options, seed["seed"], path, seed["lstm_gain"], seed["proj_gain"])
+    assert sums == seed["sha256_float32"]
+
+
+def run_case(model: BiLM, inputs: Case) -> "Outputs":
+    """Run all batches; state goes from row k of one batch to row k of the next, in our hands."""
+    outputs = Outputs({}, {}, [])
+    state = None
+    with torch.inference_mode():
+        for batch in inputs.batches:
+            sentences = [inputs.sentences[index] for index in batch]
+            ids = model.encode(sentences)
+            start = rows_for(model, state, len(batch)) if inputs.is_stateful else None
+            out = model(ids, state=start)
+            if inputs.is_stateful:
+                state = keep_other_rows(start, out.state)
+                outputs.states.append(state)
+            for row, index in enumerate(batch):
+                length = len(inputs.sentences[index]) + 2
+                outputs.char_ids[index] = ids[row, :length].numpy()
+                outputs.layers[index] = out.layers[:, row, 1 : length - 1].numpy()
+    return outputs
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model made of a case, by sentence; and the carried state after every batch."""
+
+    char_ids: dict[int, np.ndarray]
+    layers: dict[int, np.ndarray]
+    states: list[BiLMState]
+
+
+def rows_for(model: BiLM, state: BiLMState | None, num_rows: int) -> BiLMState:
+    """Return ``state`` with at least ``num_rows`` rows; new ones start at zero."""
+    if state is None:
+        return BiLMState.zeros(model.config.lstm, num_rows)
+    missing = num_rows - state.num_rows
+    if missing <= 0:
+        return state
+    fresh = BiLMState.zeros(model.config.lstm, missing)
+    return join_rows(state, fresh)
+
+
+def keep_other_rows(before: BiLMState, after: BiLMState) -> BiLMState:
+    """Rows beyond the batch keep what they had."""
+    return join_rows(after, before.rows(slice(after.num_rows, None)))
+
+
+def join_rows(first: BiLMState, second: BiLMState) -> BiLMState:
+    return BiLMState(
+        torch.cat((first.hidden, second.hidden), dim=2), torch.cat((first.cell, second.cell), dim=2)
+    )
+
+
+def both_directions(x: torch.Tensor) -> np.ndarray:
+    """(N, 2, B, X) -> (N, B, 2X), as the references store states."""
+    return torch.cat((x[:, 0], x[:, 1]), dim=-1).numpy()
+
+
+def read_datasets(path: Path) -> dict[str, np.ndarray]:
+    """Return every dataset of an HDF5 file."""
+    arrays = {}
+
+    def visit(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item[...]
+
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    return arrays
+
+
+@cache
+def _generator():
+    spec = importlib.util.spec_from_file_location("gen_weights", FIXTURES / "gen_weights.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

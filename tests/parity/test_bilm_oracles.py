@@ -1,0 +1,103 @@
+"""Our biLM against stored outputs of the two reference implementations."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
+from elmokit.weights.model_dir import load_model
+
+from .oracles import HEAVY, SEEDED, SHARED, STORED, both_directions, case, read_datasets, run_case
+
+CASES = [*STORED, *SEEDED, *SHARED, pytest.param(HEAVY, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layers_and_states_equal_the_reference(name, weights_dir):
+    inputs = case(name)
+    model = read_bilm_tf(inputs.options_path, inputs.weights_path(weights_dir))
+    outputs = run_case(model, inputs)
+
+    expected, worst = inputs.expected, np.zeros(len(inputs.tolerance))
+    assert len(outputs.layers) == len(inputs.sentences)
+    for index, layers in outputs.layers.items():
+        np.testing.assert_array_equal(outputs.char_ids[index], expected[f"char_ids_{index:03d}"])
+        for reference in ("layers", "tf_layers"):
+            values = expected.get(f"{reference}_{index:03d}")
+            if values is not None and values.shape[1]:
+                assert values.shape == layers.shape
+                worst = np.maximum(worst, np.abs(values - layers).max(axis=(1, 2)))
+    assert (worst <= inputs.tolerance).all(), f"largest differences {worst}"
+
+    stored_states = [key for key in expected if key.startswith("h_")]
+    assert bool(stored_states) == (inputs.is_stateful and "h_00" in expected)
+    for number, state in enumerate(outputs.states if stored_states else ()):
+        for letter, ours in (("h", state.hidden), ("c", state.cell)):
+            reference = expected[f"{letter}_{number:02d}"]
+            difference = np.abs(both_directions(ours) - reference).max()
+            assert difference <= inputs.state_tolerance
+
+
+@pytest.mark.parametrize("name", [*STORED, *SEEDED, *SHARED])
+def test_reading_and_writing_gives_the_same_bits(name, weights_dir, tmp_path):
+    inputs = case(name)
+    source = inputs.weights_path(weights_dir)
+    model = read_bilm_tf(inputs.options_path, source)
+    model.save(tmp_path / "model")
+    write_bilm_tf(
+        load_model(tmp_path / "model"), tmp_path / "options.json", tmp_path / "weights.hdf5"
+    )
+
+    before, after = read_datasets(source), read_datasets(tmp_path / "weights.hdf5")
+    assert before.keys() == after.keys()
+    for dataset, array in before.items():
+        assert array.dtype == after[dataset].dtype
+        assert array.tobytes() == after[dataset].tobytes(), dataset
+    options = json.loads(inputs.options_path.read_text())
+    assert json.loads((tmp_path / "options.json").read_text()) == options
+
+
+@pytest.mark.parametrize("name", ["weights_init", "weights_after_20"])
+def test_training_weights_with_softmax_survive(name, tmp_path):
+    source = case("train_tiny").directory
+    model = read_bilm_tf(
+        source / "options.json", source / f"{name}.hdf5", vocab=source / "vocab.txt"
+    )
+    assert model.softmax is not None
+    assert model.config.dropout == 0
+    write_bilm_tf(model, tmp_path / "options.json", tmp_path / "weights.hdf5")
+
+    before, after = read_datasets(source / f"{name}.hdf5"), read_datasets(tmp_path / "weights.hdf5")
+    before = {k: v for k, v in before.items() if not k.startswith("adagrad_accumulator/")}
+    assert before.keys() == after.keys()
+    assert all(before[key].tobytes() == after[key].tobytes() for key in before)
+    assert json.loads((tmp_path / "options.json").read_text()) == json.loads(
+        (source / "options.json").read_text()
+    )
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_published_top_layers_of_the_public_fixtures(name, weights_dir):
+    """The references' own files: sentence k of every batch is stream k, state carried."""
+    inputs = case(name)
+    model = read_bilm_tf(inputs.options_path, inputs.weights_path(weights_dir))
+    outputs = run_case(model, inputs)
+    for stream in range(3):
+        published = read_datasets(inputs.directory / f"lm_embeddings_{stream}.hdf5")
+        assert len(published) == len(inputs.batches) == 10
+        for number, batch in enumerate(inputs.batches):
+            forward, backward = np.split(outputs.layers[batch[stream]][-1], 2, axis=-1)
+            np.testing.assert_allclose(
+                published[str(number)], np.stack((forward, backward)), atol=5e-6, rtol=0
+            )
+
+
+def test_published_token_vectors_of_the_public_fixture(weights_dir):
+    inputs = case("fixture_allennlp")
+    model = read_bilm_tf(inputs.options_path, inputs.weights_path(weights_dir))
+    words = (inputs.directory / "vocab_test.txt").read_text().split()
+    expected = read_datasets(inputs.directory / "elmo_token_embeddings.hdf5")["embedding"]
+    ids = model.encode([words], boundaries=False)[0]
+    vectors = model.encode_tokens(ids).detach().numpy()
+    np.testing.assert_allclose(vectors, expected, atol=5e-6, rtol=0)

@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from elmokit.cli import app
+
+CASE = Path(__file__).parents[2] / "parity" / "fixtures" / "variant_nocnnproj"
+
+
+@pytest.fixture
+def elmokit():
+    """A function that runs the command and returns (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, ["convert", *map(str, arguments)])
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+def test_prints_a_parity_report(elmokit, tmp_path):
+    code, out, _ = elmokit(CASE, tmp_path / "model")
+    assert code == 0
+    assert "bit for bit the same" in out
+    assert "0.0e+00 at most" in out
+    assert (tmp_path / "model" / "config.json").exists()
+
+
+def test_json_is_one_object_and_nothing_else(elmokit, tmp_path):
+    _, out, _ = elmokit(
+        "--options",
+        CASE / "options.json",
+        "--weights",
+        CASE / "weights.hdf5",
+        tmp_path / "m",
+        "--json",
+    )
+    there = json.loads(out)
+    code, out, _ = elmokit(tmp_path / "m", tmp_path / "back", "--json")
+    back = json.loads(out)
+    assert code == 0
+    assert there["same_bits"]
+    assert back["same_bits"]
+    assert there["model_hash"] == back["model_hash"]
+    assert there["max_difference"] == back["max_difference"] == 0
+    options = json.loads((tmp_path / "back" / "options.json").read_text())
+    assert options == json.loads((CASE / "options.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "m"], "no model 'nowhere'"),
+        ([CASE], "takes SRC and DST"),
+        ([CASE, "."], "not overwritten"),
+        ([CASE, "m", "--weights", "other.hdf5"], "no weight file"),
+    ],
+)
+def test_wrong_input_is_said_and_exits_with_2(elmokit, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thesis.txt").touch()
+    code, out, err = elmokit(*arguments)
+    assert code == 2
+    assert message in err
+    assert not out

@@ -1,0 +1,77 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def run():
+    from elmokit import cli
+
+    return lambda *arguments: CliRunner().invoke(cli.app, ["vocab", *map(str, arguments)])
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("The cat didn't sit. The dog did.\n\nThe end\n", encoding="utf-8")
+    return path
+
+
+def test_counts_and_writes(run, corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    result = run(corpus, "-o", output, "--max-size", 3)
+    assert result.exit_code == 0, result.stderr
+    assert output.read_text() == "<S>\n</S>\n<UNK>\nThe\n.\ndid\n"
+    assert "12 words in 3 sentences" in result.stdout
+    assert "58.33%" in result.stdout
+
+
+def test_json_has_the_facts(run, corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    result = run(corpus, "-o", output, "--min-count", 2, "--tokenizer", "whitespace", "--json")
+    assert json.loads(result.stdout) == {
+        "path": str(output),
+        "size": 4,
+        "sentences": 2,
+        "words": 9,
+        "coverage": pytest.approx(1 / 3),
+        "skipped": {"blank": 1},
+        "tokenizer": {"name": "whitespace", "version": "1"},
+        "normalization": "NFC",
+    }
+
+
+def test_the_doctor_finds_nothing_in_its_own_vocabulary(run, corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    run(corpus, "-o", output)
+    result = run("--check", output, corpus, "--max-characters", 5)
+    assert result.exit_code == 0
+    assert "no problem found" in result.stdout
+    assert "coverage       100.00%" in result.stdout
+    report = json.loads(run("--check", output, corpus, "--json").stdout)
+    assert report["corpus"]["is_sorted"] is True
+    assert report["errors"] == []
+
+
+def test_a_sick_vocabulary_is_exit_code_2(run, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("<S>\n</S>\na\na\n")
+    result = run("--check", path)
+    assert result.exit_code == 2
+    assert "ERROR          <UNK> is missing" in result.stdout
+    assert "'a' (lines 3, 4)" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("-o", "v.txt", "--check", "v.txt"), ("-o", "v.txt")])
+def test_half_a_command_is_refused(run, arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "vocab needs" in result.stderr
+
+
+def test_an_unknown_tokenizer_is_refused_before_anything_is_written(run, corpus, tmp_path):
+    result = run(corpus, "-o", tmp_path / "v.txt", "--tokenizer", "moses")
+    assert result.exit_code == 2
+    assert "no tokenizer 'moses'" in result.stderr
+    assert not (tmp_path / "v.txt").exists()

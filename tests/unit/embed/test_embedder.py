@@ -1,0 +1,209 @@
+import itertools
+import logging
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.embed.embedder import Embedder, check_state_policy
+from elmokit.nn.bilm import BiLMState
+
+from .models import largest_difference, plain_layers, random_sentences, toy_model
+
+
+@pytest.fixture
+def model():
+    return toy_model()
+
+
+@pytest.fixture
+def embedder(model):
+    return Embedder(model)
+
+
+def test_lists_and_strings_may_be_mixed(embedder):
+    as_words = embedder.embed([["I", "sat"], ["배", "를"]])
+    mixed = embedder.embed(["I sat", ["배", "를"]])
+    assert largest_difference(as_words, mixed) == 0
+    assert as_words[0].shape == (3, 2, 16)
+
+
+def test_strings_go_through_the_tokenizer_of_the_model():
+    from elmokit.text.tokenizers import TokenizerConfig
+
+    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
+    (vectors,) = embedder.embed(["I sat by the bank."])
+    assert vectors.shape[1] == 6
+
+
+def test_embed_equals_the_plain_network_in_input_order(model, embedder):
+    sentences = random_sentences(60)
+    expected, _ = plain_layers(model, sentences)
+    assert largest_difference(embedder.embed(sentences, batch_tokens=64), expected) <= 2e-6
+
+
+def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
+    sentences = random_sentences(200)
+    expected = embedder.embed(sentences, layers="top")
+    asked = itertools.count()
+    stream = embedder.embed_stream(
+        (sentence for sentence in sentences if next(asked) >= 0), layers="top", batch_tokens=20
+    )
+    first = next(stream)
+    assert next(asked) < 60
+    assert largest_difference([first, *stream], expected) == 0
+
+
+def test_a_batch_of_rows_goes_on(embedder):
+    text = random_sentences(6)
+    _, state = embedder.embed_batch(text[:4])
+    second, state = embedder.embed_batch(text[4:], state=state)
+    assert state.num_rows == 4
+    alone, _ = embedder.embed_batch(text[4:])
+    assert largest_difference(second, alone) > 0
+    assert not state.hidden.is_inference()
+
+
+def test_carry_is_one_stream(embedder):
+    sentences = random_sentences(9)
+    carried = embedder.embed(sentences, state="carry", batch_tokens=7)
+    state, expected = None, []
+    for sentence in sentences:
+        arrays, state = embedder.embed_batch([sentence], state=state)
+        expected += arrays
+    assert largest_difference(carried, expected) == 0
+    assert largest_difference(carried, embedder.embed(sentences)) > 0
+
+
+def test_warm_starts_every_sentence_from_the_mean_state():
+    warm_text = ("I sat by the bank .", "배 를 타고", "the river")
+    embedder = Embedder(toy_model(warm_text=warm_text))
+    state, states = None, []
+    for line in warm_text:
+        _, state = embedder.embed_batch([line.split()], state=state)
+        states.append(state)
+    mean = BiLMState(
+        torch.stack([s.hidden for s in states]).mean(0),
+        torch.stack([s.cell for s in states]).mean(0),
+    )
+    sentences = random_sentences(20)
+    expected = [embedder.embed_batch([s], state=mean)[0][0] for s in sentences]
+    assert largest_difference(embedder.embed(sentences, state="warm"), expected) <= 1e-6
+    assert largest_difference(
+        embedder.embed(sentences, state="warm", batch_tokens=9), expected
+    ) <= (1e-6)
+
+
+def test_without_warm_text_the_package_has_some_and_says_so(embedder, caplog):
+    with caplog.at_level(logging.WARNING):
+        first = embedder.embed([["bank"]], state="warm")
+        second = embedder.embed([["bank"]], state="warm")
+    assert largest_difference(first, second) == 0
+    assert [r.getMessage() for r in caplog.records if "neutral text" in r.getMessage()] != []
+    assert len(caplog.records) == 1
+
+
+def test_empty_sentences_keep_their_place(embedder):
+    arrays = embedder.embed([[], ["a"], ""], layers="all")
+    assert [a.shape for a in arrays] == [(3, 0, 16), (3, 1, 16), (3, 0, 16)]
+    assert embedder.embed([]) == []
+
+
+def test_any_string_is_a_word(embedder):
+    words = ["\x00", "\ud800", "", "a b", "<S>", "👩‍👩‍👧", "한" * 99]
+    (vectors,) = embedder.embed([words], layers=0)
+    assert np.isfinite(vectors).all()
+    (lone,) = embedder.embed([["x\ud800y"]])
+    (clean,) = embedder.embed([["xy"]])
+    assert np.array_equal(lone, clean)
+
+
+def test_word_input_models_embed():
+    model = toy_model(words=True)
+    (known, unknown) = Embedder(model).embed([["bank"], ["unheard-of"]], layers=0)
+    table = model.token_encoder.embedding.weight.detach().numpy()
+    assert np.array_equal(known[0, :8], table[model.word_vocab.word_id("bank")])
+    assert np.array_equal(unknown[0, 8:], table[model.word_vocab.unknown_id])
+
+
+def test_one_string_is_refused_with_help(embedder):
+    for call in (embedder.embed, embedder.embed_stream):
+        with pytest.raises(TypeError, match=r"got one string. Put it in a list"):
+            call("I sat by the bank .")
+
+
+def test_other_things_in_a_sentence_are_named(embedder):
+    with pytest.raises(TypeError, match=r"sentence 1 .* holds 7 of type int"):
+        embedder.embed(sentence for sentence in [["a"], ["b", 7]])
+
+
+def test_wrong_options_are_refused_before_anything_is_read(embedder):
+    never = (pytest.fail("read") for _ in range(1))
+    with pytest.raises(ValueError, match=r"`layers` must be"):
+        embedder.embed_stream(never, layers="bottom")
+    with pytest.raises(
+        ValueError, match=r'`state` must be "reset", "carry" or "warm", got "?\'?keep'
+    ):
+        embedder.embed_stream(never, state="keep")
+    with pytest.raises(ValueError, match="`batch_tokens` must be at least 1, got 0"):
+        embedder.embed_stream(never, batch_tokens=0)
+    with pytest.raises(ValueError, match="`state` must be"):
+        check_state_policy("")
+
+
+def test_load_takes_a_directory_or_a_model(model, tmp_path):
+    model.save(tmp_path / "m")
+    from_directory = Embedder.load(str(tmp_path / "m"), device="cpu")
+    from_model = Embedder.load(model, device="cpu")
+    sentences = random_sentences(5)
+    assert largest_difference(from_directory.embed(sentences), from_model.embed(sentences)) == 0
+
+
+def test_load_refuses_what_it_does_not_know(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model"):
+        Embedder.load(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="must be 'fp32' or 'bf16', got 'int8'"):
+        Embedder.load(model, precision="int8")
+    with pytest.raises(ValueError, match="`num_threads` must be at least 1, got 0"):
+        Embedder.load(model, num_threads=0)
+
+
+def test_load_of_a_tiny_model_takes_less_than_two_seconds(model, tmp_path):
+    model.save(tmp_path / "m")
+    start = time.perf_counter()
+    Embedder.load(tmp_path / "m").embed([["bank"]])
+    assert time.perf_counter() - start < 2
+
+
+def test_facts_say_what_made_the_vectors(model, embedder):
+    import elmokit
+
+    facts = embedder.facts(layers="top", state="warm")
+    assert facts["model_hash"] == model.model_hash()
+    assert facts["tokenizer"] == {"name": "whitespace", "version": ""}
+    assert (facts["normalization"], facts["precision"], facts["dtype"]) == (
+        "NFC",
+        "fp32",
+        "float32",
+    )
+    assert (facts["layers"], facts["state"]) == ("top", "warm")
+    assert facts["elmokit_version"] == elmokit.__version__
+    assert facts["torch_version"] == torch.__version__
+    assert len(facts["warm_text_sha256"]) == 64
+
+
+def test_progress_goes_to_stderr(embedder, capsys):
+    arrays = embedder.embed([["a"], ["b"]], progress=True)
+    assert len(arrays) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "embedding" in captured.err
+
+
+@pytest.mark.gpu
+def test_cuda_gives_the_same_vectors(model):
+    sentences = random_sentences(40)
+    on_cuda = Embedder.load(model, device="cuda").embed(sentences)
+    assert largest_difference(on_cuda, Embedder(model).embed(sentences)) <= 1e-5
+    assert next(model.parameters()).device.type == "cpu"

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+import torch
+
+from elmokit.embed import engine
+from elmokit.nn.bilm import BiLMState
+
+from .models import largest_difference, plain_layers, random_sentences, run_engine, toy_model
+
+MODELS = {
+    "two layers": {},
+    "one layer": {"num_layers": 1},
+    "three layers": {"num_layers": 3},
+    "no projection": {"cell_dim": 8},
+    "word input": {"words": True},
+}
+
+
+@pytest.fixture(params=list(MODELS))
+def model(request):
+    return toy_model(**MODELS[request.param])
+
+
+def test_equals_the_plain_network(model):
+    sentences = random_sentences(37)
+    expected, expected_state = plain_layers(model, sentences)
+    out = run_engine(model, sentences)
+    assert largest_difference(out.vectors, expected) <= 2e-6
+    assert (out.state.hidden - expected_state.hidden).abs().max() <= 2e-6
+    assert (out.state.cell - expected_state.cell).abs().max() <= 2e-6
+    assert all(array.dtype == np.float32 for array in out.vectors)
+
+
+def test_chunks_of_any_size_give_the_same_bits(model, monkeypatch):
+    sentences = [*random_sentences(9), ["bank"] * 60]
+    whole = run_engine(model, sentences)
+    width = model.forward_layers[0].input_weight.shape[0]
+    for positions in (1, 7, 30):
+        monkeypatch.setattr(engine, "MAX_CHUNK_VALUES", positions * width)
+        chunked = run_engine(model, sentences)
+        assert largest_difference(whole.vectors, chunked.vectors) == 0
+        assert torch.equal(whole.state.hidden, chunked.state.hidden)
+        assert torch.equal(whole.state.cell, chunked.state.cell)
+
+
+def test_layer_choices_are_slices_and_means_of_all(model):
+    sentences = random_sentences(11)
+    everything = run_engine(model, sentences).vectors
+    for k in range(model.num_layers):
+        one = run_engine(model, sentences, layers=k).vectors
+        assert largest_difference(one, [array[k] for array in everything]) == 0
+    top = run_engine(model, sentences, layers="top").vectors
+    assert largest_difference(top, [array[-1] for array in everything]) == 0
+    average = run_engine(model, sentences, layers="average").vectors
+    assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
+
+
+def test_rows_go_on_from_their_state(model):
+    batches = [random_sentences(n, seed=n) for n in (3, 2, 5, 0, 4)]
+    state = None
+    plain_state = BiLMState.zeros(model.config.lstm, 5)
+    for batch in batches:
+        out = run_engine(model, batch, state=state)
+        state = out.state
+        if batch:
+            expected, new = plain_layers(model, batch, state=plain_state)
+            hidden, cell = plain_state.hidden.clone(), plain_state.cell.clone()
+            hidden[:, :, : len(batch)], cell[:, :, : len(batch)] = new.hidden, new.cell
+            plain_state = BiLMState(hidden, cell)
+            assert largest_difference(out.vectors, expected) <= 2e-6
+        rows = state.num_rows
+        assert (state.hidden - plain_state.hidden[:, :, :rows]).abs().max() <= 2e-6
+        assert (state.cell - plain_state.cell[:, :, :rows]).abs().max() <= 2e-6
+    assert state.num_rows == 5
+
+
+def test_the_given_state_is_not_changed():
+    model = toy_model()
+    state = BiLMState.zeros(model.config.lstm, 2)
+    run_engine(model, random_sentences(2), state=state)
+    assert not state.hidden.any()
+    assert not state.cell.any()
+
+
+def test_state_of_another_model_is_refused():
+    other = BiLMState.zeros(toy_model(num_layers=3).config.lstm, 2)
+    with pytest.raises(ValueError, match="of another model"):
+        run_engine(toy_model(), [["a"]], state=other)
+
+
+def test_empty_sentences_and_batches():
+    model = toy_model()
+    out = run_engine(model, [[], ["a"], []])
+    assert [array.shape for array in out.vectors] == [(3, 0, 16), (3, 1, 16), (3, 0, 16)]
+    assert run_engine(model, [[]], layers="top").vectors[0].shape == (0, 16)
+    empty = run_engine(model, [])
+    assert empty.vectors == []
+    assert empty.state.num_rows == 0
+
+
+def test_padding_rows_of_a_block_leave_no_trace():
+    model = toy_model()
+    sentences = random_sentences(9, longest=20)
+    alone = [run_engine(model, [sentence]).vectors[0] for sentence in sentences]
+    assert largest_difference(run_engine(model, sentences).vectors, alone) == 0
+
+
+@pytest.mark.parametrize("layers", ["bottom", 3, -1, True, "0"])
+def test_unknown_layers_are_refused_with_the_choices(layers):
+    with pytest.raises(
+        ValueError, match=r'"all", "top", "average" or a number .* 2 for this model'
+    ):
+        engine.check_layers(layers, 3)
+
+
+def _long_sentence_equals_one_piece(num_words: int) -> None:
+    model = toy_model(num_layers=1)
+    words = np.random.default_rng(0).choice(["I", "sat", "bank", "배", "."], num_words).tolist()
+    # Eight rows, because products of one row add in another order (module docstring of the engine).
+    expected, state = plain_layers(model, [words, *[["I"]] * 7])
+    out = run_engine(model, [words])
+    assert largest_difference(out.vectors, expected[:1]) <= 2e-6
+    assert (out.state.cell - state.cell[:, :, :1]).abs().max() <= 2e-6
+
+
+def test_a_sentence_of_20_000_words_equals_one_piece():
+    _long_sentence_equals_one_piece(20_000)
+
+
+@pytest.mark.slow
+def test_a_sentence_of_100_000_words_equals_one_piece():
+    _long_sentence_equals_one_piece(100_000)

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from elmokit.embed.ids import batch_to_ids
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+
+
+def test_rows_are_the_original_ones_without_boundaries():
+    ids = batch_to_ids([["a", "é"], ["b"]])
+    assert ids.shape == (2, 2, 50)
+    assert ids.dtype == torch.int64
+    assert ids[0, 0, :4].tolist() == [259, 98, 260, 261]
+    assert ids[0, 1, :5].tolist() == [259, 0xC3 + 1, 0xA9 + 1, 260, 261]
+    assert not ids[1, 1].any()
+
+
+def test_default_neither_composes_nor_keeps_characters_whole():
+    decomposed = batch_to_ids([["e\u0301"]])[0, 0]
+    assert decomposed[:5].tolist() == [259, 102, 0xCC + 1, 0x81 + 1, 260]
+    long = batch_to_ids([["x" + "한" * 16]])[0, 0]  # 49 bytes: cut inside the last syllable
+    assert long[48] == "한".encode()[1] + 1
+
+
+def test_a_model_brings_its_own_characters():
+    vocab = CharVocab(CharVocabConfig(max_characters=10))
+    ids = batch_to_ids([["e\u0301"]], char_vocab=vocab)
+    assert ids.shape == (1, 1, 10)
+    assert ids[0, 0, 1:4].tolist() == [0xC3 + 1, 0xA9 + 1, 260]
+
+
+def test_nothing_gives_an_empty_tensor():
+    assert batch_to_ids([]).shape == (0, 0, 50)
+    assert batch_to_ids([[]]).shape == (1, 0, 50)
+
+
+def test_a_string_is_not_a_sentence():
+    with pytest.raises(TypeError, match="Tokenize it first"):
+        batch_to_ids(["not tokenized"])

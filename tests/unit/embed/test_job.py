@@ -1,0 +1,234 @@
+import errno
+import logging
+
+import h5py
+import numpy as np
+import pytest
+
+from elmokit.embed import job, parts
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.job import embed_files
+from elmokit.errors import FormatError
+from elmokit.text.tokenizers import TokenizerConfig
+
+from .models import random_sentences, toy_model
+
+
+@pytest.fixture
+def embedder():
+    return Embedder(toy_model(warm_text=("the bank", "a river")))
+
+
+@pytest.fixture
+def text(tmp_path):
+    sentences = [*random_sentences(40), []]
+    path = tmp_path / "text.txt"
+    path.write_text("".join(" ".join(s) + "\n" for s in sentences), encoding="utf-8")
+    return path
+
+
+def read(path):
+    with h5py.File(path) as file:
+        return {int(key): file[key][...] for key in file}
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for key in a:
+        np.testing.assert_array_equal(a[key], b[key])
+
+
+def test_every_line_has_its_vectors_under_its_number(embedder, text, tmp_path):
+    output = tmp_path / "deep" / "out.h5"
+    report = embed_files(embedder, text, output)
+    sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
+    assert_same(read(output), dict(enumerate(embedder.embed(sentences))))
+    assert report.sentences == 41
+    assert report.words == sum(map(len, sentences))
+    assert (report.resumed_sentences, report.facts["state"]) == (0, "reset")
+    assert [path.name for path in output.parent.iterdir()] == ["out.h5"]
+
+
+def test_shards_together_are_the_whole(embedder, text, tmp_path):
+    embed_files(embedder, text, tmp_path / "whole.h5")
+    pieces = {}
+    for i in range(3):
+        embed_files(embedder, text, tmp_path / f"{i}.h5", shard=(i, 3))
+        piece = read(tmp_path / f"{i}.h5")
+        assert set(piece) == set(range(i, 41, 3))
+        pieces |= piece
+    assert_same(dict(sorted(pieces.items())), read(tmp_path / "whole.h5"))
+
+
+def test_more_shards_than_lines_give_empty_files(embedder, tmp_path):
+    (tmp_path / "t.txt").write_text("one line\n")
+    report = embed_files(embedder, tmp_path / "t.txt", tmp_path / "o.h5", shard=(2, 4))
+    assert report.sentences == 0
+    assert read(tmp_path / "o.h5") == {}
+
+
+@pytest.mark.parametrize("state", ["reset", "carry", "warm"])
+def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, state, monkeypatch):
+    embed_files(embedder, text, tmp_path / "whole.h5", state=state)
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output, embedded = tmp_path / "out.h5", []
+
+    def stop(*_):
+        embedded.append(1)
+        if len(embedded) == 25:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        embed_files(embedder, text, output, state=state, batch_tokens=16, on_progress=stop)
+    assert "25 sentences are safe in" in caught.value.__notes__[0]
+    assert not output.exists()
+    done_again = []
+    report = embed_files(
+        embedder,
+        text,
+        output,
+        state=state,
+        resume=True,
+        on_progress=lambda *_: done_again.append(1),
+    )
+    assert report.resumed_sentences == 25
+    assert len(done_again) == 41 - 25 + 1  # and one call for the final writing
+    assert_same(read(output), read(tmp_path / "whole.h5"))
+    assert not parts.PartStore(tmp_path / "out.h5.parts").exists
+
+
+def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
+    output = tmp_path / "out.h5"
+    first = embed_files(embedder, text, output, resume=True)  # nothing there: begins
+    before = output.stat().st_mtime_ns
+    again = embed_files(embedder, text, output, resume=True)
+    assert output.stat().st_mtime_ns == before
+    assert (again.sentences, again.words) == (first.sentences, first.words)
+    assert again.resumed_sentences == 41
+    with pytest.raises(ValueError, match=r"layers: was 'all', is 'top'"):
+        embed_files(embedder, text, output, resume=True, layers="top")
+
+
+def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_path):
+    output = tmp_path / "out.h5"
+    output.write_text("precious")
+    with pytest.raises(FileExistsError, match=r"out\.h5 exists already.*--overwrite"):
+        embed_files(embedder, text, output)
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"\xff\xfe\xfd\n")
+    with pytest.raises(FormatError):
+        embed_files(embedder, bad, output, overwrite=True)
+    assert output.read_text() == "precious"
+    embed_files(embedder, text, output, overwrite=True)
+    assert len(read(output)) == 41
+
+
+def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
+    good = text.read_bytes()
+    text.write_bytes(good + b"\xff\xfe\n")
+    output = tmp_path / "out.h5"
+    with pytest.raises(FormatError, match=r"text\.txt, line 42: not UTF-8") as caught:
+        embed_files(embedder, text, output, batch_tokens=16)
+    assert "are safe in" in caught.value.__notes__[0]
+    with pytest.raises(FileExistsError, match=r"unfinished job. Go on with --resume"):
+        embed_files(embedder, text, output)
+    text.write_bytes(good + b"mended\n")
+    report = embed_files(embedder, text, output, resume=True)
+    assert report.resumed_sentences > 0
+    assert report.sentences == 42
+
+
+def test_resuming_refuses_another_text(embedder, text, tmp_path):
+    lines = text.read_bytes().split(b"\n")
+    text.write_bytes(b"\n".join([*lines, b"\xff\xfe\n"]))
+    output = tmp_path / "out.h5"
+    with pytest.raises(FormatError):
+        embed_files(embedder, text, output, batch_tokens=16)
+    text.write_bytes(b"\n".join([*lines[:2], b"new", *lines[3:]]))
+    with pytest.raises(ValueError, match=r"the text has changed. Line 3 was .*, it is now 'new'"):
+        embed_files(embedder, text, output, resume=True)
+    text.write_bytes(lines[0])
+    with pytest.raises(ValueError, match=r"Line 2 was .*, the text ends before it"):
+        embed_files(embedder, text, output, resume=True)
+
+
+def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    real, calls = parts._write_whole, []
+
+    def full(path, write):
+        calls.append(path)
+        if len(calls) == 4:  # job.json and two parts fit
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(path, write)
+
+    monkeypatch.setattr(parts, "_write_whole", full)
+    output = tmp_path / "out.h5"
+    with pytest.raises(OSError, match="No space left") as caught:
+        embed_files(embedder, text, output)
+    assert "sentences are safe in" in caught.value.__notes__[0]
+    assert "--resume" in caught.value.__notes__[0]
+    assert len(calls) == 4
+    monkeypatch.setattr(parts, "_write_whole", real)
+    report = embed_files(embedder, text, output, resume=True)
+    assert report.resumed_sentences > 0
+    assert len(read(output)) == 41
+
+
+def test_a_disk_that_fills_at_the_end_keeps_the_parts(embedder, text, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "write_embeddings", full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            embed_files(embedder, text, tmp_path / "out.h5")
+    assert "41 sentences are safe" in caught.value.__notes__[0]
+    assert embed_files(embedder, text, tmp_path / "out.h5", resume=True).resumed_sentences == 41
+
+
+def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_path, caplog):
+    (tmp_path / "t.txt").write_text("I sat by the bank.\n")
+    with caplog.at_level(logging.WARNING):
+        report = embed_files(
+            embedder,
+            tmp_path / "t.txt",
+            tmp_path / "o.h5",
+            tokenizer=TokenizerConfig(name="simple"),
+        )
+    assert report.words == 6
+    assert report.facts["tokenizer"]["name"] == "simple"
+    assert ["'simple'" in r.getMessage() for r in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": 5}, "`layers` must be"),
+        ({"state": "none"}, "`state` must be"),
+        ({"dtype": "float64"}, "`dtype` must be float32 or float16, got 'float64'"),
+        ({"file_format": "tf"}, "must be one of elmokit, bilm-tf, allennlp, got 'tf'"),
+        ({"file_format": "bilm-tf", "layers": "top"}, "bilm-tf hold all layers"),
+        ({"shard": (4, 4)}, r"0 <= i < N, such as 0/4 to 3/4, got 4/4"),
+        ({"shard": (1, 2), "state": "carry"}, "cannot be split into shards"),
+        ({"resume": True, "overwrite": True}, "not both"),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        embed_files(embedder, text, tmp_path / "out.h5", **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_unknown_suffixes_and_forms_without_hdf5_are_refused(embedder, text, tmp_path):
+    with pytest.raises(ValueError, match=r"must end in one of \.h5, \.hdf5, \.parquet, \.npz"):
+        embed_files(embedder, text, tmp_path / "out.txt")
+    with pytest.raises(ValueError, match="'allennlp' exists as HDF5 only"):
+        embed_files(embedder, text, tmp_path / "out.npz", file_format="allennlp")
+
+
+def test_a_text_without_lines_is_refused(embedder, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(FormatError, match=r"empty\.txt: no line to embed"):
+        embed_files(embedder, tmp_path / "empty.txt", tmp_path / "out.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]

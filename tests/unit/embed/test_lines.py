@@ -1,0 +1,76 @@
+import gzip
+import lzma
+
+import pytest
+
+from elmokit.embed import lines
+from elmokit.embed.lines import NumberedLines
+from elmokit.errors import FormatError
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_blank_lines_are_lines_and_numbers_go_on_through_the_files(tmp_path):
+    first = write(tmp_path / "a.txt", b"\xef\xbb\xbfone\r\n\n  \n")
+    second = write(tmp_path / "b.txt", "배 를\u2028\x0bx".encode())
+    text = NumberedLines([first, second])
+    assert list(text) == [(0, "one"), (1, ""), (2, "  "), (3, "배 를\u2028\x0bx")]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_compressed_files_are_read(tmp_path, suffix, pack):
+    path = write(tmp_path / f"a.txt{suffix}", pack(b"one\ntwo\n"))
+    text = NumberedLines(path)
+    assert list(text) == [(0, "one"), (1, "two")]
+    assert text.total_bytes is None
+
+
+def test_progress_reaches_the_size(tmp_path):
+    text = NumberedLines(write(tmp_path / "a.txt", b"one\n\ntwo\n"))
+    list(text)
+    assert text.num_bytes == text.total_bytes == 9
+
+
+def test_lines_across_pieces(tmp_path):
+    long = b"x" * 700_000
+    path = write(tmp_path / "a.txt", b"a\n" + long + b"\nb")
+    assert [line for _, line in NumberedLines(path)] == ["a", long.decode(), "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "fine\n오늘 아침 에는 안개 가 짙어서 버스 가 늦게 왔다\n".encode("cp949"),
+            r"a\.txt, line 2: not UTF-8 \(byte 0 .*iconv -f CP949",
+        ),
+        (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: holds a NUL byte at position 2.*tr -d"),
+    ],
+)
+def test_a_bad_line_stops_with_file_and_number(tmp_path, content, message):
+    text = iter(NumberedLines(write(tmp_path / "a.txt", content)))
+    with pytest.raises(FormatError, match=message):
+        list(text)
+
+
+def test_the_number_of_a_bad_line_is_that_in_its_file(tmp_path):
+    first = write(tmp_path / "a.txt", b"one\ntwo\n")
+    second = write(tmp_path / "b.txt", b"three\n\xff\xffoops\n")
+    with pytest.raises(FormatError, match=r"b\.txt, line 2"):
+        list(NumberedLines([first, second]))
+
+
+def test_endless_lines_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
+    with pytest.raises(FormatError, match=r"line 1: longer than 1,000 bytes"):
+        list(NumberedLines(write(tmp_path / "a.txt", b"x" * 2000)))
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    with pytest.raises(FormatError, match="expected plain text"):
+        NumberedLines(write(tmp_path / "a.jsonl", b"{}"))
+    with pytest.raises(FileNotFoundError, match=r"nowhere"):
+        NumberedLines(tmp_path / "nowhere.txt")

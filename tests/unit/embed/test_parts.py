@@ -1,0 +1,101 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.embed.parts import PartStore
+from elmokit.embed.writers import Block
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLMState
+
+SETTINGS = {"precision": "fp32", "layers": "all"}
+
+
+def block(first, count):
+    indices = list(range(first, first + count))
+    vectors = [np.full((2, i % 3, 4), i, dtype=np.float16) for i in indices]
+    return Block(
+        indices, [f"line {i} \ud800" for i in indices], [["w"] * (i % 3) for i in indices], vectors
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = PartStore(tmp_path / "out.h5.parts")
+    store.start(SETTINGS, output=tmp_path / "out.h5")
+    store.add(0, block(0, 3), None)
+    store.add(3, block(3, 2), None)
+    return store
+
+
+def test_blocks_come_back_as_they_went_in(store):
+    blocks = list(store.blocks())
+    assert [b.indices for b in blocks] == [[0, 1, 2], [3, 4]]
+    for got, expected in zip(blocks, (block(0, 3), block(3, 2)), strict=True):
+        assert (got.texts, got.tokens) == (expected.texts, expected.tokens)
+        for a, b in zip(got.vectors, expected.vectors, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+    assert list(store.texts())[4] == (4, "line 4 \ud800")
+    assert store.num_words() == 0 + 1 + 2 + 0 + 1
+
+
+def test_state_of_the_last_part_is_kept(tmp_path, store):
+    assert store.last_state() is None
+    state = BiLMState(torch.rand(1, 2, 1, 4), torch.rand(1, 2, 1, 8))
+    store.add(5, block(5, 1), state)
+    kept = store.last_state()
+    assert torch.equal(kept.hidden, state.hidden)
+    assert torch.equal(kept.cell, state.cell)
+
+
+def test_resuming_drops_what_follows_a_gap_and_half_written_files(tmp_path, store):
+    store.add(7, block(7, 1), None)
+    (store.directory / "part-000000000005-000000000007.npz.new").write_bytes(b"half")
+    store.resume(SETTINGS, output=tmp_path / "out.h5")
+    names = sorted(path.name for path in store.directory.iterdir())
+    assert names == [
+        "job.json",
+        "part-000000000000-000000000003.npz",
+        "part-000000000003-000000000005.npz",
+    ]
+
+
+def test_another_job_is_refused_with_the_differences(tmp_path, store):
+    with pytest.raises(ValueError, match=r"precision: was 'fp32', is 'bf16'.*--overwrite"):
+        store.resume({**SETTINGS, "precision": "bf16"}, output=tmp_path / "out.h5")
+
+
+def test_damage_names_the_part_and_the_way_on(tmp_path, store):
+    path = store.parts()[1].path
+    content = bytearray(path.read_bytes())
+    content[content.index(b"values.npy") + 140] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"part-000000000003.*Remove this file .* --resume"):
+        list(store.blocks())
+    path.write_bytes(content[:100])
+    with pytest.raises(FormatError, match=r"part-000000000003"):
+        list(store.texts())
+    (store.directory / "job.json").write_text("{")
+    with pytest.raises(FormatError, match=r"job\.json: damaged"):
+        store.resume(SETTINGS, output=tmp_path / "out.h5")
+
+
+def test_an_older_output_is_told_from_the_finished_one(tmp_path):
+    output = tmp_path / "out.h5"
+    store = PartStore(tmp_path / "out.h5.parts")
+    assert not store.is_finished(output)
+    output.write_text("old")
+    store.start(SETTINGS, output=output)
+    assert not store.is_finished(output)
+    aside = tmp_path / "aside"
+    aside.write_text("new, and longer")
+    aside.replace(output)
+    assert store.is_finished(output)
+    store.remove()
+    assert store.is_finished(output)
+
+
+def test_job_file_is_readable(store):
+    assert json.loads((store.directory / "job.json").read_text())["settings"] == SETTINGS

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.vocab_doctor import check_vocab
+
+SPECIALS = ["<S>", "</S>", "<UNK>"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(words):
+        path = tmp_path / "vocab.txt"
+        path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """200 words; word i occurs about 1000 / i times."""
+    rng = np.random.default_rng(0)
+    words = [f"w{i:03d}" for i in range(200)]
+    rng.shuffle(words)
+    sentences = [[word] * (1000 // (i + 1)) for i, word in enumerate(words)]
+    return words, sentences
+
+
+def test_a_sound_vocabulary(write, corpus):
+    words, sentences = corpus
+    report = check_vocab(write([*SPECIALS, *words]), sentences)
+    assert report.errors == report.warnings == ()
+    assert report.special_lines == {"<S>": 1, "</S>": 2, "<UNK>": 3}
+    assert report.num_words == 203
+    assert report.corpus.is_sorted
+    assert report.corpus.rank_correlation > 0.95
+    assert report.corpus.coverage == 1.0
+    assert report.corpus.num_sentences == 200
+    assert report.bytes_per_word == {"mean": 4.0, "p50": 4.0, "p90": 4.0, "p99": 4.0, "max": 4.0}
+
+
+def test_an_alphabetical_order_is_found_out(write, corpus):
+    words, sentences = corpus
+    report = check_vocab(write([*SPECIALS, *sorted(words)]), sentences)
+    assert not report.corpus.is_sorted
+    assert any("order of their frequency" in warning for warning in report.warnings)
+    assert report.errors == ()
+
+
+def test_missing_specials_and_repeated_words(write):
+    report = check_vocab(write(["a", "<S>", "b", "<unk>", "a", "</S>", "b"]))
+    assert report.special_lines == {"<S>": 2, "</S>": 6, "<UNK>": None}
+    assert report.duplicates == (("a", (1, 5)), ("b", (3, 7)))
+    assert report.num_duplicates == 2
+    assert [error.split()[0] for error in report.errors] == ["<UNK>", "2"]
+    assert "</S> not among the first three" in report.warnings[0]
+    assert "<unk> in lower case" in report.warnings[1]
+    assert report.corpus is None
+
+
+def test_words_over_the_character_limit(write):
+    char_vocab = CharVocab(CharVocabConfig(max_characters=8))
+    path = write([*SPECIALS, "한국", "한국어", "longest", "한"])
+    report = check_vocab(path, [["한국어", "한국어", "한"]], char_vocab=char_vocab)
+    assert report.max_bytes == 6
+    assert report.truncated == ("한국어", "longest")
+    assert report.corpus.num_truncated == 2
+    assert report.corpus.frequent_truncated == (("한국어", 2),)
+    assert report.corpus.bytes_per_word["p50"] == 9.0
+    assert report.corpus.bytes_per_word["mean"] == 7.0
+
+
+def test_coverage_and_unknown_words(write):
+    sentences = [["a", "x", "x", "<unk>"], ["a", "y", "b"]]
+    report = check_vocab(write([*SPECIALS, "a", "b", "c"]), iter(sentences))
+    assert report.corpus.num_words == 7
+    assert report.corpus.coverage == pytest.approx(3 / 7)
+    assert report.corpus.frequent_unknown == (("x", 2), ("y", 1))
+    assert report.corpus.num_unseen == 1
+
+
+def test_decomposed_words_are_found_out(write):
+    path = write([*SPECIALS, "e\u0301te\u0301", "ok"])
+    assert "1 words are not in the Unicode form" in check_vocab(path).warnings[0]
+    as_it_is = CharVocab(CharVocabConfig(normalization="none"))
+    assert check_vocab(path, char_vocab=as_it_is).warnings == ()
+
+
+def test_what_is_no_vocabulary_is_refused(write):
+    with pytest.raises(FormatError, match="is empty"):
+        check_vocab(write([]))
+
+
+def test_only_the_most_frequent_unknown_words_are_kept(write):
+    sentences = [[f"u{i}"] * (2 if i == 2500 else 1) for i in range(5000)]
+    report = check_vocab(write(SPECIALS), sentences, num_examples=1)
+    assert report.corpus.frequent_unknown == (("u2500", 2),)
+    assert report.corpus.coverage == 0.0
+    assert report.bytes_per_word == {}

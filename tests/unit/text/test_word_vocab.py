@@ -1,0 +1,164 @@
+import os
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.text.word_vocab import WordCounter, WordVocab, build_vocab
+
+SPECIALS = ["<S>", "</S>", "<UNK>"]
+
+
+@pytest.fixture
+def vocab():
+    return WordVocab([*SPECIALS, "the", "눈"])
+
+
+def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
+    assert (vocab.sentence_begin_id, vocab.sentence_end_id, vocab.unknown_id) == (1, 2, 3)
+    assert vocab.word_id("the") == 4
+    assert vocab.word_id("The") == vocab.unknown_id
+    assert len(vocab) == 5
+    assert "눈" in vocab
+    assert "the " not in vocab
+
+
+def test_encode_and_decode(vocab):
+    ids = vocab.encode(["눈", "?", "the", "</S>"])
+    assert ids.dtype == np.int64
+    assert ids.tolist() == [5, 3, 4, 2]
+    assert vocab.decode(ids) == ["눈", "<UNK>", "the", "</S>"]
+    assert vocab.encode([]).shape == (0,)
+
+
+@pytest.mark.parametrize("word_id", [0, -1, 6])
+def test_padding_has_no_word(vocab, word_id):
+    with pytest.raises(ValueError, match=rf"word id {word_id} has no word: .* 1 to 5"):
+        vocab.decode([4, word_id])
+
+
+def test_specials_may_stand_anywhere():
+    vocab = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
+    assert vocab.unknown_id == 5
+    assert vocab.sentence_begin_id == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["<S>", "</S>", "the"], "lacks <UNK>"),
+        (["<s>", "</s>", "<unk>"], "lacks <S>, </S>, <UNK>"),
+        ([*SPECIALS, "a", "b", "a"], "2 lines 'a'"),
+        ([*SPECIALS, "a\nb"], "word 4 .*cannot be a line"),
+        ([*SPECIALS, ""], "word 4 .*cannot be a line"),
+        ([*SPECIALS, "\u3000"], "cannot be a line"),
+        ([*SPECIALS, "\ud800"], "cannot be a line"),
+        ([*SPECIALS, "!!!MAXTERMID"], "cannot be a line"),
+    ],
+)
+def test_bad_words_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        WordVocab(words)
+
+
+def test_write_and_read(vocab, tmp_path):
+    path = tmp_path / "deep" / "vocab.txt"
+    vocab.write(path)
+    assert path.read_bytes().decode() == "<S>\n</S>\n<UNK>\nthe\n눈\n"
+    assert WordVocab.read(path) == vocab
+    assert os.listdir(path.parent) == ["vocab.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file(vocab, tmp_path, monkeypatch):
+    path = tmp_path / "vocab.txt"
+    path.write_text("old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        vocab.write(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+def test_files_of_others_are_read(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\ufeff</S>\r\n<S>\r\n!!!MAXTERMID\r\n<UNK>\r\na b\r\nx\u2028y".encode())
+    assert WordVocab.read(path).words == ("</S>", "<S>", "<UNK>", "a b", "x\u2028y")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is empty"),
+        (b"<S>\n</S>\n\n<UNK>\n", "line 3: blank line"),
+        (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", "line 4: not UTF-8.*iconv"),
+        (b"<S>\n<UNK>\na\n", "lacks </S>.*elmokit vocab"),
+        (b"<S>\n</S>\n<UNK>\na\nb\nb\n", "2 lines 'b'"),
+    ],
+)
+def test_damaged_files_name_file_and_place(tmp_path, content, message):
+    path = tmp_path / "words.txt"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"(?s)words\.txt.*{message}"):
+        WordVocab.read(path)
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        WordVocab.read(tmp_path / "no.txt")
+
+
+def test_counts_fall_and_ties_go_by_word():
+    with WordCounter() as counter:
+        counter.add(["b", "a", "c", "b"])
+        counter.add(["c", "나", "가"])
+        assert counter.num_words == 7
+        assert counter.most_common() == [("b", 2), ("c", 2), ("a", 1), ("가", 1), ("나", 1)]
+        assert counter.most_common(max_size=3) == [("b", 2), ("c", 2), ("a", 1)]
+        assert counter.most_common(min_count=2) == [("b", 2), ("c", 2)]
+        assert counter.most_common(max_size=0) == []
+
+
+def test_specials_and_impossible_lines_are_not_counted_as_words():
+    with WordCounter(max_distinct=2) as counter:
+        counter.add([*SPECIALS, "<unk>", "", " ", "a\n", "\ud800x", "!!!MAXTERMID", "a", "<Unk>"])
+        assert counter.most_common() == [("<Unk>", 1), ("a", 1)]
+        assert counter.num_words == 11
+
+
+def test_spilled_counts_equal_those_in_memory_and_leave_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rng = np.random.default_rng(0)
+    sentences = [[f"w{i} x" for i in rng.zipf(1.3, size=20) % 500] for _ in range(300)]
+    with WordCounter(max_distinct=25) as small, WordCounter() as large:
+        for sentence in sentences:
+            small.add(sentence)
+            large.add(sentence)
+        assert any(tmp_path.rglob("run-*"))
+        assert len(small._runs) <= WordCounter._MAX_RUNS + 1
+        assert small.most_common() == large.most_common()
+        assert small.most_common(max_size=7, min_count=3) == large.most_common(
+            max_size=7, min_count=3
+        )
+        small.add(["late"] * 10_000)
+        assert small.most_common(max_size=1) == [("late", 10_000)]
+    assert not os.listdir(tmp_path)
+
+
+def test_impossible_limits_are_refused():
+    with pytest.raises(ValueError, match="`max_distinct` must be at least 1, got 0"):
+        WordCounter(max_distinct=0)
+    with pytest.raises(ValueError, match="`max_size` must not be negative, got -1"):
+        WordCounter().most_common(max_size=-1)
+
+
+def test_a_vocabulary_is_built_from_sentences():
+    built = build_vocab(iter([["a", "b", "a"], ["<unk>", "c"]]), max_size=2)
+    assert built.vocab.words == (*SPECIALS, "a", "b")
+    assert (built.num_sentences, built.num_words, built.coverage) == (2, 5, 0.6)
+
+
+def test_a_vocabulary_of_nothing_has_the_specials():
+    built = build_vocab([])
+    assert built.vocab.words == tuple(SPECIALS)
+    assert built.coverage == 1.0

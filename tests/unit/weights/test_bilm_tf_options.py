@@ -1,0 +1,193 @@
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.nn.bilm import BiLMConfig
+from elmokit.nn.char_cnn import CharCNNConfig
+from elmokit.nn.lstmp import LSTMConfig
+from elmokit.nn.softmax import SoftmaxConfig
+from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.weights.bilm_tf_options import (
+    ORIGINAL_OPTIONS,
+    options_of,
+    parse_options,
+    parse_softmax,
+    read_options,
+)
+from elmokit.weights.model_dir import PretrainedBiLM
+
+RELEASED = {
+    "lstm": {
+        "use_skip_connections": True,
+        "projection_dim": 512,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 4096,
+        "n_layers": 2,
+    },
+    "char_cnn": {
+        "activation": "relu",
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+        "n_highway": 2,
+        "embedding": {"dim": 16},
+        "n_characters": 262,
+        "max_characters_per_token": 50,
+    },
+}
+TINY = {
+    "lstm": {"dim": 4, "projection_dim": 2},
+    "char_cnn": {"activation": "tanh", "filters": [[1, 3]], "embedding": {"dim": 2}},
+}
+
+
+def parse(data, *, shape=(9, 5)):
+    return parse_options(data, source=Path("o.json"), matrix_shape=lambda name, expected: shape)
+
+
+def changed(key, value, *, base=RELEASED):
+    """The options with one dotted key set, or taken away where the value is `...`."""
+    data = copy.deepcopy(base)
+    *parents, last = key.split(".")
+    table = data
+    for parent in parents:
+        table = table[parent]
+    table.pop(last, None)
+    if value is not ...:
+        table[last] = value
+    return data
+
+
+def test_the_released_options_are_the_defaults_of_the_package():
+    raw = CharVocabConfig(normalization="none", truncation="byte")
+    assert parse(RELEASED) == BiLMConfig(char_vocab=raw)
+
+
+def test_defaults_of_absent_keys():
+    config = parse(TINY)
+    assert config.lstm == LSTMConfig(
+        num_layers=1,
+        cell_dim=4,
+        projection_dim=2,
+        cell_clip=None,
+        projection_clip=None,
+        skip_connections=False,
+    )
+    assert config.char_cnn == CharCNNConfig(
+        embedding_dim=2, filters=((1, 3),), activation="tanh", num_highway=0
+    )
+    assert config.char_vocab.max_characters == 50
+    assert config.dropout == 0.1
+
+
+@pytest.mark.parametrize("key", ["lstm.cell_clip", "lstm.proj_clip", "char_cnn.n_highway"])
+def test_null_is_the_same_as_absent(key):
+    assert parse(changed(key, None)) == parse(changed(key, ...))
+
+
+def test_word_input_takes_its_size_from_the_weights():
+    config = parse(changed("char_cnn", ...))
+    assert config.char_cnn is None
+    assert config.num_words == 9
+
+
+def test_embedding_width_comes_from_the_weights_where_absent():
+    assert parse(changed("char_cnn.embedding", ...)).char_cnn.embedding_dim == 5
+    assert parse(changed("char_cnn.embedding.dim", ...)).char_cnn.embedding_dim == 5
+
+
+def test_other_lengths_and_dropout():
+    assert parse(changed("char_cnn.max_characters_per_token", 30)).char_vocab.max_characters == 30
+    assert parse(changed("dropout", 0)).dropout == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("lstm", ..., "`lstm` is missing"),
+        ("lstm", 5, "`lstm` is 5; expected an object"),
+        ("lstm.dim", ..., r"`lstm\.dim` is missing; expected a whole number"),
+        ("lstm.projection_dim", "512", r"`lstm\.projection_dim` is '512'"),
+        ("lstm.n_layers", 2.5, r"`lstm\.n_layers` is 2\.5"),
+        ("lstm.n_layers", True, r"`lstm\.n_layers` is True"),
+        ("lstm.cell_clip", "3", r"`lstm\.cell_clip` is '3'; expected a number"),
+        ("lstm.projection_dim", 5000, "must not be larger than"),
+        ("lstm.proj_clip", -1, "projection_clip"),
+        ("char_cnn.activation", "gelu", r"`char_cnn\.activation` is 'gelu'; expected 'relu' or"),
+        ("char_cnn.activation", ..., r"`char_cnn\.activation` is missing"),
+        ("char_cnn.filters", ..., r"`char_cnn\.filters` is missing; expected a list of \[width"),
+        ("char_cnn.filters", [[1, 2, 3]], r"`char_cnn\.filters` is \[\[1, 2, 3\]\]"),
+        ("char_cnn.filters", [[0, 2]], "filters"),
+        ("char_cnn.max_characters_per_token", 2, "at least 3"),
+        ("char_cnn.embedding", 16, r"`char_cnn\.embedding` is 16; expected an object"),
+        ("dropout", 1.5, "dropout"),
+        ("bidirectional", False, "unidirectional"),
+    ],
+)
+def test_impossible_options_are_named(key, value, message):
+    with pytest.raises(FormatError, match=rf"o\.json: .*{message}"):
+        parse(changed(key, value))
+
+
+@pytest.mark.parametrize("text", ['{"lstm": ', "[]", ""])
+def test_a_damaged_file_is_named(tmp_path, text):
+    path = tmp_path / "options.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"options\.json"):
+        read_options(path)
+
+
+def test_softmax_of_training_options():
+    assert parse_softmax({}) == SoftmaxConfig(kind="sampled", num_samples=8192)
+    options = {"sample_softmax": False, "n_negative_samples_batch": 64}
+    assert parse_softmax(options) == SoftmaxConfig(kind="full", num_samples=64)
+
+
+class TestOptionsOf:
+    def build(self, data, *, config=None, **settings):
+        return PretrainedBiLM(
+            config or parse(data), training={ORIGINAL_OPTIONS: data} if data else {}, **settings
+        )
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            TINY,
+            changed("lstm.cell_clip", None, base=TINY),
+            changed("char_cnn.n_characters", 261, base=TINY),
+            changed("char_cnn.embedding", ..., base=TINY),
+            changed("n_train_tokens", 768648884, base=TINY),
+            changed("lstm.unheard_of", {"a": [1]}, base=TINY),
+        ],
+    )
+    def test_what_was_read_is_written_again(self, data):
+        model = self.build(data, config=replace(parse(TINY), char_cnn=parse(data).char_cnn))
+        assert json.dumps(options_of(model)) == json.dumps(data)
+
+    def test_a_fresh_model_gets_all_keys(self):
+        options = options_of(self.build(None, config=parse(TINY)))
+        assert set(options["lstm"]) == set(RELEASED["lstm"])
+        assert set(options["char_cnn"]) == set(RELEASED["char_cnn"])
+        assert parse(options) == parse(TINY)
+
+    def test_what_no_longer_holds_is_replaced_and_the_rest_stays(self):
+        data = changed("n_train_tokens", 10, base=TINY)
+        config = parse(TINY)
+        config = replace(config, lstm=replace(config.lstm, cell_clip=2.0))
+        options = options_of(self.build(data, config=config))
+        assert options["lstm"]["cell_clip"] == 2.0
+        assert options["n_train_tokens"] == 10
+        assert parse(options) == config
+
+    def test_the_softmax_is_told(self):
+        softmax = SoftmaxConfig(kind="sampled", num_samples=3)
+        fresh = self.build(None, config=parse(TINY), num_words=7, softmax_config=softmax)
+        assert options_of(fresh)["n_tokens_vocab"] == 7
+        assert parse_softmax(options_of(fresh)) == softmax
+        data = changed("n_tokens_vocab", 99, base=TINY)
+        grown = self.build(data, num_words=7, softmax_config=softmax)
+        assert options_of(grown)["n_tokens_vocab"] == 7
+        assert parse_softmax(options_of(grown)) == softmax

@@ -1,0 +1,285 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from elmokit.errors import ConfigError, FormatError
+from elmokit.nn.bilm import BiLMConfig
+from elmokit.nn.char_cnn import CharCNNConfig
+from elmokit.nn.lstmp import LSTMConfig
+from elmokit.nn.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
+from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+CONFIG = BiLMConfig(
+    char_cnn=CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5))),
+    lstm=LSTMConfig(cell_dim=8, projection_dim=4),
+)
+VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
+WORD_CONFIG = replace(CONFIG, char_cnn=None, num_words=len(VOCAB))
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A saved model with everything that a model can have."""
+    model = PretrainedBiLM(
+        CONFIG,
+        word_vocab=VOCAB,
+        softmax_config=SoftmaxConfig(kind="sampled", num_samples=2),
+        tokenizer=TokenizerConfig(name="simple", version="1"),
+        warm_text=("The bank .", "한국 은행"),
+        training={"language": "en", "perplexity": 12.5},
+    )
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit_config(directory, change):
+    path = directory / "config.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    return str(path)
+
+
+class TestPretrainedBiLM:
+    def test_encodes_characters_with_boundaries(self):
+        model = PretrainedBiLM(CONFIG)
+        ids = model.encode([["a", "b"], []])
+        assert ids.dtype == torch.int64
+        assert ids.shape == (2, 4, 50)
+        expected = torch.from_numpy(model.char_vocab.encode([["a", "b"], []]))
+        assert torch.equal(ids, expected)
+        assert model.encode([["a", "b"], []], boundaries=False).shape == (2, 2, 50)
+
+    def test_encodes_words_for_word_input(self):
+        model = PretrainedBiLM(WORD_CONFIG, word_vocab=VOCAB)
+        assert model.encode([["the", "river"], []]).tolist() == [[1, 4, 3, 2], [1, 2, 0, 0]]
+        assert model.encode([["bank"]], boundaries=False).tolist() == [[5]]
+        assert model.encode([[]], boundaries=False).shape == (1, 0)
+        assert model.encode([]).shape == (0, 0)
+
+    def test_encodes_words_for_the_token_layer(self):
+        model = PretrainedBiLM(WORD_CONFIG, word_vocab=VOCAB)
+        assert model.encode_words(["the", "river"]).tolist() == [4, 3]
+        ids = PretrainedBiLM(CONFIG).encode_words(["the", "<S>"])
+        assert ids.shape == (2, 50)
+        assert ids[1, :3].tolist() == [259, 257, 260]
+
+    def test_word_input_without_vocabulary_cannot_encode(self):
+        with pytest.raises(ValueError, match="without its vocabulary"):
+            PretrainedBiLM(WORD_CONFIG).encode([["the"]])
+
+    @pytest.mark.parametrize("config", [CONFIG, WORD_CONFIG])
+    def test_a_string_is_not_a_sentence(self, config):
+        with pytest.raises(TypeError, match=r"[Tt]okenize it first"):
+            PretrainedBiLM(config, word_vocab=VOCAB).encode(["the bank"])
+
+    def test_sizes_must_agree(self):
+        with pytest.raises(ValueError, match="must be the same number"):
+            PretrainedBiLM(replace(WORD_CONFIG, num_words=9), word_vocab=VOCAB)
+        with pytest.raises(ValueError, match="must be the same number"):
+            PretrainedBiLM(CONFIG, word_vocab=VOCAB, num_words=9)
+        with pytest.raises(ValueError, match="to know its size"):
+            PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig())
+
+    def test_reset_parameters_draws_the_softmax_too(self):
+        model = PretrainedBiLM(CONFIG, num_words=7, softmax_config=SoftmaxConfig(kind="full"))
+        assert isinstance(model.softmax, FullSoftmax)
+        before = model.softmax.weight.clone()
+        model.reset_parameters(torch.Generator().manual_seed(3))
+        first = model.softmax.weight.clone()
+        model.reset_parameters(torch.Generator().manual_seed(3))
+        assert not torch.equal(before, first)
+        assert torch.equal(first, model.softmax.weight)
+
+    def test_counts_parameters_without_softmax_and_padding_row(self):
+        sizes = [261 * 3, 3 * 4 + 4, 2 * 3 * 5 + 5, 2 * 2 * (9 * 9 + 9), 9 * 4 + 4]
+        lstm = 4 * (32 * 8 + 32 + 8 * 4)
+        model = PretrainedBiLM(CONFIG, num_words=7, softmax_config=SoftmaxConfig())
+        assert model.num_parameters() == sum(sizes) + lstm
+        assert PretrainedBiLM(WORD_CONFIG).num_parameters() == len(VOCAB) * 4 + lstm
+
+
+class TestModelHash:
+    def test_is_a_property_of_weights_and_numeric_settings(self):
+        model = PretrainedBiLM(CONFIG)
+        assert len(model.model_hash()) == 64
+        assert int(model.model_hash(), 16)
+        assert model.model_hash() == PretrainedBiLM(CONFIG).model_hash()
+        assert model.model_hash() == PretrainedBiLM(replace(CONFIG, dropout=0.4)).model_hash()
+        facts = PretrainedBiLM(CONFIG, word_vocab=VOCAB, training={"language": "en"})
+        assert model.model_hash() == facts.model_hash()
+
+    def test_changes_with_any_number(self):
+        model = PretrainedBiLM(CONFIG)
+        hashes = {model.model_hash()}
+        unclipped = replace(CONFIG, lstm=replace(CONFIG.lstm, cell_clip=None))
+        hashes.add(PretrainedBiLM(unclipped).model_hash())
+        raw = replace(CONFIG, char_vocab=replace(CONFIG.char_vocab, normalization="none"))
+        hashes.add(PretrainedBiLM(raw).model_hash())
+        with torch.no_grad():
+            model.backward_layers[1].bias[-1] += 1e-7
+        hashes.add(model.model_hash())
+        assert len(hashes) == 4
+
+
+class TestSave:
+    def test_everything_comes_back(self, directory):
+        model = load_model(directory)
+        assert model.word_vocab == VOCAB
+        assert model.softmax_config == SoftmaxConfig(kind="sampled", num_samples=2)
+        assert model.tokenizer == TokenizerConfig(name="simple", version="1")
+        assert model.warm_text == ("The bank .", "한국 은행")
+        assert model.training_facts == {"language": "en", "perplexity": 12.5}
+        assert not model.training
+        assert all(parameter.requires_grad for parameter in model.parameters())
+
+    def test_the_directory_holds_what_the_contract_says(self, directory):
+        names = {path.name for path in directory.iterdir()}
+        assert names == {"config.json", "model.safetensors", "vocab.txt", "README.md"}
+        data = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+        assert data["model_type"] == "elmokit"
+        assert data["elmokit_version"]
+        assert data["bilm"]["char_vocab"]["normalization"] == "NFC"
+        modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
+        assert len(modes) == 1, "readable by whoever may read the others"
+
+    def test_an_adaptive_softmax_comes_back(self, tmp_path):
+        config = SoftmaxConfig(kind="adaptive", cutoffs=(2,))
+        model = PretrainedBiLM(CONFIG, num_words=9, softmax_config=config)
+        model.save(tmp_path / "m")
+        again = load_model(tmp_path / "m")
+        assert isinstance(again.softmax, AdaptiveSoftmax)
+        assert again.model_hash() == model.model_hash()
+
+    def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
+        model = load_model(directory)
+        model.softmax = None
+        model.save(tmp_path / "m")
+        again = load_model(tmp_path / "m")
+        assert again.softmax is None
+        assert again.softmax_config is None
+
+    def test_missing_parents_are_made_and_an_empty_directory_is_taken(self, tmp_path):
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        PretrainedBiLM(CONFIG).save(tmp_path / "a" / "b")
+        PretrainedBiLM(CONFIG).save(tmp_path / "c" / "d")
+        assert load_model(tmp_path / "a" / "b").config == load_model(tmp_path / "c" / "d").config
+
+    def test_what_is_no_model_directory_is_not_overwritten(self, tmp_path):
+        (tmp_path / "thesis.txt").write_text("years of work")
+        with pytest.raises(FileExistsError, match=r"holds 'thesis.txt'\): not overwritten"):
+            PretrainedBiLM(CONFIG).save(tmp_path)
+        assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+    def test_a_model_directory_with_other_files_in_it_is_not_overwritten(self, directory):
+        (directory / "notes.txt").write_text("mine")
+        with pytest.raises(FileExistsError, match=r"notes.txt"):
+            PretrainedBiLM(CONFIG).save(directory)
+        assert (directory / "notes.txt").exists()
+
+    def test_another_programs_model_is_not_overwritten(self, tmp_path):
+        (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+        with pytest.raises(FileExistsError, match=r"not just a model directory"):
+            PretrainedBiLM(CONFIG).save(tmp_path)
+
+    def test_a_file_is_not_overwritten(self, tmp_path):
+        (tmp_path / "m").write_text("x")
+        with pytest.raises(FileExistsError, match="is a file"):
+            PretrainedBiLM(CONFIG).save(tmp_path / "m")
+
+    def test_leftovers_of_a_killed_save_are_cleared(self, directory):
+        for role in ("new", "previous"):
+            left = directory.with_name(f".{directory.name}.{role}")
+            left.mkdir()
+            (left / "model.safetensors").write_text("half")
+        PretrainedBiLM(CONFIG).save(directory)
+        assert [path.name for path in directory.parent.iterdir()] == [directory.name]
+        assert load_model(directory).word_vocab is None
+
+
+class TestLoadErrors:
+    def test_no_such_directory(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="no model directory"):
+            load_model(tmp_path / "m")
+
+    def test_a_save_that_was_killed_between_two_renames_is_explained(self, directory):
+        aside = directory.with_name(f".{directory.name}.previous")
+        directory.rename(aside)
+        with pytest.raises(FileNotFoundError, match="interrupted") as raised:
+            load_model(directory)
+        assert str(aside) in str(raised.value)
+
+    def test_a_file_instead_of_the_directory(self, directory):
+        with pytest.raises(FileNotFoundError, match="give the model directory"):
+            load_model(directory / "config.json")
+
+    @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+    def test_a_missing_file_is_named(self, directory, name):
+        (directory / name).unlink()
+        with pytest.raises(FormatError, match=name):
+            load_model(directory)
+
+    def test_original_weights_are_recognized(self, tmp_path):
+        (tmp_path / "elmo_options.json").write_text("{}")
+        with pytest.raises(FormatError, match="elmokit convert"):
+            load_model(tmp_path)
+
+    def test_truncated_config(self, directory):
+        path = directory / "config.json"
+        path.write_text(path.read_text()[:300])
+        with pytest.raises(FormatError, match=r"config\.json: not valid JSON.*cut short"):
+            load_model(directory)
+
+    @pytest.mark.parametrize("found", ["bert", None])
+    def test_unknown_model_type(self, directory, found):
+        path = edit_config(directory, lambda data: data.update(model_type=found))
+        with pytest.raises(FormatError, match=r"only 'elmokit' can be loaded") as raised:
+            load_model(directory)
+        assert path in str(raised.value)
+
+    def test_config_that_is_no_table(self, directory):
+        (directory / "config.json").write_text("[1, 2]")
+        with pytest.raises(FormatError, match="model_type"):
+            load_model(directory)
+
+    def test_config_without_network(self, directory):
+        edit_config(directory, lambda data: data.pop("bilm"))
+        with pytest.raises(FormatError, match="`bilm`"):
+            load_model(directory)
+
+    def test_unknown_key_suggests_the_nearest(self, directory):
+        edit_config(directory, lambda data: data["bilm"]["lstm"].update(cell_dims=3))
+        with pytest.raises(ConfigError, match=r"bilm\.lstm\.cell_dims.*mean `cell_dim`"):
+            load_model(directory)
+
+    def test_impossible_value(self, directory):
+        edit_config(directory, lambda data: data["bilm"]["lstm"].update(cell_clip=-1))
+        with pytest.raises(ConfigError, match=r"config\.json.*cell_clip"):
+            load_model(directory)
+
+    def test_filters_wider_than_a_word(self, directory):
+        edit_config(directory, lambda data: data["bilm"]["char_vocab"].update(max_characters=3))
+        edit_config(directory, lambda data: data["bilm"]["char_cnn"].update(filters=[[9, 1]]))
+        with pytest.raises(FormatError, match=r"config\.json: A filter of width 9"):
+            load_model(directory)
+
+    def test_truncated_vocabulary(self, directory):
+        path = directory / "vocab.txt"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+        with pytest.raises(FormatError, match=r"vocab\.txt: 4 words, but config\.json says 5"):
+            load_model(directory)
+
+    def test_vocabulary_without_specials(self, directory):
+        (directory / "vocab.txt").write_text("a\nb\nc\nd\ne\n")
+        with pytest.raises(FormatError, match=r"vocab\.txt.*lacks <S>"):
+            load_model(directory)
+
+    def test_softmax_tensor_of_another_vocabulary(self, directory):
+        edit_config(directory, lambda data: data.update(num_words=6))
+        (directory / "vocab.txt").unlink()
+        with pytest.raises(FormatError, match=r"`softmax\.\w+` has shape \(5.*expected \(6"):
+            load_model(directory)
