@@ -62,8 +62,9 @@ def main() -> None:
         for factor in (1, FACTOR):
             text, output = Path(folder) / "text.txt", Path(folder) / f"out{options.suffix}"
             write_text(text, num_words=num_words * factor)
-            arguments = f"embed {text} -o {output} -m {model} --dtype {options.dtype} --json"
-            measured = run_measured([sys.executable, "-m", "elmokit", *arguments.split()])
+            files = [str(text), "-o", str(output), "-m", str(model)]
+            arguments = ["embed", *files, "--dtype", options.dtype, "--json"]
+            measured = run_measured([sys.executable, "-m", "elmokit", *arguments])
             report = json.loads(measured.stdout)
             runs.append(
                 {

@@ -63,7 +63,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return ``data`` with dotted ``key=value`` settings put in; values are read as TOML, else as strings.
+    """Return ``data`` with dotted ``key=value`` settings put in.
+
+    A value is read as TOML; what is not TOML is a string.
 
     Raises:
         ConfigError: if an override has no ``=`` or goes through a key that is not a table.

@@ -15,7 +15,7 @@ class ConfigError(ElmokitError, ValueError):
 
 
 class FormatError(ElmokitError, ValueError):
-    """A file does not hold what its format promises; names file, position, what was expected and how to mend it."""
+    """A file is not what its format promises; names file, position, what is expected, the cure."""
 
 
 class MissingExtraError(ElmokitError, ImportError):
@@ -28,7 +28,8 @@ class MissingExtraError(ElmokitError, ImportError):
 
     def __init__(self, module: str, *, extra: str) -> None:
         super().__init__(
-            f'This needs the package {module!r}, which is not installed. Install it with: pip install "elmokit[{extra}]"'
+            f"This needs the package {module!r}, which is not installed. "
+            f'Install it with: pip install "elmokit[{extra}]"'
         )
         self.module = module
         self.extra = extra

@@ -214,8 +214,8 @@ def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_pat
     domain = tmp_path / "domain.txt"
     domain.write_text("\n".join(korean) + "\n", encoding="utf-8")
     done = run(
-        "finetune", whole_run[0], domain, "-o", tmp_path / "tuned", "--vocab", "corpus", "--general", corpus,
-        "--epochs", 3, "--set", "vocab.min_count=1", "--json",
+        "finetune", whole_run[0], domain, "-o", tmp_path / "tuned", "--vocab", "corpus",
+        "--general", corpus, "--epochs", 3, "--set", "vocab.min_count=1", "--json",
     )  # fmt: skip
     result = json.loads(done.stdout)
     assert result["after"]["in_domain"]["mean"] < 0.5 * result["before"]["in_domain"]["mean"]

@@ -27,7 +27,7 @@ def perplexity(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Score every word and every sentence end of TEXT once, in both directions, by the full softmax."""
+    """Score each word and sentence end of TEXT once, in both directions, by the full softmax."""
     from elmokit.training.perplexity import perplexity_of_files
 
     report = perplexity_of_files(

@@ -18,8 +18,7 @@ from elmokit.cli.common import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from elmokit.training.pretrain import PretrainResult
-    from elmokit.training.run import TrainingEvent
+    from elmokit.training.run import TrainingEvent, TrainingResult
 
 
 def pretrain(
@@ -126,7 +125,7 @@ def show_training(update: Progress) -> "Callable[[TrainingEvent], None]":
     return show
 
 
-def _print(result: "PretrainResult", *, as_json: bool) -> None:
+def _print(result: "TrainingResult", *, as_json: bool) -> None:
     if as_json:
         emit_json(dataclasses.asdict(result))
         return

@@ -18,7 +18,7 @@ class PerplexityReport:
     """M, targets of one direction: every word and one sentence end a sentence, each scored once."""
     sentences: int
     oov_rate: float
-    """Share of words (sentence ends not counted) that the vocabulary does not have; they are scored as <UNK>."""
+    """Share of words, sentence ends aside, that the vocabulary lacks; they are scored as <UNK>."""
     bits_per_byte: float
     """Mean of both losses in bits, by the UTF-8 bytes of the words and one separator per target."""
     vocabulary: int

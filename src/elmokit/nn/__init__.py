@@ -2,9 +2,10 @@
 
 Shapes, used in every docstring:
 
-    B sentences  W words  T = W + 2 with <S> and </S>  C characters per token (50)  U distinct
-    tokens in a batch E char embedding  F CNN filters  D projection, one direction  H cell  L layers
-    incl. token layer  V word vocabulary K negative samples  N LSTM layers of one direction (L - 1)
+    B sentences  W words  T = W + 2 with <S> and </S>  C characters per token (50)
+    U distinct tokens in a batch  E char embedding  F CNN filters
+    D projection, one direction  H cell  L layers incl. token layer
+    N LSTM layers of one direction (L - 1)  V word vocabulary  K negative samples
 
 Batch first; stacked activations put layers first: ``(L, B, T, 2D)``. In ``2D`` the forward half
 comes first. Id 0 is padding in every id space.

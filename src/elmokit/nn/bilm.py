@@ -24,12 +24,12 @@ DirectionState = tuple[Tensor, Tensor]
 LayerRunner = Callable[
     [LSTMP, Tensor, DirectionState, Tensor | None], tuple[Tensor, DirectionState]
 ]
-"""(layer, x (B, T, D), state ((B, D), (B, H)), mask) -> (outputs, state): what `LSTMP.forward` does."""
+"""(layer, x (B, T, D), state ((B, D), (B, H)), mask) -> (outputs, state), as `LSTMP.forward`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiLMConfig:
-    """Everything that determines a biLM's parameters and its numbers. The defaults are the released original model."""
+    """Everything that determines a biLM's parameters and numbers; by default the original model."""
 
     char_vocab: CharVocabConfig = field(default_factory=CharVocabConfig)
     """Characters per token, normalization and truncation."""
@@ -113,7 +113,7 @@ class BiLMOutput:
     """What a biLM makes of a batch of sentences."""
 
     layers: Float[Tensor, "L B T E2"]
-    """Layer 0 is the token layer twice, layer l is [forward l | backward l]; zero at padded positions."""
+    """Layer 0: the token layer twice; layer l: [forward l | backward l]. Padded positions are 0."""
     mask: Bool[Tensor, "B T"]
     """True at real positions, boundaries included."""
     state: BiLMState
@@ -163,13 +163,17 @@ class BiLM(nn.Module):
         return 2 * self.config.lstm.projection_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights with the original's distributions (a CPU generator; the same on every machine)."""
+        """Draw fresh weights with the original's distributions.
+
+        Args:
+            generator: On the CPU: the weights are then the same on every machine.
+        """
         self.token_encoder.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
         for layer in (*self.forward_layers, *self.backward_layers):
             layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
 
     def encode_tokens(self, ids: Int[Tensor, "U C"] | Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        """Return the token layer's vectors of U tokens: character rows, or word ids for word-input models."""
+        """Return the token layer's vectors of U tokens, given as character rows or as word ids."""
         return self.token_encoder(ids)
 
     def run_direction(

@@ -3,6 +3,7 @@
 Also the plain word embedding that takes its place in word-input models.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,12 +16,12 @@ from elmokit.nn.highway import Highway
 from elmokit.text.char_vocab import CHAR_PADDING, NUM_CHARS
 
 PADDING_ID = CHAR_PADDING + 1
-"""The padding character as it stands in id tensors: a trained row like any other; id 0 is a padded token."""
+"""The padding character in id tensors: a trained row like any other; id 0 is a padded token."""
 
 GROUP_SIZE = 256
 """Tokens of like length that are convolved together."""
 ROW_BLOCK = 8
-"""Tokens, or sentences, come in multiples of this: matrix products of fewer rows round otherwise."""
+"""Tokens, or sentences, come in multiples of this: products of fewer rows round otherwise."""
 COLUMN_BLOCK = 8
 """Characters of a group come in multiples of this."""
 
@@ -97,14 +98,16 @@ class CharTokenEncoder(nn.Module):
         nn.init.uniform_(self.char_embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.char_embedding.weight[0] = 0
-        for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
+        for convolution, width in self._filters():
             if self.config.activation == "relu":
                 nn.init.uniform_(convolution.weight, -0.05, 0.05, generator=generator)
             else:
                 std = (width * self.config.embedding_dim) ** -0.5
                 nn.init.normal_(convolution.weight, std=std, generator=generator)
+            assert convolution.bias is not None
             nn.init.zeros_(convolution.bias)
         for highway in self.highways:
+            assert isinstance(highway, Highway)
             highway.reset_parameters(generator)
         if self.projection is not None:
             std = self.config.num_filters**-0.5
@@ -125,6 +128,12 @@ class CharTokenEncoder(nn.Module):
             x = highway(x)
         return x if self.projection is None else self.projection(x)
 
+    def _filters(self) -> Iterator[tuple[nn.Conv1d, int]]:
+        """Yield the filters of each width with the width."""
+        for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
+            assert isinstance(convolution, nn.Conv1d)
+            yield convolution, width
+
     def _pool_by_length(self, char_ids: Tensor) -> Tensor:
         """Convolve and maximize tokens of like length together, over their real length: (U, F).
 
@@ -143,7 +152,7 @@ class CharTokenEncoder(nn.Module):
         return pooled[order.argsort()[:num_tokens]]
 
     def _used_columns(self, char_ids: Tensor) -> int:
-        """Return how many columns hold all real characters and a window of padding for each filter."""
+        """Return how many columns hold all real characters and, for each filter, some padding."""
         if torch.compiler.is_exporting():
             return self.max_characters
         used = _is_real(char_ids).any(dim=0).nonzero()
@@ -153,10 +162,13 @@ class CharTokenEncoder(nn.Module):
         return min(self.max_characters, needed + -needed % COLUMN_BLOCK)
 
     def _pool(self, char_ids: Tensor) -> Tensor:
-        """Return each filter's maximum over positions: (U, C') -> (U, F). A convolution is a product with its windows."""
+        """Return each filter's maximum over positions, (U, C') -> (U, F).
+
+        A convolution is computed as a product with its windows.
+        """
         characters = self.char_embedding(char_ids.long())  # (U, C', E)
         pooled = []
-        for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
+        for convolution, width in self._filters():
             windows = characters.unfold(1, width, 1).flatten(2)  # (U, C' - width + 1, E * width)
             answers = functional.linear(windows, convolution.weight.flatten(1), convolution.bias)
             pooled.append(answers.max(dim=1).values)

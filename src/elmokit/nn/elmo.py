@@ -1,4 +1,4 @@
-"""The ELMo layer: a biLM and one or several learned mixtures of its layers, to be put into a task model."""
+"""The ELMo layer of a task model: a biLM and one or several learned mixtures of its layers."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -44,6 +44,9 @@ class ELMo(nn.Module):
     Shape: char_ids (B, W, C) without boundaries, as `elmokit.batch_to_ids` makes them ->
         `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
+
+    Raises:
+        ValueError: if ``num_mixes`` is below 1, or ``layer_norm`` leaves out boundaries to be kept.
     """
 
     def __init__(
@@ -63,6 +66,11 @@ class ELMo(nn.Module):
             raise ValueError(f"`num_mixes` must be at least 1, got {num_mixes}.")
         if isinstance(layer_norm, bool):
             layer_norm = "token" if layer_norm else "none"
+        if layer_norm == "batch" and keep_boundaries:
+            raise ValueError(
+                "layer_norm='batch' leaves boundaries out, so they cannot be kept; use "
+                "layer_norm='batch_with_boundaries'."
+            )
         self.bilm = model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries
@@ -85,7 +93,7 @@ class ELMo(nn.Module):
         return self
 
     def penalty(self) -> Float[Tensor, ""]:
-        """Return ``l2 * sum of squared layer weights`` over all mixtures, to be added to the task's loss."""
+        """Return ``l2`` times the squared layer weights of all mixtures, for the task's loss."""
         total = torch.zeros((), device=next(self.parameters()).device)
         for mix in self.scalar_mixes:
             total = total + mix.penalty()  # pyright: ignore[reportCallIssue]
@@ -109,16 +117,15 @@ class ELMo(nn.Module):
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
 
     def _mix(self, mix: nn.Module, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
-        """Mix, and take boundaries off where they are not wanted; statistics as ``layer_norm`` says."""
-        if mix.layer_norm != "batch":
-            mixed = mix(layers, mask)
-            return mixed if self.keep_boundaries else _strip(mixed, inner_mask)
-        if self.keep_boundaries:
-            raise ValueError(
-                'layer_norm="batch" leaves boundaries out; use "batch_with_boundaries" to keep them.'
-            )
-        inner = torch.stack([_strip(layer, inner_mask) for layer in layers])
-        return mix(inner, inner_mask)
+        """Mix, with the statistics that ``layer_norm`` asks for; take unwanted boundaries off.
+
+        Padded positions of the result are zero.
+        """
+        if mix.layer_norm == "batch":
+            layers = torch.stack([_strip(layer, inner_mask) for layer in layers])
+            return mix(layers, inner_mask) * inner_mask.unsqueeze(2)
+        mixed = mix(layers, mask)
+        return mixed * mask.unsqueeze(2) if self.keep_boundaries else _strip(mixed, inner_mask)
 
     def _add_boundaries(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Put ``<S>`` before and ``</S>`` after every sentence: (B, W, …) -> (B, W + 2, …)."""

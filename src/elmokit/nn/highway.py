@@ -9,8 +9,7 @@ class Highway(nn.Module):
     """One highway layer: ``g * relu(transform(x)) + (1 - g) * x`` with ``g = sigmoid(carry(x))``.
 
     The gate is called *carry* in the original files although it multiplies the transformed branch.
-    Its bias starts at
-    -2, so that a fresh layer nearly copies its input.
+    Its bias starts at -2, so that a fresh layer nearly copies its input.
 
     Args:
         dim: F, width of input and output.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FORGET_OFFSET = 1.0
-"""Added to the forget gate at run time. The stored bias is without it, so that original files survive bit for bit."""
+"""Added to the forget gate at run time; the stored bias is without it, as in original files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class LSTMConfig:
     cell_clip: float | None = 3.0
     """Bound on the absolute value of the cell; none: no clipping."""
     projection_clip: float | None = 3.0
-    """Bound on the absolute value of the projected output; without effect where there is no projection."""
+    """Bound on the absolute value of the projected output; no effect without a projection."""
     skip_connections: bool = True
     """Add a layer's input to its output, from the second layer on."""
 
@@ -73,7 +73,7 @@ class LSTMP(nn.Module):
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights: Glorot uniform over the joint kernel of [x; h], as the original does; bias 0."""
+        """Draw fresh weights as the original: Glorot uniform over the kernel of [x; h], bias 0."""
         fan_in = self.input_weight.shape[1] + self.recurrent_weight.shape[1]
         bound = (6 / (fan_in + self.input_weight.shape[0])) ** 0.5
         nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
@@ -106,9 +106,8 @@ class LSTMP(nn.Module):
             The outputs and the state after each row's last real position.
         """
         hidden, cell = state
-        gates_in = functional.linear(x, self.input_weight, self.gate_bias()).unbind(
-            dim=1
-        )  # T of (B, 4H)
+        products = functional.linear(x, self.input_weight, self.gate_bias())  # (B, T, 4H)
+        gates_in = products.unbind(dim=1)  # T of (B, 4H)
         keep = None if mask is None else mask.unsqueeze(2).unbind(dim=1)  # T of (B, 1)
         outputs = []
         for t, gate_in in enumerate(gates_in):

@@ -83,12 +83,12 @@ class ScalarMix(nn.Module):
         return self.gamma * torch.tensordot(weights, layers, dims=1)
 
     def penalty(self) -> Float[Tensor, ""]:
-        """Return ``sum_l mix_weights[l]^2``: large pulls towards a plain average (section 5.1); gamma is not in it."""
+        """Return ``sum_l mix_weights[l]^2``, gamma left out: a pull towards the plain average."""
         return self.mix_weights.square().sum()
 
 
 def _normalize_over_batch(layers: Tensor, mask: Tensor) -> Tensor:
-    """Subtract each layer's mean over all real values of the batch, divide by its standard deviation."""
+    """Bring each layer to mean 0 and variance 1 over all real values of the batch."""
     keep = mask.unsqueeze(0).unsqueeze(3).to(layers.dtype)  # (1, B, T, 1)
     count = keep.sum() * layers.shape[3]
     mean = (layers * keep).sum(dim=(1, 2, 3), keepdim=True) / count

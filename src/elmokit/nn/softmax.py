@@ -23,11 +23,11 @@ class SoftmaxConfig:
     """Which softmax a model is trained with. Evaluation is always exact."""
 
     kind: Literal["full", "sampled", "adaptive"] = "sampled"
-    """``sampled`` turns into the full softmax by itself where the vocabulary is no larger than the sample."""
+    """``sampled`` becomes ``full`` by itself where the vocabulary is no larger than the sample."""
     num_samples: int = 8192
     """K, negative words drawn for each direction and step."""
     cutoffs: tuple[int, ...] = ()
-    """Adaptive softmax: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
+    """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be used."""
@@ -50,7 +50,9 @@ class Candidates:
 
 
 class LogUniformSampler:
-    """Draw distinct classes from ``P(k) = ln((k+2)/(k+1)) / ln(V+1)``: the Zipf-like law that fits sorted vocabularies.
+    """Draw distinct classes with probability ``P(k) = ln((k+2)/(k+1)) / ln(V+1)``.
+
+    The law resembles Zipf's and so fits vocabularies sorted by falling frequency.
 
     Args:
         num_classes: V, more than are ever drawn at once.
@@ -80,7 +82,7 @@ class LogUniformSampler:
                 return Candidates(torch.from_numpy(drawn[chosen]), int(chosen[-1]) + 1)
 
     def log_expected_count(self, classes: Int[Tensor, " X"], num_tries: int) -> Float[Tensor, " X"]:
-        """Return ln Q(k), Q(k) = 1 - (1 - P(k))^tries: how often class k is expected among the candidates."""
+        """Return ln Q(k); Q(k) = 1 - (1 - P(k))^tries is the chance that k is a candidate."""
         k = classes.double()
         probability = torch.log((k + 2) / (k + 1)) / self._log_range
         return torch.log(-torch.expm1(num_tries * torch.log1p(-probability))).float()
@@ -165,7 +167,7 @@ class SampledSoftmax(FullSoftmax):
     def sampled_nll(
         self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], candidates: Candidates
     ) -> Float[Tensor, " X"]:
-        """Return the loss against given candidates; a candidate that is a position's own target is left out there."""
+        """Return the loss against given candidates; a target is no negative of its own."""
         targets = word_ids - 1
         classes = candidates.classes.to(hidden.device)
         rows = torch.cat((targets, classes))
@@ -174,9 +176,8 @@ class SampledSoftmax(FullSoftmax):
         bias = self.bias[rows] - correction
         num_targets = targets.shape[0]
         target_logits = (hidden * weight[:num_targets]).sum(dim=-1) + bias[:num_targets]  # (X,)
-        sampled_logits = functional.linear(
-            hidden, weight[num_targets:], bias[num_targets:]
-        )  # (X, K)
+        negatives, negative_bias = weight[num_targets:], bias[num_targets:]
+        sampled_logits = functional.linear(hidden, negatives, negative_bias)  # (X, K)
         hits = targets.unsqueeze(1) == classes.unsqueeze(0)
         sampled_logits = sampled_logits.float().masked_fill(hits, -torch.inf)
         target_logits = target_logits.float()
@@ -185,7 +186,7 @@ class SampledSoftmax(FullSoftmax):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Softmax in frequency clusters, rarer ones in fewer dimensions: exact and cheap for large vocabularies.
+    """Softmax in frequency clusters, the rarer in fewer dimensions: exact, and cheap for a large V.
 
     Args:
         num_words: V, lines of the vocabulary, sorted by falling frequency.
@@ -202,7 +203,8 @@ class AdaptiveSoftmax(nn.Module):
                 f"`cutoffs` must stay below the vocabulary's {num_words} words, got {cutoffs}"
             )
         self.num_words = num_words
-        shrink = min(4.0, dim ** (1 / len(cutoffs)))  # the rarest cluster keeps one dimension
+        # the rarest cluster keeps one dimension, rounding or not
+        shrink = min(4.0, dim ** (1 / len(cutoffs)) * (1 - 1e-9))
         self.clusters = nn.AdaptiveLogSoftmaxWithLoss(
             dim, num_words, list(cutoffs), div_value=shrink, head_bias=True
         )

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from elmokit.errors import FormatError
 
-PREFIX = "step-"
+PREFIX, ASIDE = "step-", ".writing-"
 FACTS = "facts.json"
 
 
@@ -59,8 +59,9 @@ def save_checkpoint(
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{PREFIX}{step:09d}"
-    aside = folder / f".writing-{target.name}"
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = folder / f"{ASIDE}{target.name}"
+    for leftover in folder.glob(f"{ASIDE}*"):
+        shutil.rmtree(leftover)
     aside.mkdir()
     for name, tensors in (
         ("model", model),

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, distributed
@@ -17,7 +17,7 @@ class World:
     rank: int = 0
     """0 writes files and speaks."""
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
     def is_main(self) -> bool:
@@ -46,6 +46,10 @@ class World:
             values = values.clone()
             distributed.broadcast(values, src=0)
         return values
+
+    def agree(self, wanted: bool) -> bool:
+        """Return rank 0's answer in every process."""
+        return bool(self.from_main(torch.tensor(float(wanted), device=self.device)))
 
     def gather_rows(self, rows: Tensor, *, dim: int) -> Tensor:
         """Return all processes' ``rows`` joined along ``dim``, in the order of ranks."""
@@ -88,7 +92,7 @@ def pick_device(device: str) -> torch.device:
     """Return the torch device for a user's choice.
 
     Raises:
-        ValueError: if CUDA is asked for and there is none.
+        ValueError: if there is no such device, or CUDA is asked for and PyTorch sees none.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -96,4 +100,9 @@ def pick_device(device: str) -> torch.device:
         raise ValueError(
             f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'."
         )
-    return torch.device(device)
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is no device of PyTorch. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
+        ) from error

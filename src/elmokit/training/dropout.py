@@ -1,4 +1,7 @@
-"""Dropout whose masks are a function of seed, step and row: no random state to save, the same under any split of rows."""
+"""Dropout whose masks are a function of seed, step and row.
+
+So there is no random state to save, and any split of the rows over processes drops the same.
+"""
 
 import torch
 from torch import Tensor

@@ -32,10 +32,10 @@ from elmokit.training.run import (
     TrainingEvent,
     TrainingResult,
     TrainingRun,
-    ValidationConfig,
-    open_run,
 )
+from elmokit.training.run_dir import open_run, write_json
 from elmokit.training.schedules import Limits
+from elmokit.training.validation import ValidationConfig
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -46,7 +46,10 @@ BEFORE_FILE = "before.json"
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(RunConfig):
-    """Everything about a fine-tuning run but its model, corpus and budget. Defaults: one epoch, small batches."""
+    """Everything about a fine-tuning run but its model, corpus and budget.
+
+    By default one epoch in small batches.
+    """
 
     text: TextConfig = field(default_factory=TextConfig)
     """``tokenizer`` is not used: the model's own splits the text."""
@@ -55,7 +58,7 @@ class FinetuneConfig(RunConfig):
     softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig)
     """Only for a model that came without a softmax."""
     softmax_first_share: float = 0.3
-    """Share of the budget in which a fresh softmax is trained alone, so that its noise does not spoil the biLM."""
+    """Share of the budget in which a fresh softmax is trained alone, lest it spoil the biLM."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     validation: ValidationConfig = field(default_factory=lambda: ValidationConfig(num_times=4))
@@ -67,7 +70,7 @@ class FinetuneResult:
 
     training: TrainingResult
     before: dict[str, PerplexityReport]
-    """``in_domain`` and, where general text was given, ``out_of_domain``; empty for a fresh softmax."""
+    """``in_domain`` and, given general text, ``out_of_domain``; empty for a fresh softmax."""
     after: dict[str, PerplexityReport]
 
 
@@ -225,9 +228,7 @@ def with_vocab(
 
 def _carry_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) -> None:
     """Fill the new output layer from the old one's rows; see `with_vocab`."""
-    old_ids = old_vocab.encode(
-        new_vocab.words
-    )  # <UNK>'s id for words that the old vocabulary has not
+    old_ids = old_vocab.encode(new_vocab.words)  # <UNK>'s id for words that are new
     shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
     rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
     zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))
@@ -265,7 +266,5 @@ def _before(
         saved = json.loads(path.read_text(encoding="utf-8"))
         return {name: PerplexityReport(**report) for name, report in saved.items()}
     reports = measure()
-    path.write_text(
-        json.dumps({name: dataclasses.asdict(report) for name, report in reports.items()})
-    )
+    write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
     return reports

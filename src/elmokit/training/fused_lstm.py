@@ -19,7 +19,7 @@ from elmokit.nn.lstmp import LSTMP
 def run_fused(
     layer: LSTMP, x: Tensor, state: DirectionState, mask: Tensor | None = None
 ) -> tuple[Tensor, DirectionState]:
-    """Do what ``layer(x, state, mask)`` does; batches with padding, and autocast, take the plain way.
+    """Do what ``layer(x, state, mask)`` does; with padding or autocast by calling it.
 
     Shape: x (B, T, X), state ((B, D), (B, H)) -> outputs (B, T, D), state.
     """
@@ -39,7 +39,7 @@ def run_fused(
 
 
 class _LSTMPFunction(torch.autograd.Function):
-    """Time-major LSTMP over T steps: x (T, B, X) -> (outputs (T, B, D), hidden (B, D), cell (B, H))."""
+    """Time-major LSTMP: x (T, B, X) -> (outputs (T, B, D), hidden (B, D), cell (B, H))."""
 
     @staticmethod
     def forward(
@@ -56,9 +56,8 @@ class _LSTMPFunction(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         num_steps, num_rows, _ = x.shape
         cell_dim = cell.shape[1]
-        gates = functional.linear(
-            x, input_weight, bias
-        )  # (T, B, 4H), turned into activations in place
+        # (T, B, 4H); turned into activations in place
+        gates = functional.linear(x, input_weight, bias)
         cells = x.new_empty(num_steps + 1, num_rows, cell_dim)
         tanh_cells = x.new_empty(num_steps, num_rows, cell_dim)
         hiddens = x.new_empty(num_steps + 1, num_rows, hidden.shape[1])
@@ -89,7 +88,7 @@ class _LSTMPFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor
     ) -> tuple[Any, ...]:
         x, gates, cells, tanh_cells, hiddens, input_weight, recurrent_weight, projection_weight = (

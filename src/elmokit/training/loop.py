@@ -38,7 +38,7 @@ class OptimizerConfig:
     clip_norm: float | None = 1.0
     """Bound on the global norm of the gradient (original: 10); none: no clipping."""
     loss_scale: float = 1.0
-    """Factor on the mean loss before gradients are taken; Adagrad is not indifferent to it (original: unroll steps)."""
+    """Factor on the mean loss before gradients are taken; matters to Adagrad (original: T)."""
 
     def __post_init__(self) -> None:
         """Refuse rates that cannot work."""

@@ -1,4 +1,4 @@
-"""What pre-training minimizes: the mean of the forward and the backward language model's loss on one window of text."""
+"""What pre-training minimizes: the mean of both language models' losses on one window of text."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from torch.nn import functional
 from elmokit.corpus.windows import WindowBatch
 from elmokit.nn.bilm import BiLM, BiLMState, Direction
 from elmokit.nn.softmax import Softmax
-from elmokit.training.fused_lstm import run_fused
 from elmokit.training.dropout import RowDropout, derived_seed
+from elmokit.training.fused_lstm import run_fused
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,9 @@ class WindowTensors:
 
 
 class BiLMLoss(nn.Module):
-    """The training loss of a biLM with its softmax, as a module, so that gradients can be averaged over processes.
+    """The training loss of a biLM with its softmax.
 
-    Source: Peters et al. 2018, section 3.1 (the joint log-likelihood; here the mean of the two
-        directions).
+    A module, so that gradients can be averaged over processes.
 
     Args:
         model: The biLM.
@@ -61,6 +60,8 @@ class BiLMLoss(nn.Module):
         seed: Of dropout and candidates; step by step they are a function of it.
         num_rows: Rows of the global batch.
         first_row: This process' first row in it.
+
+    Source: Peters et al. 2018, section 3.1 (there the sum of both directions, here the mean).
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class BiLMLoss(nn.Module):
     def forward(
         self, batch: WindowTensors, state: BiLMState, step: int
     ) -> tuple[Tensor, Tensor, BiLMState]:
-        """Return forward loss, backward loss (mean nats per target) and the state after the window, detached."""
+        """Return forward and backward loss (mean nats per target) and the new, detached state."""
         tokens = self.model.encode_tokens(batch.token_ids)  # (U, D)
         forward_loss, forward_state = self._direction("forward", tokens, batch, state, step)
         backward_loss, backward_state = self._direction("backward", tokens, batch, state, step)

@@ -1,4 +1,4 @@
-"""Numeric precision of training: autocast to bf16, and the processor's quick fp32 matrix product where it is exact enough."""
+"""Numeric precision of training: bf16, and quick fp32 matrix products where they are exact."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ MAX_RELATIVE_ERROR = 1e-5
 def autocast(
     precision: Precision, device: torch.device
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what to run a forward pass in: bf16 products, everything long-lived in fp32; or nothing."""
+    """Return what to run a forward pass in: for bf16, products in half width; for fp32, nothing."""
     if precision == "fp32":
         return nullcontext
     return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
@@ -24,7 +24,7 @@ def autocast(
 
 @contextmanager
 def quick_matmul(wanted: bool) -> Iterator[bool]:
-    """Let fp32 products use the processor's quicker kernels, where they prove as exact as the plain ones.
+    """Let fp32 products use the processor's quicker kernels, where these prove as exact.
 
     PyTorch's "medium" precision reaches kernels that are twice as fast on some processors at the
     same accuracy; on others it means bf16. So the error is measured first. The setting is put back

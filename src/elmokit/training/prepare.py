@@ -7,7 +7,7 @@ there.
 import dataclasses
 import logging
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class TextConfig:
     tokens_per_shard: int = 1_000_000
     """Words in one shard file; a shard is what is in memory at a time."""
     valid_sentences: int = 2000
-    """Sentences held out for validation where no validation text is given (never more than a fiftieth)."""
+    """Sentences held out where no validation text is given; never more than a fiftieth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class PreparedText:
     shards: ShardSet
     vocab: WordVocab
     valid: ShardSet | None
-    """Held-out sentences; none where a shard directory was given as corpus and no validation text."""
+    """Held-out sentences; none for a corpus of finished shards without validation text."""
 
     def warm_text(self) -> tuple[str, ...]:
         """Return ordinary held-out sentences, from which the warm start state is made."""
@@ -80,7 +80,7 @@ def prepare_text(
     valid: Sequence[Path] = (),
     fixed_vocab: WordVocab | None = None,
 ) -> PreparedText:
-    """Make shards, vocabulary and validation sentences in ``run_dir``, or open those that an interrupted run left.
+    """Make shards, vocabulary and validation sentences in ``run_dir``; what is there is opened.
 
     Args:
         corpus: Text files, or one directory of finished shards, which is used as it is.

@@ -1,11 +1,10 @@
-"""Ready-made pre-training configurations: presets of the package, recipes of the user, single settings."""
+"""Pre-training configurations: presets of the package, recipes of the user, single settings."""
 
+import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import tomllib
 
 from elmokit.config import apply_overrides, from_dict, read_toml
 from elmokit.training.pretrain import PretrainConfig

@@ -14,7 +14,8 @@ from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import world
 from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, prepare_text
-from elmokit.training.run import RunConfig, TrainingEvent, TrainingResult, TrainingRun, open_run
+from elmokit.training.run import RunConfig, TrainingEvent, TrainingResult, TrainingRun
+from elmokit.training.run_dir import open_run
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -109,6 +110,6 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
 
 
 def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
-    """Return what the shards were made with: given shards may have had another tokenizer than the configuration says."""
+    """Return what the shards were made with; finished shards may differ from the configuration."""
     facts = text.shards.metadata.get("tokenizer")
     return config.text.tokenizer if facts is None else TokenizerConfig(**facts)

@@ -1,25 +1,19 @@
 """One training run of a biLM over prepared text: what pre-training and fine-tuning share.
 
-A run directory holds ``run.json`` (the resolved configuration), ``metrics.jsonl``, ``checkpoints/``
-and ``best/`` (the best model by validation). When the run ends, the best model's files move up, and
-the run directory is a model directory too.
+Every process makes one `TrainingRun` and calls `TrainingRun.run`; rank 0 writes the run directory
+(see `run_dir`).
 """
 
 import dataclasses
-import json
 import logging
-import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-import elmokit
 from elmokit.corpus.stream import WindowStream
 from elmokit.errors import ConfigError
 from elmokit.metrics.perplexity import PerplexityReport
@@ -34,16 +28,15 @@ from elmokit.training.checkpoint import (
 from elmokit.training.distributed import World
 from elmokit.training.loop import OptimizerConfig, StepReport, StepResult, train
 from elmokit.training.objective import BiLMLoss, WindowTensors
-from elmokit.training.perplexity import perplexity
 from elmokit.training.precision import Precision, autocast, quick_matmul
 from elmokit.training.prepare import PreparedText
+from elmokit.training.run_dir import CHECKPOINTS, METRICS_FILE
 from elmokit.training.run_log import RunLog
 from elmokit.training.schedules import Limits, Progress, ScheduleConfig
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.training.validation import Validation, ValidationConfig
+from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
-
-RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +56,7 @@ class TrainConfig:
     precision: Precision = "fp32"
     """``bf16`` computes products in half width; weights, state and loss stay fp32."""
     quick_matmul: bool = True
-    """Use the processor's quicker fp32 products where they prove exact (relative error below 1e-5)."""
+    """Use the processor's quicker fp32 products where their relative error is below 1e-5."""
     log_steps: int = 10
     """A row in metrics.jsonl every so many updates."""
     checkpoint_seconds: float = 120.0
@@ -73,23 +66,14 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
-        if min(self.batch_size, self.unroll_steps, self.log_steps) < 1 or self.num_epochs <= 0:
+        steps = 1 if self.checkpoint_steps is None else self.checkpoint_steps
+        if min(self.batch_size, self.unroll_steps, self.log_steps, steps) < 1:
             raise ValueError(
-                "`batch_size`, `unroll_steps` and `log_steps` must be at least 1, `num_epochs` "
-                "positive"
+                "`batch_size`, `unroll_steps`, `log_steps` and `checkpoint_steps` must be at least "
+                "1"
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationConfig:
-    """Full-softmax perplexity on held-out text, while training."""
-
-    num_times: int = 10
-    """Validations, spread evenly over the budget; the last is at its end."""
-    max_sentences: int = 1000
-    """Sentences scored each time; the figure at the end of the run is over all of them."""
-    patience: int | None = None
-    """Stop after so many validations without a better one; none: never."""
+        if self.num_epochs <= 0:
+            raise ValueError("`num_epochs` must be positive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,11 +151,10 @@ class TrainingRun:
             targets_per_step=targets_per_step,
             default_epochs=train_config.num_epochs,
         )
-        self.valid_sentences = _first_sentences(text, config.validation.max_sentences)
+        self.validation = Validation(
+            config.validation, text, self.model, run_dir, processes, seed=train_config.seed
+        )
         self.progress = Progress()
-        self.best = float("inf")
-        self.validations_without_best = 0
-        self.next_validation = 1
         self._build(latest_checkpoint(run_dir / CHECKPOINTS) if resume else None)
 
     def _build(self, checkpoint_path: Path | None) -> None:
@@ -196,6 +179,7 @@ class TrainingRun:
         )
         if checkpoint is not None:
             self._restore(checkpoint)
+        self._saved_step = self.progress.step
         self.stream = WindowStream(
             self.text.shards,
             self.text.vocab,
@@ -213,9 +197,7 @@ class TrainingRun:
         restore_optimizer(self.optimizer, checkpoint.optimizer)
         facts = checkpoint.facts
         self.progress = Progress(**facts["progress"])
-        self.best = facts["best"]
-        self.validations_without_best = facts["validations_without_best"]
-        self.next_validation = facts["next_validation"]
+        self.validation.restore(facts)
         self.stream_state = facts["stream"]
         own = slice(self.first_row, self.first_row + self.num_rows)
         whole = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
@@ -226,74 +208,68 @@ class TrainingRun:
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def run(self, on_event: Callable[[TrainingEvent], None] | None = None) -> TrainingResult:
-        """Train to the end of the budget (or of patience), then put the best model into the run directory."""
+        """Train to the end of budget or patience; the run directory then holds the best model."""
+        is_main, config = self.processes.is_main, self.config.train
+        log_path = self.run_dir / METRICS_FILE
+        run_log = RunLog(log_path, resume_step=self.progress.step) if is_main else None
+        last_log, last_save = self.progress, time.monotonic()
         stopped_early = False
-        main = self.processes.is_main
-        run_log = (
-            RunLog(self.run_dir / METRICS_FILE, resume_step=self.progress.step) if main else None
-        )
-        wrapped = self.processes.wrap(self.loss)
-        last_log = (self.progress.tokens, self.progress.seconds)
-        last_save = time.monotonic()
-        config = self.config.train
-
-        def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
-            forward, backward, new_state = wrapped(batch, state, step)
-            parts = {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
-            return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
-
-        with ExitStack() as stack:
-            stack.enter_context(
-                quick_matmul(config.quick_matmul and self.processes.device.type == "cpu")
-            )
-            self.model.train()
-            report = None
-            for report in train(
-                objective,
-                self._batches(),
-                self.optimizer,
-                carry=self.state,
-                budget=self.budget,
-                schedule=self.config.schedule,
-                config=self.config.optimizer,
-                progress=self.progress,
-                world=self.processes,
-                autocast=autocast(config.precision, self.processes.device),
-                frozen=self._frozen if self.softmax_first_share > 0 else None,
-            ):
+        self.model.train()
+        with quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"):
+            for report in self._updates():
                 self.progress, self.state = report.progress, report.carry
                 speed = _speed(last_log, report.progress)
                 if report.progress.step % config.log_steps == 0:
-                    last_log = (report.progress.tokens, report.progress.seconds)
+                    last_log = report.progress
                     if run_log is not None:
                         run_log.write(_row(report, speed))
                 validation = None
-                if self._validation_is_due(report.share):
-                    validation = self._validate()
+                if self.validation.is_due(report.share):
+                    validation = self.validation.validate(report.progress, report.share)
+                    stopped_early = self.validation.is_out_of_patience
                     if run_log is not None and validation is not None:
                         run_log.write({"step": report.progress.step, **_validation_row(validation)})
-                if on_event is not None and main:
+                if on_event is not None and is_main:
                     on_event(TrainingEvent(report, speed, validation))
-                patience = self.config.validation.patience
-                if (
-                    validation is not None
-                    and patience is not None
-                    and self.validations_without_best >= patience
-                ):
-                    stopped_early = True
-                due = (
-                    report.progress.step % config.checkpoint_steps == 0
-                    if config.checkpoint_steps is not None
-                    else self._agree(time.monotonic() - last_save >= config.checkpoint_seconds)
-                )
-                if due or stopped_early:
-                    self.save()
-                    last_save = time.monotonic()
                 if stopped_early:
                     break
-            if report is not None:
+                if self._save_is_due(time.monotonic() - last_save):
+                    self.save()
+                    last_save = time.monotonic()
+            if self._saved_step < self.progress.step:
                 self.save()
-        return self._finish(stopped_early)
+        perplexity = self.validation.finish(self.progress)
+        epochs = self.progress.tokens / self.text.shards.num_targets
+        return TrainingResult(self.run_dir, self.progress, epochs, perplexity, stopped_early)
+
+    def _updates(self) -> Iterator[StepReport[BiLMState]]:
+        """Update until the budget is spent, from where the run stands."""
+        loss = self.processes.wrap(self.loss)
+
+        def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
+            forward, backward, new_state = loss(batch, state, step)
+            parts = {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
+            return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
+
+        return train(
+            objective,
+            self._batches(),
+            self.optimizer,
+            carry=self.state,
+            budget=self.budget,
+            schedule=self.config.schedule,
+            config=self.config.optimizer,
+            progress=self.progress,
+            world=self.processes,
+            autocast=autocast(self.config.train.precision, self.processes.device),
+            frozen=self._frozen if self.softmax_first_share > 0 else None,
+        )
+
+    def _save_is_due(self, seconds_since_save: float) -> bool:
+        config = self.config.train
+        if config.checkpoint_steps is not None:
+            return self.progress.step % config.checkpoint_steps == 0
+        return self.processes.agree(seconds_since_save >= config.checkpoint_seconds)
 
     def save(self) -> None:
         """Write a checkpoint of this very moment."""
@@ -308,18 +284,16 @@ class TrainingRun:
                 carry={"hidden": hidden, "cell": cell},
                 facts={
                     "progress": dataclasses.asdict(self.progress),
-                    "best": self.best,
-                    "validations_without_best": self.validations_without_best,
-                    "next_validation": self.next_validation,
+                    **self.validation.facts(),
                     "stream": self.stream_state,
                 },
             )
+        self._saved_step = self.progress.step
         self.processes.barrier()
 
     def _batches(self) -> Iterator[WindowTensors]:
         """Yield batches on the device; remember where the stream stands after each."""
         word_input = self.model.config.char_cnn is None
-        batch: WindowBatch
         for batch, state in self.stream:
             self.stream_state = state
             yield WindowTensors.from_batch(
@@ -336,131 +310,9 @@ class TrainingRun:
             if not name.startswith("softmax.")
         ]
 
-    def _agree(self, wanted: bool) -> bool:
-        """Let rank 0's clock decide for all."""
-        if self.processes.size == 1:
-            return wanted
-        return bool(
-            self.processes.from_main(torch.tensor(float(wanted), device=self.processes.device))
-        )
 
-    def _validation_is_due(self, share: float) -> bool:
-        due = share >= self.next_validation / self.config.validation.num_times
-        return self._agree(due and bool(self.valid_sentences))
-
-    def _validate(self) -> PerplexityReport | None:
-        """Score the held-out sentences on rank 0; keep the model if it is the best so far."""
-        times = self.config.validation.num_times
-        share = self.budget.share(self.progress)
-        self.next_validation = min(times, int(share * times)) + 1
-        report = None
-        if self.processes.is_main:
-            report = perplexity(self.model, self.valid_sentences)
-            if report.mean < self.best:
-                self.best, self.validations_without_best = report.mean, 0
-                self._save_best(report)
-            else:
-                self.validations_without_best += 1
-        agreed = self.processes.from_main(
-            torch.tensor(
-                [self.best, self.validations_without_best],
-                dtype=torch.float64,
-                device=self.processes.device,
-            )
-        )
-        self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
-        return report
-
-    def _save_best(self, report: PerplexityReport | None) -> None:
-        self.model.training_facts = {
-            "elmokit_version": elmokit.__version__,
-            "corpus": self.text.shards.metadata.get("sources", []),
-            "tokens_in_corpus": self.text.shards.num_words,
-            "targets_seen": self.progress.tokens,
-            "epochs": self.progress.tokens / self.text.shards.num_targets,
-            "steps": self.progress.step,
-            "seconds": round(self.progress.seconds, 1),
-            "seed": self.config.train.seed,
-            "perplexity": None if report is None else dataclasses.asdict(report),
-        }
-        self.model.save(self.run_dir / BEST)
-
-    def _finish(self, stopped_early: bool) -> TrainingResult:
-        """Move the best model into the run directory and score it on everything held out."""
-        report = None
-        if self.processes.is_main:
-            if not (self.run_dir / BEST).exists() and not (self.run_dir / "config.json").exists():
-                self._save_best(None)
-            if (self.run_dir / BEST).exists():
-                best = load_model(self.run_dir / BEST)
-                if self.text.valid is not None:
-                    report = perplexity(best, self.text.valid.sentences())
-                    best.training_facts = {
-                        **best.training_facts,
-                        "perplexity": dataclasses.asdict(report),
-                    }
-                    best.save(self.run_dir / BEST)
-                _move_up(self.run_dir / BEST, self.run_dir)
-        self.processes.barrier()
-        epochs = self.progress.tokens / self.text.shards.num_targets
-        return TrainingResult(self.run_dir, self.progress, epochs, report, stopped_early)
-
-
-def open_run(run_dir: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
-    """Write ``run.json``, or check it against ``settings`` when resuming.
-
-    Args:
-        run_dir: Of the run.
-        settings: JSON-able; under ``config`` stands what a resumed run must share with the first.
-        resume: Whether a run that stands there is to be gone on with.
-
-    Raises:
-        FileExistsError: if there is a run and ``resume`` is not set.
-        ConfigError: if the settings differ; names the first that does.
-    """
-    run_file = run_dir / RUN_FILE
-    if run_file.exists():
-        if not resume:
-            raise FileExistsError(
-                f"{run_dir} holds a training run already. Add --resume to go on with it, or choose "
-                "another directory."
-            )
-        saved = json.loads(run_file.read_text(encoding="utf-8"))
-        _check_same(saved["config"], settings["config"], run_file)
-        return
-    run_dir.mkdir(parents=True, exist_ok=True)
-    aside = run_dir / f".writing-{RUN_FILE}"
-    aside.write_text(
-        json.dumps({"elmokit_version": elmokit.__version__, **settings}, indent=2), encoding="utf-8"
-    )
-    os.replace(aside, run_file)
-
-
-def _check_same(saved: Any, given: Any, run_file: Path, path: str = "") -> None:
-    """Raise for the first setting that differs from the run to be resumed."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        for key in sorted({*saved, *given}):
-            _check_same(saved.get(key), given.get(key), run_file, f"{path}.{key}" if path else key)
-    elif saved != given:
-        raise ConfigError(
-            f"{run_file}: this run has {path}={saved!r}, the command says {given!r}. "
-            "Resume with the settings of the run, or start a new one in another directory."
-        )
-
-
-def _first_sentences(text: PreparedText, limit: int) -> list[list[str]]:
-    if text.valid is None:
-        return []
-    chosen: list[list[str]] = []
-    step = max(1, text.valid.num_sentences // max(1, limit))
-    for index, sentence in enumerate(text.valid.sentences()):
-        if index % step == 0 and len(chosen) < limit:
-            chosen.append(sentence)
-    return chosen
-
-
-def _speed(since: tuple[int, float], now: Progress) -> float:
-    return (now.tokens - since[0]) / max(1e-9, now.seconds - since[1])
+def _speed(since: Progress, now: Progress) -> float:
+    return (now.tokens - since.tokens) / max(1e-9, now.seconds - since.seconds)
 
 
 def _row(report: StepReport[BiLMState], speed: float) -> dict[str, Any]:
@@ -478,10 +330,3 @@ def _row(report: StepReport[BiLMState], speed: float) -> dict[str, Any]:
 
 def _validation_row(report: PerplexityReport) -> dict[str, Any]:
     return {f"valid_{name}": value for name, value in dataclasses.asdict(report).items()}
-
-
-def _move_up(source: Path, target: Path) -> None:
-    """Move a model's files into ``target``; ``config.json``, by which a model is known, comes last."""
-    for path in sorted(source.iterdir(), key=lambda path: path.name == "config.json"):
-        os.replace(path, target / path.name)
-    shutil.rmtree(source)

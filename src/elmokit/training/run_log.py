@@ -30,7 +30,7 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return all whole rows of a log; the last line may have been cut by a kill and is then left out."""
+    """Return all whole rows of a log; a last line that was cut by a kill is left out."""
     if not path.exists():
         return []
     rows = []

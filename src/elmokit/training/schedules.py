@@ -55,7 +55,7 @@ class ScheduleConfig:
     """How the learning rate moves over the budget."""
 
     kind: Literal["constant", "cosine"] = "cosine"
-    """``constant`` is the original's; ``cosine`` falls to ``final_factor`` at the end of the budget."""
+    """``constant`` is the original's; ``cosine`` falls to ``final_factor`` at the budget's end."""
     warmup_share: float = 0.05
     """Share of the budget over which the rate rises linearly from zero."""
     final_factor: float = 0.05
@@ -80,7 +80,10 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How long to train, as a user says it; the first that is reached ends the run. Nothing set: ``train.num_epochs``."""
+    """How long to train, as a user says it; the first limit that is reached ends the run.
+
+    Nothing set: ``train.num_epochs``.
+    """
 
     minutes: float | None = None
     epochs: float | None = None

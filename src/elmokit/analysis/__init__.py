@@ -1,0 +1,1 @@
+"""Looking inside: what contextual vectors know."""

@@ -1,0 +1,84 @@
+"""Budgets, limits and the learning rate as a share of the budget."""
+
+import pytest
+
+from elmokit.training.schedules import Budget, Limits, Progress, ScheduleConfig
+
+
+class TestBudget:
+    @pytest.mark.parametrize(
+        ("limits", "expected"),
+        [
+            ({"steps": 10}, 0.5),
+            ({"tokens": 400}, 0.25),
+            ({"seconds": 20.0}, 0.15),
+            ({"steps": 10, "tokens": 400, "seconds": 20.0}, 0.5),
+            ({"steps": 10, "seconds": 3.0}, 1.0),
+            ({"tokens": 50}, 1.0),
+        ],
+    )
+    def test_the_first_limit_that_is_reached_counts(self, limits, expected):
+        progress = Progress(step=5, tokens=100, seconds=3.0)
+        assert Budget(**limits).share(progress) == pytest.approx(expected)
+
+    def test_only_seconds_make_the_clock_count(self):
+        assert Budget(seconds=1.0, steps=5).uses_clock
+        assert not Budget(tokens=1, steps=5).uses_clock
+
+    @pytest.mark.parametrize("limits", [{}, {"steps": 0}, {"steps": 5, "seconds": -1.0}])
+    def test_empty_and_negative_budgets_are_refused(self, limits):
+        with pytest.raises(ValueError, match="at least one limit .* above zero"):
+            Budget(**limits)
+
+
+class TestLimits:
+    CORPUS = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
+
+    def test_epochs_become_whole_updates(self):
+        assert Limits(epochs=2).budget(**self.CORPUS) == Budget(steps=31)
+
+    def test_nothing_set_takes_the_default_epochs(self):
+        assert Limits().budget(**self.CORPUS) == Budget(steps=62)
+
+    def test_minutes_and_tokens_replace_the_default_epochs(self):
+        assert Limits(minutes=2).budget(**self.CORPUS) == Budget(seconds=120.0)
+        assert Limits(tokens=640).budget(**self.CORPUS) == Budget(tokens=640)
+
+    def test_all_that_is_set_counts(self):
+        budget = Limits(minutes=1, epochs=0.5, tokens=300).budget(**self.CORPUS)
+        assert budget == Budget(seconds=60.0, tokens=300, steps=7)
+
+    def test_less_than_one_update_says_what_to_do(self):
+        with pytest.raises(ValueError, match=r"0\.05 epochs over 1000 targets .* smaller batch"):
+            Limits(epochs=0.05).budget(**self.CORPUS)
+
+    @pytest.mark.parametrize("limits", [{"minutes": -1}, {"tokens": 0}, {"epochs": -3}])
+    def test_limits_that_are_not_positive_are_refused(self, limits):
+        with pytest.raises(ValueError, match="above zero"):
+            Limits(**limits).budget(**self.CORPUS)
+
+
+class TestSchedule:
+    def test_warms_up_from_nearly_zero_to_the_peak(self):
+        schedule = ScheduleConfig(warmup_share=0.1)
+        assert 0 < schedule.factor(0.0) <= 1e-3
+        assert schedule.factor(0.05) == pytest.approx(0.5)
+        assert schedule.factor(0.1) == pytest.approx(1.0)
+
+    def test_cosine_falls_to_its_final_factor(self):
+        schedule = ScheduleConfig(warmup_share=0.2, final_factor=0.1)
+        values = [schedule.factor(0.2 + 0.08 * k) for k in range(11)]
+        assert values == sorted(values, reverse=True)
+        assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
+        assert schedule.factor(1.0) == pytest.approx(0.1)
+
+    def test_constant_stays_at_the_peak(self):
+        schedule = ScheduleConfig(kind="constant", warmup_share=0.0)
+        assert {schedule.factor(share) for share in (0.0, 0.3, 1.0)} == {1.0}
+
+    @pytest.mark.parametrize(
+        "settings", [{"warmup_share": 1.0}, {"warmup_share": -0.1}, {"final_factor": 1.5}]
+    )
+    def test_shares_outside_0_to_1_are_refused(self, settings):
+        with pytest.raises(ValueError, match="`warmup_share` must be at least 0 and below 1"):
+            ScheduleConfig(**settings)
