@@ -20,9 +20,10 @@ SETTINGS = (
     "train.log_steps=50",
     "train.checkpoint_seconds=60",
     "validation.num_times=1",
+    "model.dropout=0.2",
     "optimizer.learning_rate=1e-2",
 )
-EPOCHS = 16.0
+EPOCHS = 10.0
 LAYERS = "average"
 
 
@@ -51,6 +52,9 @@ def demo(
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
         raise ValueError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
+    import torch
+
+    torch.set_num_threads(1)  # matrices this small only make threads wait for each other
     results = []
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))

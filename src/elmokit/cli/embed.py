@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def embed(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT…", help="Text files (also .gz, .xz): one sentence a line."),
+        typer.Argument(metavar="TEXT", help="Text files (also .gz, .xz): one sentence a line."),
     ],
     *,
     output: Annotated[

@@ -23,7 +23,7 @@ def finetune(
     corpus: Annotated[
         list[Path],
         typer.Argument(
-            metavar="CORPUS…", help="Domain text: .txt, .gz, .xz, .zst, .jsonl, .parquet, a folder."
+            metavar="CORPUS", help="Domain text: .txt, .gz, .xz, .zst, .jsonl, .parquet, a folder."
         ),
     ],
     *,

@@ -11,7 +11,7 @@ from elmokit.cli.common import JsonOption, ModelArgument, emit_json
 def perplexity(
     model: ModelArgument,
     text: Annotated[
-        list[Path], typer.Argument(metavar="TEXT…", help="Text files: raw text, one or more.")
+        list[Path], typer.Argument(metavar="TEXT", help="Text files: raw text, one or more.")
     ],
     *,
     batch_size: Annotated[

@@ -25,7 +25,7 @@ def pretrain(
     corpus: Annotated[
         list[str],
         typer.Argument(
-            metavar="CORPUS…",
+            metavar="CORPUS",
             help="Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, a folder, or shards.",
         ),
     ],

@@ -19,7 +19,7 @@ def vocab(
     corpus: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CORPUS…",
+            metavar="CORPUS",
             help="Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, or a folder. "
             "Optional with --check.",
         ),

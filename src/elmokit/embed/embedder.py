@@ -246,7 +246,7 @@ class Embedder:
             "torch_version": str(torch.__version__),
         }
         if state == "warm":
-            text = "\n".join(self._warm_text)
+            text = "\n".join(warm_text(self.model))
             facts["warm_text_sha256"] = hashlib.sha256(text.encode()).hexdigest()
         return facts
 
@@ -320,27 +320,9 @@ class Embedder:
             yield words
 
     @cached_property
-    def _warm_text(self) -> tuple[str, ...]:
-        """Neutral sentences, words joined by one space."""
-        if self.model.warm_text:
-            return self.model.warm_text
-        logger.warning(
-            'the model stores no neutral text for state="warm"; using the sentences of the package'
-        )
-        text = files("elmokit").joinpath("data/warm.txt").read_text(encoding="utf-8")
-        return tuple(line for line in text.splitlines() if line)
-
-    @cached_property
     def _warm_state(self) -> BiLMState:
-        """The state of one row that ``"warm"`` starts from.
-
-        The neutral text is read as one stream; the states after its sentences are averaged.
-        """
-        sentences = [line.split() for line in self._warm_text]
-        states = [state for _, state in self._stream(sentences, "top", "carry", 4096, None)]
-        hidden = torch.stack([state.hidden for state in states if state is not None]).mean(dim=0)
-        cell = torch.stack([state.cell for state in states if state is not None]).mean(dim=0)
-        return BiLMState(hidden, cell)
+        """The state of one row that ``"warm"`` starts from."""
+        return warm_state(self.model)
 
 
 _ONE_STRING = (

@@ -33,7 +33,7 @@ from elmokit.training.run import (
     TrainingResult,
     TrainingRun,
 )
-from elmokit.training.run_dir import open_run, write_json
+from elmokit.training.run_dir import open_run, record_run, write_json
 from elmokit.training.schedules import Limits
 from elmokit.training.validation import ValidationConfig
 from elmokit.weights.locate import find_model
@@ -131,6 +131,7 @@ def finetune(
         )
 
     with world(device) as processes:
+        text = None
         if processes.is_main:
             settings = {
                 "config": to_dict(config),
@@ -138,9 +139,10 @@ def finetune(
                 "corpus": [str(path) for path in corpus],
             }
             open_run(run_dir, settings, resume=resume)
-            prepare()
+            text = prepare()
+            record_run(run_dir, settings)
         processes.barrier()
-        text = prepare()
+        text = text or prepare()
         model, is_fresh = with_vocab(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
@@ -232,7 +234,9 @@ def _carry_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) 
     shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
     rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
     zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))
-    zipf[new_vocab.unknown_id - 1] = zipf.sum().clamp(min=1e-9)  # <UNK> itself keeps half
+    unknown = new_vocab.unknown_id - 1
+    zipf[unknown] = 0
+    zipf[unknown] = zipf.sum().clamp(min=1e-9)  # <UNK> itself keeps half, all if no word is new
     log_share = torch.where(shares_unknown, (zipf / zipf.sum()).log(), torch.zeros_like(rank))
     index = torch.from_numpy(np.asarray(old_ids)) - 1
     with torch.no_grad():

@@ -89,11 +89,10 @@ class BiLMLoss(nn.Module):
         tokens = self.model.encode_tokens(batch.token_ids)  # (U, D)
         forward_loss, forward_state = self._direction("forward", tokens, batch, state, step)
         backward_loss, backward_state = self._direction("backward", tokens, batch, state, step)
-        return (
-            forward_loss,
-            backward_loss,
-            BiLMState.from_directions(forward_state, backward_state).detach(),
-        )
+        new_state = BiLMState.from_directions(forward_state, backward_state).detach()
+        # autocast computes in bf16; what is carried on keeps its width
+        new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
+        return forward_loss, backward_loss, new_state
 
     def _direction(
         self,

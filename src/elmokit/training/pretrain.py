@@ -15,7 +15,7 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import world
 from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, prepare_text
 from elmokit.training.run import RunConfig, TrainingEvent, TrainingResult, TrainingRun
-from elmokit.training.run_dir import open_run
+from elmokit.training.run_dir import open_run, record_run
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -74,12 +74,14 @@ def pretrain(
         )
 
     with world(device) as processes:
+        text = None
         if processes.is_main:
             settings = {"config": to_dict(config), "corpus": [str(path) for path in corpus]}
             open_run(run_dir, settings, resume=resume)
-            prepare()
+            text = prepare()
+            record_run(run_dir, settings)
         processes.barrier()
-        text = prepare()
+        text = text or prepare()
         run = TrainingRun(
             config,
             text,

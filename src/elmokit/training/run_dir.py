@@ -20,11 +20,11 @@ RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkp
 
 
 def open_run(run_dir: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
-    """Write ``run.json``, or check it against ``settings`` when resuming.
+    """Make the run directory, or check that the run that stands there may be gone on with.
 
     Args:
         run_dir: Of the run.
-        settings: JSON-able; under ``config`` stands what a resumed run must share with the first.
+        settings: As `record_run` writes them.
         resume: Whether a run that stands there is to be gone on with.
 
     Raises:
@@ -44,7 +44,17 @@ def open_run(run_dir: Path, settings: Mapping[str, Any], *, resume: bool) -> Non
     if (run_dir / CONFIG_NAME).exists():
         raise FileExistsError(f"{run_dir} holds a model already. Choose another directory.")
     run_dir.mkdir(parents=True, exist_ok=True)
-    write_json(run_file, {"elmokit_version": elmokit.__version__, **settings})
+
+
+def record_run(run_dir: Path, settings: Mapping[str, Any]) -> None:
+    """Write ``run.json`` of a run whose text is ready; from now on the directory is taken.
+
+    Args:
+        run_dir: Of the run.
+        settings: JSON-able; under ``config`` stands what a resumed run must share with the first.
+    """
+    if not (run_dir / RUN_FILE).exists():
+        write_json(run_dir / RUN_FILE, {"elmokit_version": elmokit.__version__, **settings})
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:

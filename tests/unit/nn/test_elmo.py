@@ -108,8 +108,11 @@ class TestFreezing:
             assert parameter.grad.abs().sum() > 0, name
 
     def test_no_grad_of_the_caller_holds_for_a_trainable_model(self, model, ids):
+        elmo = ELMo(model, trainable_bilm=True)
         with torch.no_grad():
-            assert not ELMo(model, trainable_bilm=True)(ids).mixes[0].requires_grad
+            out = elmo(ids)
+        assert not out.mixes[0].requires_grad
+        assert not out.state.hidden.requires_grad
 
 
 class TestDropout:
@@ -169,7 +172,7 @@ class TestBoundaries:
             ELMo(model, layer_norm="batch", keep_boundaries=True)
 
     def test_padding_before_real_tokens_is_refused(self, model, ids):
-        with pytest.raises(ValueError, match="Padding .* must stand at the end"):
+        with pytest.raises(ValueError, match=r"Padding .* must stand at the end"):
             ELMo(model)(ids.flip(1))
 
 
@@ -187,7 +190,10 @@ class TestLayerNorm:
             counted[:, 0] = False
             counted[torch.arange(3), mask.sum(dim=1) - 1] = False
         expected = torch.stack(
-            [(layer - layer[counted].mean()) / layer[counted].std(unbiased=False) for layer in layers]
+            [
+                (layer - layer[counted].mean()) / layer[counted].std(unbiased=False)
+                for layer in layers
+            ]
         ).mean(dim=0)
         layer_norm = "batch_with_boundaries" if with_boundaries else "batch"
         out = ELMo(model, layer_norm=layer_norm, dropout=0.0)(ids)

@@ -220,7 +220,9 @@ class TestAdaptive:
         torch.testing.assert_close(sums, torch.ones(2))
 
     def test_cutoffs_beyond_the_vocabulary_are_refused(self):
-        with pytest.raises(ValueError, match=r"`cutoffs` must stay below the vocabulary's 40 words"):
+        with pytest.raises(
+            ValueError, match=r"`cutoffs` must stay below the vocabulary's 40 words"
+        ):
             build("adaptive", cutoffs=(10, 40))
 
     def test_the_gradient_reaches_every_part(self):

@@ -11,6 +11,7 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
+FULL_SOFTMAX = SoftmaxConfig(kind="full")
 WORDS = ["the", "river", "bank", "money", "boat", "is", "a", "of", "을", "강"]
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", *WORDS])
 
@@ -31,7 +32,7 @@ def toy_config(*, word_input: bool = False, num_words: int = len(VOCAB), **setti
 def toy_model(
     *,
     vocab: WordVocab | None = VOCAB,
-    softmax: SoftmaxConfig | None = SoftmaxConfig(kind="full"),
+    softmax: SoftmaxConfig | None = FULL_SOFTMAX,
     word_input: bool = False,
     gain: float = 2.0,
     **settings,
@@ -72,3 +73,10 @@ def random_sentences(num_sentences: int, *, max_words: int = 9, seed: int = 0) -
 def toy_shards(directory, sentences=None):
     """Shards of a small corpus."""
     return write_shards(random_sentences(60) if sentences is None else sentences, directory)
+
+
+def write_text(path, sentences):
+    """Write tokenized sentences as a text file."""
+    lines = (" ".join(sentence) + "\n" for sentence in sentences)
+    path.write_text("".join(lines), encoding="utf-8")
+    return path

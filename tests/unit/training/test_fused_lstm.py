@@ -12,9 +12,7 @@ CONFIGS = {
     "clips": LSTMConfig(cell_dim=CELL, projection_dim=3, cell_clip=0.5, projection_clip=0.2),
     "no clips": LSTMConfig(cell_dim=CELL, projection_dim=3, cell_clip=None, projection_clip=None),
     "no projection": LSTMConfig(cell_dim=CELL, projection_dim=CELL, cell_clip=0.5),
-    "neither": LSTMConfig(
-        cell_dim=CELL, projection_dim=CELL, cell_clip=None, projection_clip=None
-    ),
+    "neither": LSTMConfig(cell_dim=CELL, projection_dim=CELL, cell_clip=None, projection_clip=None),
 }
 
 

@@ -27,35 +27,36 @@ class TestBudget:
 
     @pytest.mark.parametrize("limits", [{}, {"steps": 0}, {"steps": 5, "seconds": -1.0}])
     def test_empty_and_negative_budgets_are_refused(self, limits):
-        with pytest.raises(ValueError, match="at least one limit .* above zero"):
+        with pytest.raises(ValueError, match=r"at least one limit .* above zero"):
             Budget(**limits)
 
 
-class TestLimits:
-    CORPUS = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
+CORPUS = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
 
+
+class TestLimits:
     def test_epochs_become_whole_updates(self):
-        assert Limits(epochs=2).budget(**self.CORPUS) == Budget(steps=31)
+        assert Limits(epochs=2).budget(**CORPUS) == Budget(steps=31)
 
     def test_nothing_set_takes_the_default_epochs(self):
-        assert Limits().budget(**self.CORPUS) == Budget(steps=62)
+        assert Limits().budget(**CORPUS) == Budget(steps=62)
 
     def test_minutes_and_tokens_replace_the_default_epochs(self):
-        assert Limits(minutes=2).budget(**self.CORPUS) == Budget(seconds=120.0)
-        assert Limits(tokens=640).budget(**self.CORPUS) == Budget(tokens=640)
+        assert Limits(minutes=2).budget(**CORPUS) == Budget(seconds=120.0)
+        assert Limits(tokens=640).budget(**CORPUS) == Budget(tokens=640)
 
     def test_all_that_is_set_counts(self):
-        budget = Limits(minutes=1, epochs=0.5, tokens=300).budget(**self.CORPUS)
+        budget = Limits(minutes=1, epochs=0.5, tokens=300).budget(**CORPUS)
         assert budget == Budget(seconds=60.0, tokens=300, steps=7)
 
     def test_less_than_one_update_says_what_to_do(self):
         with pytest.raises(ValueError, match=r"0\.05 epochs over 1000 targets .* smaller batch"):
-            Limits(epochs=0.05).budget(**self.CORPUS)
+            Limits(epochs=0.05).budget(**CORPUS)
 
     @pytest.mark.parametrize("limits", [{"minutes": -1}, {"tokens": 0}, {"epochs": -3}])
     def test_limits_that_are_not_positive_are_refused(self, limits):
         with pytest.raises(ValueError, match="above zero"):
-            Limits(**limits).budget(**self.CORPUS)
+            Limits(**limits).budget(**CORPUS)
 
 
 class TestSchedule:

@@ -1,0 +1,115 @@
+"""Dataclasses from dictionaries and back: strict keys, checked values, dotted overrides."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from elmokit.config import apply_overrides, from_dict, read_toml, to_dict
+from elmokit.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    rate: float = 0.5
+    sizes: tuple[tuple[int, int], ...] = ((1, 2),)
+    kind: Literal["fast", "slow"] = "fast"
+
+    def __post_init__(self):
+        if self.rate < 0:
+            raise ValueError("`rate` must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    name: str = "x"
+    part: Part = field(default_factory=Part)
+    extra: Part | None = None
+    limit: int | None = 3
+
+
+class TestFromDict:
+    def test_absent_keys_take_defaults(self):
+        assert from_dict(Whole, {}) == Whole()
+
+    def test_nested_tables_tuples_and_none(self):
+        data = {"part": {"sizes": [[3, 4], [5, 6]]}, "extra": {"kind": "slow"}, "limit": None}
+        assert from_dict(Whole, data) == Whole(
+            part=Part(sizes=((3, 4), (5, 6))), extra=Part(kind="slow"), limit=None
+        )
+
+    def test_to_dict_goes_back(self):
+        whole = Whole(part=Part(sizes=((3, 4),)), limit=None)
+        data = to_dict(whole)
+        assert data["part"]["sizes"] == [[3, 4]]
+        assert from_dict(Whole, data) == whole
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            ({"nam": "y"}, r"run\.toml: unknown setting `nam`\. Did you mean `name`\?"),
+            ({"part": {"rat": 1}}, r"`part\.rat`\. Did you mean `rate`\? Allowed here: kind, rate"),
+            ({"extra": {"zzz": 1}}, r"unknown setting `extra\.zzz`\. Allowed here"),
+            ({"part": 5}, r"`part` must be a table of settings, got 5"),
+            ({"part": {"rate": -1}}, r"`part`: `rate` must not be negative"),
+            ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' or 'slow'.*got 'medium'"),
+            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*got 'a'"),
+            ({"limit": "many"}, r"`limit`: .*got 'many'"),
+        ],
+    )
+    def test_errors_name_file_key_and_value(self, data, message):
+        with pytest.raises(ConfigError, match=message):
+            from_dict(Whole, data, source="run.toml")
+
+
+class TestReadToml:
+    def test_tables(self, tmp_path):
+        path = tmp_path / "run.toml"
+        path.write_text('name = "나무"\n[part]\nrate = 2\n', encoding="utf-8")
+        assert read_toml(path) == {"name": "나무", "part": {"rate": 2}}
+
+    @pytest.mark.parametrize("content", [b"name = \n", b"name = '\xff'\n"])
+    def test_a_file_that_is_no_toml_is_named(self, tmp_path, content):
+        path = tmp_path / "run.toml"
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=r"run\.toml: not a valid TOML file"):
+            read_toml(path)
+
+    def test_a_missing_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            read_toml(tmp_path / "none.toml")
+
+
+class TestOverrides:
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("5", 5),
+            ("0.5", 0.5),
+            ("1e-3", 1e-3),
+            ("true", True),
+            ('"5"', "5"),
+            ("slow", "slow"),
+            ("none", None),
+            ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+            ("a=b", "a=b"),
+            ("", ""),
+        ],
+    )
+    def test_values_are_read_as_toml_else_as_strings(self, text, value):
+        assert apply_overrides({}, [f"part.rate={text}"]) == {"part": {"rate": value}}
+
+    def test_later_ones_win_and_the_rest_stays(self):
+        data = {"part": {"rate": 1, "kind": "slow"}, "name": "y"}
+        result = apply_overrides(data, ["part.rate = 2", "part.rate=3"])
+        assert result == {"part": {"rate": 3, "kind": "slow"}, "name": "y"}
+        assert data["part"]["rate"] == 1, "the input is not changed"
+
+    @pytest.mark.parametrize("override", ["part.rate", "=5"])
+    def test_an_override_without_key_or_value_is_refused(self, override):
+        with pytest.raises(ConfigError, match="--set takes key=value"):
+            apply_overrides({}, [override])
+
+    def test_a_key_below_a_value_is_refused(self):
+        with pytest.raises(ConfigError, match=r"--set name\.first=5: `name` is a value"):
+            apply_overrides({"name": "y"}, ["name.first=5"])

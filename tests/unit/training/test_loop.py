@@ -1,0 +1,210 @@
+"""The training loop: what it updates, carries, reports, and when it stops."""
+
+import itertools
+
+import pytest
+import torch
+
+from elmokit.training import loop
+from elmokit.training.distributed import World
+from elmokit.training.loop import OptimizerConfig, StepResult, train
+from elmokit.training.schedules import Budget, Progress, ScheduleConfig
+
+CONSTANT = ScheduleConfig(kind="constant", warmup_share=0.0)
+SGD_LIKE = OptimizerConfig(name="adagrad", learning_rate=0.1, initial_accumulator=1.0)
+
+
+@pytest.fixture
+def module():
+    module = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([[1.0, -2.0]]))
+        module.bias.fill_(0.5)
+    return module
+
+
+def objective_of(module, seen=None):
+    """A mean square over the batch; the carry counts batches."""
+
+    def objective(batch, carry, step):
+        if seen is not None:
+            seen.append((carry, step))
+        loss = module(batch).square().mean()
+        return StepResult(loss, {"twice": 2 * loss.detach()}, len(batch), carry + 1)
+
+    return objective
+
+
+def batches():
+    generator = torch.Generator().manual_seed(0)
+    while True:
+        yield torch.randn(4, 2, generator=generator)
+
+
+def run(module, *, config=SGD_LIKE, seen=None, **settings):
+    """All reports of a run of three updates, unless ``settings`` say otherwise."""
+    arguments = {
+        "carry": 0,
+        "budget": Budget(steps=3),
+        "schedule": CONSTANT,
+        "config": config,
+        **settings,
+    }
+    source = arguments.pop("batches", batches())
+    optimizer = config.build(module)
+    return list(train(objective_of(module, seen), source, optimizer, **arguments))
+
+
+class TestProgress:
+    def test_one_report_an_update_until_the_budget_is_spent(self, module):
+        reports = run(module)
+        assert [report.progress.step for report in reports] == [1, 2, 3]
+        assert [report.progress.tokens for report in reports] == [4, 8, 12]
+        assert [report.share for report in reports] == pytest.approx([1 / 3, 2 / 3, 1])
+        seconds = [report.progress.seconds for report in reports]
+        assert seconds == sorted(seconds)
+
+    def test_it_ends_with_the_batches(self, module):
+        assert len(run(module, batches=itertools.islice(batches(), 2))) == 2
+
+    def test_the_carry_goes_from_update_to_update(self, module):
+        seen = []
+        reports = run(module, seen=seen, carry=7)
+        assert seen == [(7, 0), (8, 1), (9, 2)]
+        assert [report.carry for report in reports] == [8, 9, 10]
+
+    def test_a_resumed_run_counts_on(self, module):
+        seen = []
+        start = Progress(step=1, tokens=40, seconds=100.0)
+        reports = run(module, seen=seen, progress=start)
+        assert seen[0] == (0, 1)
+        assert [report.progress.step for report in reports] == [2, 3]
+        assert reports[-1].progress.tokens == 48
+        assert reports[0].progress.seconds >= 100
+
+    def test_a_spent_budget_makes_no_update(self, module):
+        assert run(module, progress=Progress(step=3)) == []
+
+    def test_the_clock_ends_a_run(self, module, monkeypatch):
+        clock = itertools.count(step=0.4)
+        monkeypatch.setattr(loop.time, "monotonic", lambda: next(clock))
+        assert len(run(module, budget=Budget(seconds=1.0))) == 3
+
+    def test_tokens_of_all_processes_count(self, module):
+        class TwoAlike(World):
+            """Two processes that do the same."""
+
+            def mean(self, values):
+                return values
+
+            def from_main(self, values):
+                return values
+
+        reports = run(module, world=TwoAlike(size=2))
+        assert reports[-1].progress.tokens == 3 * 4 * 2
+
+
+class TestUpdate:
+    def test_is_that_of_the_plain_optimizer(self, module):
+        expected = torch.nn.Linear(2, 1)
+        expected.load_state_dict(module.state_dict())
+        optimizer = torch.optim.Adagrad(
+            expected.parameters(), lr=0.1, initial_accumulator_value=1.0, eps=1e-10
+        )
+        losses = []
+        for batch in itertools.islice(batches(), 3):
+            optimizer.zero_grad()
+            loss = expected(batch).square().mean()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(expected.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+        reports = run(module)
+        assert torch.equal(module.weight, expected.weight)
+        assert [report.loss for report in reports] == pytest.approx(losses)
+        assert [report.parts["twice"] for report in reports] == pytest.approx(
+            [2 * loss for loss in losses]
+        )
+
+    def test_the_gradient_norm_is_reported_before_clipping(self, module):
+        batch = next(batches())
+        module(batch).square().mean().backward()
+        norm = float(torch.cat((module.weight.grad.flatten(), module.bias.grad)).norm())
+        assert norm > 1
+        module.zero_grad()
+        assert run(module)[0].gradient_norm == pytest.approx(norm)
+
+    def test_clipping_bounds_the_update(self, module):
+        before = module.weight.detach().clone()
+        config = OptimizerConfig(name="adagrad", learning_rate=1.0, clip_norm=1e-3)
+        run(module, config=config, budget=Budget(steps=1))
+        assert 0 < (module.weight - before).norm() <= 1e-3
+
+    def test_the_loss_scale_acts_on_gradients_but_not_on_the_report(self, module):
+        other = torch.nn.Linear(2, 1)
+        other.load_state_dict(module.state_dict())
+        plain, scaled = (
+            run(
+                each,
+                config=OptimizerConfig(name="adagrad", clip_norm=None, loss_scale=scale),
+                budget=Budget(steps=1),
+            )[0]
+            for each, scale in ((module, 1.0), (other, 20.0))
+        )
+        assert scaled.loss == plain.loss
+        assert scaled.gradient_norm == pytest.approx(20 * plain.gradient_norm)
+
+    def test_the_learning_rate_follows_the_schedule(self, module):
+        schedule = ScheduleConfig(warmup_share=0.5, final_factor=0.0)
+        reports = run(module, schedule=schedule, budget=Budget(steps=8))
+        expected = [0.1 * schedule.factor(step / 8) for step in range(8)]
+        assert [report.learning_rate for report in reports] == pytest.approx(expected)
+
+    def test_frozen_parameters_stand_still_until_their_share(self, module):
+        start = module.weight.detach().clone()
+        weights = []
+        config = OptimizerConfig(name="adagrad", learning_rate=0.1)
+        for _ in train(
+            objective_of(module),
+            batches(),
+            config.build(module),
+            carry=0,
+            budget=Budget(steps=4),
+            schedule=CONSTANT,
+            config=config,
+            frozen=lambda share: [module.weight] if share < 0.5 else [],
+        ):
+            weights.append(module.weight.detach().clone())
+        assert torch.equal(weights[0], start)
+        assert torch.equal(weights[1], start)
+        assert not torch.equal(weights[2], start)
+
+    def test_a_loss_that_is_not_finite_stops_before_the_update(self, module):
+        start = {name: value.clone() for name, value in module.state_dict().items()}
+        poisoned = iter([torch.full((4, 2), float("nan"))])
+        with pytest.raises(FloatingPointError, match=r"not finite at step 1 .*learning_rate"):
+            run(module, batches=poisoned)
+        for name, value in module.state_dict().items():
+            assert torch.equal(value, start[name]), name
+
+
+class TestOptimizer:
+    def test_only_matrices_decay(self):
+        module = torch.nn.Linear(2, 1)
+        groups = OptimizerConfig(weight_decay=0.1).build(module).param_groups
+        assert [(group["weight_decay"], len(group["params"])) for group in groups] == [
+            (0.1, 1),
+            (0.0, 1),
+        ]
+
+    def test_frozen_parameters_are_left_out(self):
+        module = torch.nn.Linear(2, 1)
+        module.bias.requires_grad_(False)
+        for name in ("adamw", "adagrad"):
+            groups = OptimizerConfig(name=name).build(module).param_groups
+            assert [p for group in groups for p in group["params"]] == [module.weight]
+
+    @pytest.mark.parametrize("name", ["learning_rate", "loss_scale", "clip_norm"])
+    def test_values_that_are_not_positive_are_refused(self, name):
+        with pytest.raises(ValueError, match=f"`{name}`.* must be positive"):
+            OptimizerConfig(**{name: 0.0})

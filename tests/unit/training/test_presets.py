@@ -1,0 +1,73 @@
+"""Presets, recipes and single settings laid over each other."""
+
+import pytest
+
+from elmokit.errors import ConfigError
+from elmokit.training.presets import PRESETS, pretrain_config
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def write(text):
+        path = tmp_path / "recipe.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_a_configuration(preset):
+    config = pretrain_config(preset)
+    assert config.model.char_cnn is not None
+    assert config.model.lstm.num_layers == 2
+
+
+def test_the_original_is_the_papers_model():
+    config = pretrain_config("original")
+    assert (config.model.lstm.cell_dim, config.model.lstm.projection_dim) == (4096, 512)
+    assert config.model.char_cnn.num_filters == 2048
+    assert config.model.char_cnn.num_highway == 2
+    assert config.model.dropout == 0.1
+    assert config.softmax.num_samples == 8192
+    assert config.optimizer.name == "adagrad"
+    assert (config.optimizer.learning_rate, config.optimizer.clip_norm) == (0.2, 10.0)
+    assert config.optimizer.loss_scale == config.train.unroll_steps == 20
+    assert config.schedule.kind == "constant"
+
+
+def test_presets_grow():
+    sizes = [pretrain_config(preset).model.lstm.cell_dim for preset in PRESETS]
+    assert sizes == sorted(sizes)
+
+
+def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
+    path = recipe("[train]\nbatch_size = 7\nlog_steps = 3\n[model.lstm]\ncell_dim = 100\n")
+    config = pretrain_config("toy", recipe=path, overrides=["train.batch_size=9"])
+    toy = pretrain_config("toy")
+    assert config.train.batch_size == 9
+    assert config.train.log_steps == 3
+    assert config.model.lstm.cell_dim == 100
+    assert config.model.lstm.projection_dim == toy.model.lstm.projection_dim
+    assert config.optimizer == toy.optimizer
+
+
+def test_a_recipe_can_choose_its_preset(recipe):
+    config = pretrain_config("toy", recipe=recipe('preset = "small"\n'))
+    assert config == pretrain_config("small")
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(ValueError, match="no preset 'huge'; choose one of toy, tiny, small"):
+        pretrain_config("huge")
+
+
+def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
+    path = recipe("[train]\nbatchsize = 7\n")
+    with pytest.raises(ConfigError, match=r"recipe\.toml.*`train.batchsize`.*`batch_size`"):
+        pretrain_config("toy", recipe=path)
+
+
+def test_a_refused_value_names_the_preset():
+    with pytest.raises(ConfigError, match=r"preset toy: `train`: .*must be at least 1"):
+        pretrain_config("toy", overrides=["train.batch_size=0"])
