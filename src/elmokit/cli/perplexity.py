@@ -24,6 +24,9 @@ def perplexity(
             help="Use this tokenizer instead of the model's own (whitespace: text is tokenized)."
         ),
     ] = None,
+    state: Annotated[
+        str, typer.Option(help="What sentences start from: warm (as in training) or reset (zeros).")
+    ] = "warm",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     json: JsonOption = False,
 ) -> None:
@@ -31,7 +34,7 @@ def perplexity(
     from elmokit.training.perplexity import perplexity_of_files
 
     report = perplexity_of_files(
-        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device
+        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state
     )
     if json:
         emit_json(report)

@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from importlib.resources import files
 from os import PathLike
 from typing import Any, Literal, cast, get_args
 
@@ -21,6 +20,7 @@ from elmokit.nn.bilm import BiLMState
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.reading import warm_state, warm_text
 
 logger = logging.getLogger(__name__)
 

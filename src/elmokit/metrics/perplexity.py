@@ -23,6 +23,8 @@ class PerplexityReport:
     """Mean of both losses in bits, by the UTF-8 bytes of the words and one separator per target."""
     vocabulary: int
     """V, lines of the vocabulary: perplexities over different vocabularies are not comparable."""
+    state: str
+    """What every sentence started from: ``warm`` or ``reset``."""
 
 
 @dataclass
@@ -37,7 +39,7 @@ class PerplexityCounter:
     text_bytes: int = 0
     """UTF-8 bytes of all words."""
 
-    def report(self, *, vocabulary: int) -> PerplexityReport:
+    def report(self, *, vocabulary: int, state: str) -> PerplexityReport:
         """Return the figures.
 
         Raises:
@@ -59,6 +61,7 @@ class PerplexityCounter:
             oov_rate=self.unknown_words / max(1, num_words),
             bits_per_byte=mean * self.tokens / math.log(2) / (self.text_bytes + self.tokens),
             vocabulary=vocabulary,
+            state=state,
         )
 
 

@@ -1,7 +1,7 @@
 """Perplexity of a model on a text by the exact softmax: every target once, whatever the batch size.
 
-Each direction is read on its own, in its reading order, from a zero state at every sentence: the
-forward model reads ``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads
+Each direction is read on its own, in its reading order, from one fixed state at every sentence:
+the forward model reads ``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads
 ``</S> wn … w1`` and is asked for ``wn … w1 <S>``. Long sentences are read in pieces with the state
 handed on, so memory is bounded.
 """
@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -20,10 +21,11 @@ from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.nn.bilm import BiLMState, Direction
 from elmokit.text.char_vocab import normalize
 from elmokit.text.tokenizers import build_tokenizer
-from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
+from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import pick_device
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.reading import distinct_vectors, reading_order, warm_state
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +33,15 @@ PIECE = 128
 """Positions that are read at once."""
 BUFFER = 4096
 """Sentences that are sorted by length together."""
+StartState = Literal["warm", "reset"]
 
 
 def perplexity(
-    model: PretrainedBiLM, sentences: Iterable[Sequence[str]], *, batch_size: int = 64
+    model: PretrainedBiLM,
+    sentences: Iterable[Sequence[str]],
+    *,
+    batch_size: int = 64,
+    state: StartState | str = "warm",
 ) -> PerplexityReport:
     """Score every word and every sentence end of ``sentences`` once, in both directions.
 
@@ -42,21 +49,29 @@ def perplexity(
         model: With vocabulary and softmax.
         sentences: Tokenized, as the model's tokenizer does; empty sentences are passed over.
         batch_size: Sentences computed together; the result does not depend on it.
+        state: What every sentence starts from: ``warm``, the memory of ordinary text, as in
+            training; or ``reset``, zeros.
 
     Raises:
-        ValueError: if the model has no vocabulary or softmax, or there is nothing to score.
+        ValueError: if ``state`` is neither, the model has no vocabulary or softmax, or there is
+            nothing to score.
     """
     vocab = scoring_vocab(model)
+    if state not in get_args(StartState):
+        raise ValueError(
+            f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
+        )
     counter = PerplexityCounter()
     training = model.training
     model.eval()
     try:
         with torch.inference_mode():
+            start = warm_state(model) if state == "warm" else _zeros(model)
             for batch in _batches(sentences, batch_size):
-                _score(model, vocab, batch, counter)
+                _score(model, vocab, batch, counter, start)
     finally:
         model.train(training)
-    return counter.report(vocabulary=len(vocab))
+    return counter.report(vocabulary=len(vocab), state=state)
 
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
@@ -75,6 +90,10 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
     return model.word_vocab
 
 
+def _zeros(model: PretrainedBiLM) -> BiLMState:
+    return BiLMState.zeros(model.config.lstm, 1, device=next(model.parameters()).device)
+
+
 def _batches(sentences: Iterable[Sequence[str]], batch_size: int) -> Iterator[list[Sequence[str]]]:
     """Yield sentences of like length together; only a buffer of them is held."""
     source = (sentence for sentence in sentences if len(sentence) > 0)
@@ -90,6 +109,7 @@ def _score(
     vocab: WordVocab,
     sentences: list[Sequence[str]],
     counter: PerplexityCounter,
+    start: BiLMState,
 ) -> None:
     """Add one batch to the sums."""
     form = model.config.char_vocab.normalization
@@ -98,37 +118,35 @@ def _score(
         counter.sentences += 1
         counter.tokens += len(row) + 1
         counter.text_bytes += sum(len(word.encode("utf-8", "ignore")) for word in row)
-    ahead = [[SENTENCE_BEGIN_WORD, *row, SENTENCE_END_WORD] for row in rows]
-    back = [row[::-1] for row in ahead]
-    counter.forward_nats += _direction_nats(model, vocab, "forward", ahead)
-    counter.backward_nats += _direction_nats(model, vocab, "backward", back)
+    ahead = [reading_order("forward", row) for row in rows]
+    back = [reading_order("backward", row) for row in rows]
+    counter.forward_nats += _direction_nats(model, vocab, "forward", ahead, start)
+    counter.backward_nats += _direction_nats(model, vocab, "backward", back, start)
     counter.unknown_words += sum(int((vocab.encode(row) == vocab.unknown_id).sum()) for row in rows)
 
 
 def _direction_nats(
-    model: PretrainedBiLM, vocab: WordVocab, direction: Direction, rows: list[list[str]]
+    model: PretrainedBiLM,
+    vocab: WordVocab,
+    direction: Direction,
+    rows: list[list[str]],
+    start: BiLMState,
 ) -> float:
     """Return the summed loss of predicting each row's words 1… from the words before them."""
     softmax = model.softmax
     assert softmax is not None
-    words = sorted({word for row in rows for word in row})
-    index_of = {word: index for index, word in enumerate(words)}
-    longest = max(len(row) for row in rows) - 1
-    inputs = np.zeros((len(rows), longest), dtype=np.int64)
+    longest = max(map(len, rows)) - 1
     targets = np.zeros((len(rows), longest), dtype=np.int64)
     for k, row in enumerate(rows):
-        inputs[k, : len(row) - 1] = [index_of[word] for word in row[:-1]]
         targets[k, : len(row) - 1] = vocab.encode(row[1:])
-    device = next(model.parameters()).device
-    token_vectors = model.encode_tokens(model.encode_words(words).to(device))
-    state = BiLMState.zeros(model.config.lstm, len(rows), device=device).direction(direction)
+    vectors, inputs = distinct_vectors(model, [row[:-1] for row in rows])
+    state = start.rows(torch.zeros(len(rows), dtype=torch.int64)).direction(direction)
     nats = 0.0
-    for start in range(0, longest, PIECE):
-        piece = torch.from_numpy(inputs[:, start : start + PIECE]).to(device)
-        ids = torch.from_numpy(targets[:, start : start + PIECE]).to(device)
-        outputs, state = model.run_direction(
-            direction, functional.embedding(piece, token_vectors), state=state, mask=ids > 0
-        )
+    for begin in range(0, longest, PIECE):
+        piece = inputs[:, begin : begin + PIECE]
+        ids = torch.from_numpy(targets[:, begin : begin + PIECE]).to(piece.device)
+        x = functional.embedding(piece.clamp(min=0), vectors)
+        outputs, state = model.run_direction(direction, x, state=state, mask=ids > 0)
         nats += float(softmax.nll(outputs[-1][ids > 0], ids[ids > 0]).double().sum())
     return nats
 
@@ -140,6 +158,7 @@ def perplexity_of_files(
     batch_size: int = 64,
     tokenizer: str | None = None,
     device: str = "auto",
+    state: StartState | str = "warm",
 ) -> PerplexityReport:
     """Score text files with a stored model; see `perplexity`.
 
@@ -149,6 +168,7 @@ def perplexity_of_files(
         batch_size: Sentences computed together.
         tokenizer: Another tokenizer than the model's own; a difference is warned about.
         device: ``auto``, ``cpu`` or ``cuda``.
+        state: What every sentence starts from.
     """
     model = load_model(find_model(model_path)).to(pick_device(device))
     scoring_vocab(model)
@@ -161,4 +181,4 @@ def perplexity_of_files(
         )
     form = model.config.char_vocab.normalization
     sentences = read_sentences(list(paths), chosen, normalization=form)
-    return perplexity(model, sentences, batch_size=batch_size)
+    return perplexity(model, sentences, batch_size=batch_size, state=state)

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder, check_state_policy
-from elmokit.nn.bilm import BiLMState
 
 from .models import largest_difference, plain_layers, random_sentences, toy_model
 
@@ -76,17 +75,12 @@ def test_carry_is_one_stream(embedder):
     assert largest_difference(carried, embedder.embed(sentences)) > 0
 
 
-def test_warm_starts_every_sentence_from_the_mean_state():
-    warm_text = ("I sat by the bank .", "배 를 타고", "the river")
-    embedder = Embedder(toy_model(warm_text=warm_text))
-    state, states = None, []
-    for line in warm_text:
-        _, state = embedder.embed_batch([line.split()], state=state)
-        states.append(state)
-    mean = BiLMState(
-        torch.stack([s.hidden for s in states]).mean(0),
-        torch.stack([s.cell for s in states]).mean(0),
-    )
+def test_warm_starts_every_sentence_from_the_stored_state():
+    from elmokit.weights.reading import warm_state
+
+    embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
+    mean = warm_state(embedder.model)
+    assert float(mean.cell.abs().max()) > 0
     sentences = random_sentences(20)
     expected = [embedder.embed_batch([s], state=mean)[0][0] for s in sentences]
     assert largest_difference(embedder.embed(sentences, state="warm"), expected) <= 1e-6

@@ -51,9 +51,17 @@ def losses(report):
 @pytest.mark.parametrize("word_input", [False, True])
 def test_equals_a_plain_computation_through_the_whole_model(word_input):
     model = toy_model(word_input=word_input)
-    report = perplexity(model, SENTENCES)
+    report = perplexity(model, SENTENCES, state="reset")
     assert losses(report) == pytest.approx(plain(model, SENTENCES), abs=2e-6)
     assert abs(losses(report)[0] - losses(report)[1]) > 1e-3, "the directions differ"
+
+
+def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
+    warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
+    assert (warm.state, reset.state) == ("warm", "reset")
+    assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
+    with pytest.raises(ValueError, match="warm, reset"):
+        perplexity(model, SENTENCES, state="cold")
 
 
 def test_counts(model):
@@ -107,9 +115,9 @@ def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
 
 def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
     sentences = [LONG, LONG[:30], ["river"]]
-    expected = perplexity(model, sentences)
+    expected = perplexity(model, sentences, state="reset")
     monkeypatch.setattr(perplexity_module, "PIECE", 16)
-    report = perplexity(model, sentences)
+    report = perplexity(model, sentences, state="reset")
     assert len(LONG) > 8 * 16
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
     assert losses(report) == pytest.approx(plain(model, sentences), abs=2e-6)
@@ -125,8 +133,8 @@ def test_forward_is_backward_over_the_reversed_sentence():
         table[end] = table[begin]
         model.softmax.weight[end - 1] = model.softmax.weight[begin - 1]
         model.softmax.bias[end - 1] = model.softmax.bias[begin - 1]
-    report = perplexity(model, SENTENCES)
-    mirrored = perplexity(model, [sentence[::-1] for sentence in SENTENCES])
+    report = perplexity(model, SENTENCES, state="reset")
+    mirrored = perplexity(model, [sentence[::-1] for sentence in SENTENCES], state="reset")
     assert report.forward == pytest.approx(mirrored.backward, rel=1e-6)
     assert report.backward == pytest.approx(mirrored.forward, rel=1e-6)
     assert report.forward != pytest.approx(report.backward, rel=1e-3)

@@ -59,7 +59,7 @@ def run(validation, num_updates):
 def quick_scores(monkeypatch):
     """Every validation finds the same."""
     counter = PerplexityCounter(tokens=1, sentences=1)
-    report = counter.report(vocabulary=9)
+    report = counter.report(vocabulary=9, state="reset")
     monkeypatch.setattr(validation_module, "perplexity", lambda *_: report)
 
 

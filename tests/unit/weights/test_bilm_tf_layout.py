@@ -24,7 +24,11 @@ def test_the_released_model_has_the_published_shapes():
     assert sum(int(np.prod(shape)) for shape in shapes.values()) == 93_600_848
 
 
-@pytest.mark.parametrize("dataset", [*bilm_layout(CONFIG), *softmax_layout(CONFIG, 6)], ids=str)
+@pytest.mark.parametrize(
+    "dataset",
+    [*bilm_layout(CONFIG), *softmax_layout(CONFIG, 6)],
+    ids=lambda dataset: dataset.name,
+)
 def test_writing_undoes_reading(dataset):
     array = np.random.default_rng(0).normal(size=dataset.shape).astype(np.float32)
     assert dataset.write(dataset.read(array)).tobytes() == array.tobytes()

@@ -1,14 +1,17 @@
-"""The warm start state: memory of ordinary text, from which every sentence may start.
+"""Reading text in one direction as in training, and the warm start state.
 
-A biLM is trained on running text and never meets a zero state after its first words, so the first
-words of a sentence read from zero are predicted worse. The warm state takes that away and is still
-one fixed state: results depend on model and sentence alone.
+A biLM is trained on running text and meets a zero state once, at its very beginning; the first
+words of a sentence read from zero are predicted worse. The warm state, the memory of ordinary text,
+takes that away and is still one fixed state: results depend on model and sentence alone.
 """
 
 import logging
+from collections.abc import Sequence
 from importlib.resources import files
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -60,32 +63,38 @@ def _average(
     hiddens: list[Tensor] = []
     cells: list[Tensor] = []
     for one in full_rounds:
-        x, mask = _inputs(model, direction, one)
-        _, state = model.run_direction(direction, x.to(device), state=state, mask=mask.to(device))
+        read = [reading_order(direction, words)[:-1] for words in one]
+        vectors, index = distinct_vectors(model, read)
+        mask = index >= 0
+        x = functional.embedding(index.clamp(min=0), vectors)  # (B, T, D)
+        _, state = model.run_direction(direction, x, state=state, mask=mask)
         hiddens.append(state[0])
         cells.append(state[1])
     start = 1 if len(full_rounds) > 1 else 0
-    return tuple(  # pyright: ignore[reportReturnType]
+    hidden, cell = (
         torch.stack(values[start:]).mean(dim=(0, 2)).unsqueeze(1) for values in (hiddens, cells)
     )
+    return hidden, cell
 
 
-def _inputs(
-    model: PretrainedBiLM, direction: Direction, sentences: list[list[str]]
-) -> tuple[Tensor, Tensor]:
-    """Return token vectors (B, T, D) in reading order and the mask (B, T)."""
-    begin, last = SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
-    rows = [
-        [begin, *words] if direction == "forward" else [last, *reversed(words)]
-        for words in sentences
-    ]
-    words = sorted({word for row in rows for word in row})
-    index_of = {word: k for k, word in enumerate(words)}
-    lengths = torch.tensor([len(row) for row in rows])
-    index = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int64)
+def reading_order(direction: Direction, words: Sequence[str]) -> list[str]:
+    """Return a sentence as one direction reads it; its last boundary is only ever a target."""
+    whole = [SENTENCE_BEGIN_WORD, *words, SENTENCE_END_WORD]
+    return whole if direction == "forward" else whole[::-1]
+
+
+def distinct_vectors(
+    model: PretrainedBiLM, rows: Sequence[Sequence[str]]
+) -> tuple[Float[Tensor, "U D"], Int[Tensor, "B T"]]:
+    """Run the token layer once over each distinct word of some rows of words.
+
+    Returns:
+        The vectors, and the rows as indices into them, padded with -1.
+    """
+    slot_of: dict[str, int] = {}
+    index = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
     for k, row in enumerate(rows):
-        index[k, : len(row)] = torch.tensor([index_of[word] for word in row])
+        index[k, : len(row)] = [slot_of.setdefault(word, len(slot_of)) for word in row]
     device = next(model.parameters()).device
-    vectors = model.encode_tokens(model.encode_words(words).to(device))
-    mask = torch.arange(index.shape[1]).unsqueeze(0) < lengths.unsqueeze(1)
-    return functional.embedding(index.to(device), vectors), mask
+    vectors = model.encode_tokens(model.encode_words(list(slot_of)).to(device))
+    return vectors, torch.from_numpy(index).to(device)
