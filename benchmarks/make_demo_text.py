@@ -1,16 +1,20 @@
 """Compose the demonstration text that ships in ``src/elmokit/data/demo``.
 
-`elmokit demo` trains a toy biLM on these files, so the text must let a very small model learn word senses: the
-ambiguous words stand often, and in clearly different company. The sources, written for this project, are
-``benchmarks/demo_text/en.txt`` and ``ko.txt``. One line is one sentence or one template; a template writes its
-choices as ``[a|b|c]``, and ``{who}`` stands for the list defined by ``@who = a | b | c``. A heading says what follows:
+`elmokit demo` trains a toy biLM on these files, so the text must let a very small model learn word
+senses: the ambiguous words stand often, and each sense beside words of its own, on both sides. That
+is what shows in a small language model's vectors; a clue three words away does not.
 
-    == bank river 8         sentences in which `bank` has the sense `river`; at most 8 are drawn from one template
-    == general 8            sentences without any ambiguous word
-    == probe bank river     held-out sentences, the word between asterisks: Two ducks slept on the *bank* .
+The sources, written for this project, are ``benchmarks/demo_text/en.txt`` and ``ko.txt``. One line
+is one sentence or one template; a template writes its choices as ``[a|b|c]``, and ``{who}`` stands
+for the list defined by ``@who = a | b | c``. A heading says what follows:
 
-English is written as tokens. Korean is written as raw text, with particles in parentheses that follow the final sound of
-the word before them, ``배(을)`` -> ``배를``; Kiwi then splits it into morphemes (``pip install "elmokit[ko]"``).
+    == bank river 8       sentences in which `bank` means `river`; at most 8 from one template
+    == general 8          sentences without any ambiguous word
+    == probe bank river   held-out sentences, the word marked: Two ducks slept on the *bank* .
+
+English is written as tokens. Korean is written as raw text; particles in parentheses follow the
+final sound of the word before them, ``배(을)`` -> ``배를``, and Kiwi splits the sentence into
+morphemes (``pip install "elmokit[ko]"``).
 
 Run from the repository root; the same source always gives the same files:
 
@@ -92,7 +96,7 @@ class DemoText:
 
 
 def expand(template: str, macros: dict[str, str], num_draws: int) -> list[str]:
-    """Draw distinct sentences from a template, using every choice of a slot before any comes again."""
+    """Draw distinct sentences; every choice of a slot is used before any comes again."""
     template = MACRO.sub(lambda match: f"[{macros[match[1]]}]", template)
     parts = CHOICE.split(template)  # text, choices, text, choices, ..., text
     slots = [part.split("|") for part in parts[1::2]]
@@ -112,7 +116,7 @@ def expand(template: str, macros: dict[str, str], num_draws: int) -> list[str]:
 
 
 def choose_particles(text: str) -> str:
-    """Resolve Korean particles written as ``(을)`` by the final sound of the syllable before them."""
+    """Resolve Korean particles written as ``(을)`` by the syllable before them."""
 
     def resolve(match: re.Match[str]) -> str:
         before, particle = match[1], match[2]
@@ -158,11 +162,11 @@ def make_probe(sentence: str, word: str, sense: str, tokenize: Tokenize) -> Prob
 
 
 def compose(source: Iterable[str], language: str, tokenize: Tokenize) -> DemoText:
-    """Read a source file and compose the text it describes; a probe is taken out of the training text.
+    """Read a source and compose its text; a probe is taken out of the training text.
 
     Raises:
-        ValueError: if a sentence has an ambiguous word that its heading does not announce, or lacks the one that it
-            does.
+        ValueError: if a sentence has an ambiguous word that its heading does not announce, or lacks
+            the one that it does.
     """
     num_draws = 0
     lines = [unicodedata.normalize("NFC", line.strip()) for line in source]
@@ -227,9 +231,8 @@ def main() -> int:
                 print(f"{path} differs from its source")
                 differing += 1
         num_tokens = sum(map(len, text.sentences))
-        print(
-            f"{language}: {len(text.sentences)} sentences, {num_tokens} tokens, {len(text.probes)} probes"
-        )
+        sizes = f"{len(text.sentences)} sentences, {num_tokens} tokens, {len(text.probes)} probes"
+        print(f"{language}: {sizes}")
         for (word, sense), count in text.sense_counts().items():
             print(f"  {word:8} {sense:8} {count}")
     return 1 if differing else 0

@@ -163,7 +163,12 @@ def _line_writer(description: str, total: float | None, every_seconds: float) ->
             return
         last = now
         share = f" {completed / whole:.0%}" if whole else f" {completed:,.0f}"
-        sys.stderr.write(f"{description}{share} {now - started:.0f} s {status}".rstrip() + "\n")
+        left = ""
+        if whole and 0 < completed < whole:
+            seconds = (now - started) * (whole / completed - 1)
+            left = f", about {math.ceil(seconds / 60)} min left"
+        line = f"{description}{share} {now - started:.0f} s{left} {status}"
+        sys.stderr.write(line.rstrip() + "\n")
 
     return update
 

@@ -52,6 +52,12 @@ def demo(
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
         raise ValueError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
+    for name in chosen:
+        if output is not None and (output / name).exists():
+            raise FileExistsError(
+                f"{output / name} exists: the demonstration writes its models afresh. Give another "
+                "directory, or remove this one."
+            )
     import torch
 
     torch.set_num_threads(1)  # matrices this small only make threads wait for each other

@@ -66,14 +66,12 @@ def finetune(
 ) -> None:
     """Continue MODEL on CORPUS and print its perplexity before and after, in and out of domain."""
     from elmokit.cli.pretrain import show_training
-    from elmokit.config import apply_overrides, from_dict, read_toml
     from elmokit.text.word_vocab import WordVocab
-    from elmokit.training.finetune import FinetuneConfig
     from elmokit.training.finetune import finetune as run
+    from elmokit.training.presets import finetune_config
     from elmokit.training.schedules import Limits
 
-    settings = apply_overrides({} if recipe is None else read_toml(recipe), set_ or [])
-    config = from_dict(FinetuneConfig, settings, source=str(recipe or "--set"))
+    config = finetune_config(recipe=recipe, overrides=set_ or [])
     with (
         progress_bar("fine-tuning", total=1.0) as update,
         say_on_interrupt(

@@ -33,7 +33,12 @@ def pretrain(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
     ],
-    preset: Annotated[str, typer.Option(help="toy, tiny, small, medium or original.")] = "tiny",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="toy, tiny, small, medium or original; default: the recipe's, or else tiny."
+        ),
+    ] = None,
     recipe: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="Settings over the preset's.")
     ] = None,

@@ -17,6 +17,7 @@ from elmokit.embed.engine import Engine, Layers, check_layers
 from elmokit.embed.precision import Precision, build_network, check_precision
 from elmokit.embed.unique_tokens import encode_distinct_tokens, find_distinct_tokens
 from elmokit.nn.bilm import BiLMState
+from elmokit.nn.device import pick_device
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -52,11 +53,11 @@ class Embedder:
 
     Args:
         model: The model; it is used as it is, and neither moved nor changed.
-        device: Where to compute; a model that is elsewhere is copied there.
+        device: Where to compute, as in `load`; a model that is elsewhere is copied there.
         precision: ``"fp32"``, or ``"bf16"`` for bfloat16 products.
 
     Raises:
-        ValueError: if ``precision`` is none of these.
+        ValueError: if ``precision`` is none of these, or there is no such device.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class Embedder:
     ) -> None:
         self.model = model
         self.precision = check_precision(precision)
-        network = build_network(model, precision=self.precision, device=torch.device(device))
+        chosen = pick_device(device) if isinstance(device, str) else device
+        network = build_network(model, precision=self.precision, device=chosen)
         self._engine = Engine(network)
 
     @classmethod
@@ -99,11 +101,10 @@ class Embedder:
             if num_threads < 1:
                 raise ValueError(f"`num_threads` must be at least 1, got {num_threads}.")
             torch.set_num_threads(num_threads)
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        chosen = pick_device(device)
         if not isinstance(model, PretrainedBiLM):
-            model = load_model(find_model(model)).to(device)
-        return cls(model, device=device, precision=precision)
+            model = load_model(find_model(model)).to(chosen)
+        return cls(model, device=chosen, precision=precision)
 
     @property
     def device(self) -> torch.device:

@@ -36,7 +36,8 @@ class BiLMConfig:
     char_cnn: CharCNNConfig | None = field(default_factory=CharCNNConfig)
     """The character encoder; none for a model whose input is a word embedding."""
     num_words: int | None = None
-    """V, rows of the word embedding; only for word-input models."""
+    """V, rows of the word embedding; only for word-input models. 0: pre-training fills it in from
+    the vocabulary."""
     lstm: LSTMConfig = field(default_factory=LSTMConfig)
     """The LSTM stacks."""
     dropout: float = 0.1
@@ -47,8 +48,11 @@ class BiLMConfig:
         if (self.char_cnn is None) == (self.num_words is None):
             raise ValueError(
                 "set either `char_cnn` (character input) or `num_words` (word input), not both or "
-                "neither"
+                "neither; for word input char_cnn=none and num_words=0, which pre-training fills "
+                "in from the vocabulary"
             )
+        if self.num_words is not None and self.num_words < 0:
+            raise ValueError("`num_words` must be at least 0")
         if not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
 
@@ -142,7 +146,8 @@ class BiLM(nn.Module):
                 config.char_cnn, output_dim=dim, max_characters=config.char_vocab.max_characters
             )
         else:
-            assert config.num_words is not None
+            if not config.num_words:
+                raise ValueError("`num_words` is 0: a model of word input needs its vocabulary's V")
             self.token_encoder = WordTokenEncoder(config.num_words, output_dim=dim)
         self.forward_layers = nn.ModuleList(
             LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)

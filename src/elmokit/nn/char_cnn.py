@@ -22,6 +22,8 @@ GROUP_SIZE = 256
 """Tokens of like length that are convolved together."""
 ROW_BLOCK = 8
 """Tokens, or sentences, come in multiples of this: products of fewer rows round otherwise."""
+ROW_BLOCKS = (ROW_BLOCK, 4 * ROW_BLOCK, GROUP_SIZE)
+"""What the number of tokens is rounded up to: the first that is at least an eighth of it."""
 COLUMN_BLOCK = 8
 """Characters of a group come in multiples of this."""
 
@@ -142,7 +144,7 @@ class CharTokenEncoder(nn.Module):
         a token the same numbers in any company, and need few compiled kernels.
         """
         num_tokens = char_ids.shape[0]
-        block = ROW_BLOCK if num_tokens <= 8 * ROW_BLOCK else 8 * ROW_BLOCK
+        block = next(b for b in ROW_BLOCKS if num_tokens <= 8 * b or b == GROUP_SIZE)
         char_ids = functional.pad(char_ids, (0, 0, 0, -num_tokens % block))
         if num_tokens <= GROUP_SIZE:
             return self._pool(char_ids[:, : self._used_columns(char_ids)])[:num_tokens]

@@ -23,7 +23,7 @@ class SoftmaxConfig:
     """Which softmax a model is trained with. Evaluation is always exact."""
 
     kind: Literal["full", "sampled", "adaptive"] = "sampled"
-    """``sampled`` becomes ``full`` by itself where the vocabulary is no larger than the sample."""
+    """``sampled`` becomes ``full`` by itself where the vocabulary is at most twice the sample."""
     num_samples: int = 8192
     """K, negative words drawn for each direction and step."""
     cutoffs: tuple[int, ...] = ()
@@ -71,15 +71,21 @@ class LogUniformSampler:
             raise ValueError(
                 f"cannot draw {num_samples} distinct classes out of {self.num_classes}."
             )
-        drawn = np.empty(0, dtype=np.int64)
+        is_drawn = np.zeros(self.num_classes, dtype=np.bool_)
+        classes = np.empty(0, dtype=np.int64)
+        num_tries = 0
         while True:
             uniform = torch.rand(2 * num_samples, generator=generator, dtype=torch.float64).numpy()
-            fresh = np.exp(uniform * self._log_range).astype(np.int64) - 1
-            drawn = np.concatenate((drawn, np.clip(fresh, 0, self.num_classes - 1)))
-            firsts = np.sort(np.unique(drawn, return_index=True)[1])
-            if len(firsts) >= num_samples:
-                chosen = firsts[:num_samples]
-                return Candidates(torch.from_numpy(drawn[chosen]), int(chosen[-1]) + 1)
+            draws = np.exp(uniform * self._log_range).astype(np.int64) - 1
+            draws = np.clip(draws, 0, self.num_classes - 1)
+            firsts = np.sort(np.unique(draws, return_index=True)[1])
+            firsts = firsts[~is_drawn[draws[firsts]]][: num_samples - len(classes)]
+            fresh = draws[firsts]
+            is_drawn[fresh] = True
+            classes = np.concatenate((classes, fresh))
+            if len(classes) == num_samples:
+                return Candidates(torch.from_numpy(classes), num_tries + int(firsts[-1]) + 1)
+            num_tries += len(draws)
 
     def log_expected_count(self, classes: Int[Tensor, " X"], num_tries: int) -> Float[Tensor, " X"]:
         """Return ln Q(k); Q(k) = 1 - (1 - P(k))^tries is the chance that k is a candidate."""
@@ -118,7 +124,7 @@ class FullSoftmax(nn.Module):
         rows = max(1, MAX_LOGITS // self.num_words)
         pieces = [
             functional.cross_entropy(
-                functional.linear(part, self.weight, self.bias).float(), ids - 1, reduction="none"
+                _logits(part, self.weight, self.bias), ids - 1, reduction="none"
             )
             for part, ids in zip(hidden.split(rows), word_ids.split(rows), strict=True)
         ]
@@ -177,12 +183,21 @@ class SampledSoftmax(FullSoftmax):
         num_targets = targets.shape[0]
         target_logits = (hidden * weight[:num_targets]).sum(dim=-1) + bias[:num_targets]  # (X,)
         negatives, negative_bias = weight[num_targets:], bias[num_targets:]
-        sampled_logits = functional.linear(hidden, negatives, negative_bias)  # (X, K)
+        sampled_logits = _logits(hidden, negatives, negative_bias)  # (X, K)
         hits = targets.unsqueeze(1) == classes.unsqueeze(0)
-        sampled_logits = sampled_logits.float().masked_fill(hits, -torch.inf)
+        sampled_logits = sampled_logits.masked_fill(hits, -torch.inf)
         target_logits = target_logits.float()
         total = torch.logaddexp(target_logits, sampled_logits.logsumexp(dim=-1))
         return total - target_logits
+
+
+def _logits(
+    hidden: Float[Tensor, "X D"], weight: Float[Tensor, "K D"], bias: Float[Tensor, " K"]
+) -> Float[Tensor, "X K"]:
+    """Return the logits in fp32; under autocast the product alone is of half width."""
+    if torch.is_autocast_enabled(hidden.device.type):
+        return functional.linear(hidden, weight).float() + bias
+    return functional.linear(hidden, weight, bias).float()
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -219,7 +234,8 @@ class AdaptiveSoftmax(nn.Module):
 
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
         """Return the exact negative log-likelihood of every target, in nats."""
-        return -self.clusters(hidden.float(), word_ids - 1).output
+        with torch.autocast(hidden.device.type, enabled=False):
+            return -self.clusters(hidden.float(), word_ids - 1).output
 
     def training_nll(
         self,
@@ -228,8 +244,13 @@ class AdaptiveSoftmax(nn.Module):
         *,
         generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
-        """Return the loss to train on: the exact one (``generator`` is not used)."""
-        return self.nll(hidden, word_ids)
+        """Return the loss to train on: the exact one (``generator`` is not used).
+
+        Every parameter takes part, so that processes can average gradients: a cluster without
+        targets gets zeros.
+        """
+        nothing = sum(parameter.flatten()[:0].sum() for parameter in self.parameters())
+        return self.nll(hidden, word_ids) + nothing
 
 
 Softmax = FullSoftmax | AdaptiveSoftmax
@@ -239,11 +260,12 @@ Softmax = FullSoftmax | AdaptiveSoftmax
 def build_softmax(config: SoftmaxConfig, num_words: int, dim: int) -> Softmax:
     """Build the output layer for a vocabulary of ``num_words`` lines.
 
-    A sample as large as the vocabulary is pointless, so ``sampled`` gives the full softmax there.
+    A sample of half the vocabulary or more saves nothing (distinct words take ever longer to find),
+    so ``sampled`` gives the full softmax there.
     """
     if config.kind == "adaptive":
         default = tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))
         return AdaptiveSoftmax(num_words, dim, cutoffs=config.cutoffs or default)
-    if config.kind == "sampled" and config.num_samples < num_words:
+    if config.kind == "sampled" and 2 * config.num_samples < num_words:
         return SampledSoftmax(num_words, dim, num_samples=config.num_samples)
     return FullSoftmax(num_words, dim)

@@ -4,10 +4,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
+
+from elmokit.nn.device import pick_device
 
 
 @dataclass(frozen=True)
@@ -81,28 +84,11 @@ def world(device: str = "auto") -> Iterator[World]:
     own = torch.device("cuda", local_rank) if use_cuda else torch.device("cpu")
     if use_cuda:
         torch.cuda.set_device(own)
-    distributed.init_process_group("nccl" if use_cuda else "gloo")
+    distributed.init_process_group(
+        "nccl" if use_cuda else "gloo",
+        timeout=timedelta(days=7),  # the others wait while rank 0 prepares text and scores
+    )
     try:
         yield World(distributed.get_rank(), distributed.get_world_size(), own)
     finally:
         distributed.destroy_process_group()
-
-
-def pick_device(device: str) -> torch.device:
-    """Return the torch device for a user's choice.
-
-    Raises:
-        ValueError: if there is no such device, or CUDA is asked for and PyTorch sees none.
-    """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ValueError(
-            f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'."
-        )
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(
-            f"device={device!r} is no device of PyTorch. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
-        ) from error

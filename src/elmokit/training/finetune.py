@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from elmokit.config import to_dict
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import ConfigError
 from elmokit.metrics.perplexity import PerplexityReport
@@ -25,7 +24,15 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import world
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.perplexity import perplexity
-from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, prepare_text
+from elmokit.training.prepare import (
+    PreparedText,
+    TextConfig,
+    VocabConfig,
+    check_files,
+    open_text,
+    prepare_text,
+    vocab_origin,
+)
 from elmokit.training.run import (
     RunConfig,
     TrainConfig,
@@ -33,7 +40,7 @@ from elmokit.training.run import (
     TrainingResult,
     TrainingRun,
 )
-from elmokit.training.run_dir import open_run, record_run, write_json
+from elmokit.training.run_dir import absolute_paths, is_recorded, open_run, record_run, write_json
 from elmokit.training.schedules import Limits
 from elmokit.training.validation import ValidationConfig
 from elmokit.weights.locate import find_model
@@ -108,9 +115,13 @@ def finetune(
 
     Raises:
         ValueError: if the model has no vocabulary and none is given or counted.
-        ConfigError: if ``resume`` meets another configuration.
+        ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
+            cannot share the batch.
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
+        FileNotFoundError: if there is no such text.
     """
-    base = load_model(find_model(model_path))
+    base_dir = find_model(model_path)
+    base = load_model(base_dir)
     if base.word_vocab is None and vocab is None and not count_vocab:
         raise ValueError(
             "This model came without a vocabulary, so there is nothing to predict. Give one "
@@ -118,39 +129,39 @@ def finetune(
             "then trained first."
         )
     fixed = vocab if vocab is not None else (None if count_vocab else base.word_vocab)
-
-    def prepare() -> PreparedText:
-        return prepare_text(
-            corpus,
-            run_dir,
-            text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
-            vocab=config.vocab,
-            normalization=base.config.char_vocab.normalization,
-            valid=valid,
-            fixed_vocab=fixed,
-        )
-
+    base_hash = base.model_hash()
+    origin = {
+        "model": {"path": model_path, "hash": base_hash},
+        "corpus": absolute_paths(corpus),
+        "valid": absolute_paths(valid),
+        "vocab": vocab_origin(fixed),
+    }
     with world(device) as processes:
-        text = None
+        config.train.rows_per_process(processes.size)
         if processes.is_main:
-            settings = {
-                "config": to_dict(config),
-                "model": {"path": model_path, "hash": base.model_hash()},
-                "corpus": [str(path) for path in corpus],
-            }
-            open_run(run_dir, settings, resume=resume)
-            text = prepare()
-            record_run(run_dir, settings)
+            check_files(general)
+            if not (resume and is_recorded(run_dir)):
+                check_files(corpus, valid)
+            open_run(run_dir, config, origin, resume=resume)
+            if not is_recorded(run_dir):
+                prepare_text(
+                    corpus,
+                    run_dir,
+                    text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
+                    vocab=config.vocab,
+                    normalization=base.config.char_vocab.normalization,
+                    valid=valid,
+                    fixed_vocab=fixed,
+                )
         processes.barrier()
-        text = text or prepare()
+        text = open_text(corpus, run_dir)
         model, is_fresh = with_vocab(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
-        model.to(processes.device)
-        before: dict[str, PerplexityReport] = {}
-        if processes.is_main and not is_fresh:
-            before = _before(run_dir, lambda: _perplexities(model, text, general))
-        processes.barrier()
+        model.training_facts = {
+            "base_model": {"name": base_dir.name, "hash": base_hash},
+            "base": base.training_facts,
+        }
         run = TrainingRun(
             config,
             text,
@@ -161,6 +172,12 @@ def finetune(
             resume=resume,
             softmax_first_share=config.softmax_first_share if is_fresh else 0.0,
         )
+        before: dict[str, PerplexityReport] = {}
+        if processes.is_main:
+            record_run(run_dir, config, origin)
+            if not is_fresh:
+                before = _before(run_dir, lambda: _perplexities(model, text, general))
+        processes.barrier()
         result = run.run(on_event)
         after: dict[str, PerplexityReport] = {}
         if processes.is_main:

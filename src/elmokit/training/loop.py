@@ -48,6 +48,10 @@ class OptimizerConfig:
             or (self.clip_norm is not None and self.clip_norm <= 0)
         ):
             raise ValueError("`learning_rate`, `loss_scale` and `clip_norm` must be positive")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError("`betas` must be at least 0 and below 1")
+        if self.weight_decay < 0 or self.initial_accumulator < 0:
+            raise ValueError("`weight_decay` and `initial_accumulator` must not be negative")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimizer over the module's trainable parameters."""

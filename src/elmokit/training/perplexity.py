@@ -8,7 +8,6 @@ handed on, so memory is bounded.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -19,10 +18,10 @@ from torch.nn import functional
 from elmokit.corpus.readers import read_sentences
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.nn.bilm import BiLMState, Direction
+from elmokit.nn.device import pick_device
 from elmokit.text.char_vocab import normalize
 from elmokit.text.tokenizers import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.distributed import pick_device
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.reading import distinct_vectors, reading_order, warm_state
@@ -31,8 +30,10 @@ log = logging.getLogger(__name__)
 
 PIECE = 128
 """Positions that are read at once."""
-BUFFER = 4096
-"""Sentences that are sorted by length together."""
+BATCH_WORDS = 8192
+"""Words, padding included, that are computed together at most; a longer sentence goes alone."""
+BUFFER = 100_000
+"""Words of the sentences that are sorted by length together."""
 StartState = Literal["warm", "reset"]
 
 
@@ -48,7 +49,8 @@ def perplexity(
     Args:
         model: With vocabulary and softmax.
         sentences: Tokenized, as the model's tokenizer does; empty sentences are passed over.
-        batch_size: Sentences computed together; the result does not depend on it.
+        batch_size: Sentences computed together, fewer of long ones; the result does not depend on
+            it.
         state: What every sentence starts from: ``warm``, the memory of ordinary text, as in
             training; or ``reset``, zeros.
 
@@ -96,12 +98,30 @@ def _zeros(model: PretrainedBiLM) -> BiLMState:
 
 def _batches(sentences: Iterable[Sequence[str]], batch_size: int) -> Iterator[list[Sequence[str]]]:
     """Yield sentences of like length together; only a buffer of them is held."""
-    source = (sentence for sentence in sentences if len(sentence) > 0)
-    while buffer := list(islice(source, BUFFER)):
-        buffer.sort(key=len)
-        yield from (
-            buffer[start : start + batch_size] for start in range(0, len(buffer), batch_size)
-        )
+    buffer: list[Sequence[str]] = []
+    num_words = 0
+    for sentence in sentences:
+        if len(sentence) == 0:
+            continue
+        buffer.append(sentence)
+        num_words += len(sentence)
+        if num_words >= BUFFER:
+            yield from _by_length(buffer, batch_size)
+            buffer, num_words = [], 0
+    yield from _by_length(buffer, batch_size)
+
+
+def _by_length(buffer: list[Sequence[str]], batch_size: int) -> Iterator[list[Sequence[str]]]:
+    """Yield a buffer's sentences from the shortest to the longest, in bounded batches."""
+    batch: list[Sequence[str]] = []
+    for sentence in sorted(buffer, key=len):
+        is_full = len(batch) == batch_size or (len(batch) + 1) * len(sentence) > BATCH_WORDS
+        if batch and is_full:
+            yield batch
+            batch = []
+        batch.append(sentence)
+    if batch:
+        yield batch
 
 
 def _score(

@@ -5,18 +5,19 @@ there.
 """
 
 import dataclasses
+import hashlib
 import logging
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from elmokit.corpus.files import describe_files
+from elmokit.corpus.files import describe_files, find_files
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordCounter, WordVocab
@@ -24,7 +25,11 @@ from elmokit.text.word_vocab import WordCounter, WordVocab
 log = logging.getLogger(__name__)
 
 SHARDS, VALID, VOCAB = "shards", "valid", "vocab.txt"
+NUM_HELD_OUT = "num_held_out"
+"""In the manifests, where a part of the corpus went to `VALID`: how many sentences."""
 WARM_SENTENCES = 100
+MAX_COUNTED = 100_000
+"""Distinct words counted in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +38,7 @@ class TextConfig:
 
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(name="simple"))
     """Splits text into sentences and words; stored in the model."""
-    tokens_per_shard: int = 1_000_000
+    tokens_per_shard: int = 250_000
     """Words in one shard file; a shard is what is in memory at a time."""
     valid_sentences: int = 2000
     """Sentences held out where no validation text is given; never more than a fiftieth."""
@@ -59,15 +64,9 @@ class PreparedText:
     """Held-out sentences; none for a corpus of finished shards without validation text."""
 
     def warm_text(self) -> tuple[str, ...]:
-        """Return ordinary held-out sentences, from which the warm start state is made."""
-        source = self.valid or self.shards
-        chosen: list[str] = []
-        for sentence in source.sentences():
-            if 5 <= len(sentence) <= 40:
-                chosen.append(" ".join(sentence))
-            if len(chosen) == WARM_SENTENCES:
-                break
-        return tuple(chosen)
+        """Return ordinary training sentences, from which the warm start state is made."""
+        ordinary = (" ".join(words) for words in self.shards.sentences() if 5 <= len(words) <= 40)
+        return tuple(islice(ordinary, WARM_SENTENCES))
 
 
 def prepare_text(
@@ -80,11 +79,13 @@ def prepare_text(
     valid: Sequence[Path] = (),
     fixed_vocab: WordVocab | None = None,
 ) -> PreparedText:
-    """Make shards, vocabulary and validation sentences in ``run_dir``; what is there is opened.
+    """Make shards, vocabulary and validation sentences in ``run_dir``.
+
+    Finished shards that stand there are not made again if they are of the same files and settings.
 
     Args:
         corpus: Text files, or one directory of finished shards, which is used as it is.
-        run_dir: Where to write.
+        run_dir: Where to write; shards and vocabulary that stand there may be replaced.
         text: Tokenizer and shard size.
         vocab: Size of the vocabulary that is counted.
         normalization: Of the text.
@@ -93,24 +94,64 @@ def prepare_text(
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
+        ConfigError: if finished shards were made by another tokenizer than ``text`` asks for.
     """
-    maker = _Maker(text, normalization)
     run_dir.mkdir(parents=True, exist_ok=True)
-    if len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists():
+    held_out = None
+    if is_finished(corpus):
         shards = ShardSet.open(corpus[0])
-        held_out = None
+        maker = _Maker.like(shards, text, normalization)
+        if not valid:
+            log.warning("%s is used as it is: nothing is held out, no validation", corpus[0])
     else:
-        shards = maker.find(run_dir / SHARDS, corpus)
-        held_out = None if valid else maker.find(run_dir / VALID, corpus)
-        if shards is None or (held_out is None and not valid):
-            shards, held_out = maker.write(run_dir, corpus, hold_out=not valid)
+        maker = _Maker(text, normalization)
+        shards, held_out = maker.split(run_dir, corpus, hold_out=not valid)
     if valid:
-        held_out = maker.find(run_dir / VALID, valid) or maker.write_one(run_dir / VALID, valid)
-    if fixed_vocab is not None:
-        fixed_vocab.write(run_dir / VOCAB)
-    elif not (run_dir / VOCAB).exists():
-        _count_words(shards.sentences(), vocab).write(run_dir / VOCAB)
+        held_out = maker.find(run_dir / VALID, valid) or maker.write(run_dir / VALID, valid)
+    if fixed_vocab is None:
+        fixed_vocab = _count_words(shards.sentences(), vocab)
+    fixed_vocab.write(run_dir / VOCAB)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
+
+
+def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
+    """Open what `prepare_text` made; nothing is written, and text files are not looked at.
+
+    Raises:
+        FileNotFoundError: if something of it is missing.
+    """
+    if is_finished(corpus):
+        shards = ShardSet.open(corpus[0])
+        has_valid = (run_dir / VALID / MANIFEST_NAME).exists()
+    else:
+        shards = ShardSet.open(run_dir / SHARDS)
+        has_valid = shards.metadata.get(NUM_HELD_OUT) != 0
+    valid = ShardSet.open(run_dir / VALID) if has_valid else None
+    return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)
+
+
+def is_finished(corpus: Sequence[Path]) -> bool:
+    """Whether the corpus is a directory of finished shards."""
+    return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
+
+
+def check_files(*texts: Sequence[Path]) -> None:
+    """Refuse a mistyped path before hours are spent.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+    for paths in texts:
+        if paths:
+            find_files(list(paths))
+
+
+def vocab_origin(vocab: WordVocab | None) -> str:
+    """Return, for the record, where the words to predict come from; none: they are counted."""
+    if vocab is None:
+        return "counted"
+    words = "\n".join(vocab.words).encode("utf-8", "surrogatepass")
+    return f"sha256 {hashlib.sha256(words).hexdigest()}"
 
 
 class _Maker:
@@ -120,8 +161,26 @@ class _Maker:
         self.text = text
         self.normalization: Normalization = normalization
 
-    def find(self, target: Path, paths: Sequence[Path]) -> ShardSet | None:
-        """Open finished shards in ``target`` if they are what `write` would make again."""
+    @classmethod
+    def like(cls, shards: ShardSet, text: TextConfig, normalization: Normalization) -> "_Maker":
+        """Return a maker that goes on as finished shards were made."""
+        facts = shards.metadata.get("tokenizer")
+        tokenizer = text.tokenizer if facts is None else TokenizerConfig(**facts)
+        if text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
+            raise ConfigError(
+                f"text.tokenizer.name={text.tokenizer.name!r}, but the shards in "
+                f"{shards.shard_dir} were made with {tokenizer.name!r}. Leave the tokenizer out, "
+                "or give the raw text."
+            )
+        return cls(
+            dataclasses.replace(text, tokenizer=tokenizer),
+            shards.metadata.get("normalization", normalization),
+        )
+
+    def find(
+        self, target: Path, paths: Sequence[Path], *, hold_out: bool = False
+    ) -> ShardSet | None:
+        """Open finished shards in ``target`` if they are what would be made again."""
         if not (target / MANIFEST_NAME).exists():
             return None
         shards = ShardSet.open(target)
@@ -130,50 +189,52 @@ class _Maker:
             **shards.metadata,
             "tokenizer": {**shards.metadata.get("tokenizer", {}), "version": ""},
         }
-        return shards if all(found.get(key) == value for key, value in wanted.items()) else None
+        same = all(found.get(key) == value for key, value in wanted.items())
+        return shards if same and (NUM_HELD_OUT in found) == hold_out else None
 
-    def write(
+    def split(
         self, run_dir: Path, paths: Sequence[Path], *, hold_out: bool
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write the training shards and, from the same pass, the held-out sentences."""
-        report = ReadReport()
+        """Find or write the training shards and, of the same pass, the held-out sentences."""
+        shards = self.find(run_dir / SHARDS, paths, hold_out=hold_out)
+        if shards is not None:
+            if not shards.metadata.get(NUM_HELD_OUT):
+                return shards, None
+            held_out = self.find(run_dir / VALID, paths, hold_out=True)
+            if held_out is not None:
+                return shards, held_out
         holder = HoldOut(share=0.02, max_sentences=self.text.valid_sentences)
-        sentences, metadata = self._read(paths, report)
-        for name in (SHARDS, VALID) if hold_out else (SHARDS,):
-            shutil.rmtree(run_dir / name, ignore_errors=True)
-        shards = write_shards(
-            holder.split(sentences) if hold_out else sentences,
-            run_dir / SHARDS,
-            tokens_per_shard=self.text.tokens_per_shard,
-            metadata=metadata,
+        shards = self.write(run_dir / SHARDS, paths, holder=holder if hold_out else None)
+        if not hold_out:
+            return shards, None
+        if not holder.sentences:
+            log.warning("the corpus is too small to hold anything out: there will be no validation")
+            return shards, None
+        return shards, _write_anew(holder.sentences, run_dir / VALID, self.text, shards.metadata)
+
+    def write(
+        self, target: Path, paths: Sequence[Path], *, holder: HoldOut | None = None
+    ) -> ShardSet:
+        """Write shards of text files, but for what ``holder`` holds out."""
+        report = ReadReport()
+        tokenizer = build_tokenizer(self.text.tokenizer)
+        metadata = self._facts(paths, version=tokenizer.version)
+        sentences = read_sentences(
+            list(paths), tokenizer, normalization=self.normalization, report=report
+        )
+
+        def kept(holder: HoldOut) -> Iterator[list[str]]:
+            yield from holder.split(sentences)
+            metadata[NUM_HELD_OUT] = len(holder.sentences)  # the manifest is written after this
+
+        shards = _write_anew(
+            sentences if holder is None else kept(holder), target, self.text, metadata
         )
         log.info(
             "%d lines read, %d sentences, %d words in %d shards",
             report.lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
-        (run_dir / VOCAB).unlink(missing_ok=True)
-        if not hold_out:
-            return shards, None
-        held_out = holder.sentences
-        if not held_out:
-            log.warning("the corpus is too small to hold anything out: there will be no validation")
-            return shards, None
-        return shards, write_shards(held_out, run_dir / VALID, metadata=metadata)
-
-    def write_one(self, target: Path, paths: Sequence[Path]) -> ShardSet:
-        """Write shards of validation files."""
-        shutil.rmtree(target, ignore_errors=True)
-        sentences, metadata = self._read(paths, ReadReport())
-        return write_shards(sentences, target, metadata=metadata)
-
-    def _read(
-        self, paths: Sequence[Path], report: ReadReport
-    ) -> tuple[Iterable[list[str]], dict[str, Any]]:
-        tokenizer = build_tokenizer(self.text.tokenizer)
-        sentences = read_sentences(
-            list(paths), tokenizer, normalization=self.normalization, report=report
-        )
-        return sentences, self._facts(paths, version=tokenizer.version)
+        return shards
 
     def _facts(self, paths: Sequence[Path], *, version: str) -> dict[str, Any]:
         return {
@@ -188,8 +249,18 @@ class _Maker:
         }
 
 
+def _write_anew(
+    sentences: Iterable[list[str]], target: Path, text: TextConfig, metadata: Mapping[str, Any]
+) -> ShardSet:
+    """Write shards; those of other text in ``target`` are replaced, other files stay."""
+    (target / MANIFEST_NAME).unlink(missing_ok=True)
+    return write_shards(
+        sentences, target, tokens_per_shard=text.tokens_per_shard, metadata=metadata
+    )
+
+
 def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> WordVocab:
-    with WordCounter() as counter:
+    with WordCounter(max_distinct=MAX_COUNTED) as counter:
         for sentence in sentences:
             counter.add(sentence)
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)

@@ -1,4 +1,4 @@
-"""Pre-training configurations: presets of the package, recipes of the user, single settings."""
+"""Configurations of runs: presets of the package, recipes of the user, single settings."""
 
 import tomllib
 from collections.abc import Sequence
@@ -6,33 +6,60 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import apply_overrides, from_dict, read_toml
+from elmokit.config import apply_overrides, from_dict, read_toml, to_dict
+from elmokit.training.finetune import FinetuneConfig
 from elmokit.training.pretrain import PretrainConfig
 
 PRESETS = ("toy", "tiny", "small", "medium", "original")
+DEFAULT_PRESET = "tiny"
 
 
 def pretrain_config(
-    preset: str = "tiny", *, recipe: Path | None = None, overrides: Sequence[str] = ()
+    preset: str | None = None, *, recipe: Path | None = None, overrides: Sequence[str] = ()
 ) -> PretrainConfig:
     """Return a configuration: defaults < preset < recipe < overrides.
 
     Args:
-        preset: One of `PRESETS`.
-        recipe: A TOML file; its key ``preset`` chooses another preset to build on.
+        preset: One of `PRESETS`; none: the recipe's, or else `DEFAULT_PRESET`.
+        recipe: A TOML file; its key ``preset`` says what it builds on.
         overrides: Dotted ``key=value`` settings.
 
     Raises:
-        ValueError: for an unknown preset.
+        ValueError: for an unknown preset, or one that is not the recipe's.
         ConfigError: for unknown keys or refused values.
     """
     own = {} if recipe is None else read_toml(recipe)
-    preset = own.pop("preset", preset)
+    base = own.pop("preset", None)
+    if preset is not None and base is not None and preset != base:
+        raise ValueError(
+            f"The preset asked for is {preset!r}, but {recipe} builds on {base!r}. Leave the "
+            "preset to the recipe, or change its key `preset`."
+        )
+    preset = preset or base or DEFAULT_PRESET
     if preset not in PRESETS:
         raise ValueError(f"There is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
     text = files("elmokit").joinpath(f"data/presets/{preset}.toml").read_text(encoding="utf-8")
-    merged = apply_overrides(_merge(tomllib.loads(text), own), overrides)
-    return from_dict(PretrainConfig, merged, source=str(recipe) if recipe else f"preset {preset}")
+    settings = _merge(_merge(to_dict(PretrainConfig()), tomllib.loads(text)), own)
+    return from_dict(
+        PretrainConfig,
+        apply_overrides(settings, overrides),
+        source=str(recipe) if recipe else f"preset {preset}",
+    )
+
+
+def finetune_config(*, recipe: Path | None = None, overrides: Sequence[str] = ()) -> FinetuneConfig:
+    """Return a configuration of fine-tuning: defaults < recipe < overrides.
+
+    Args:
+        recipe: A TOML file.
+        overrides: Dotted ``key=value`` settings.
+
+    Raises:
+        ConfigError: for unknown keys or refused values.
+    """
+    own = {} if recipe is None else read_toml(recipe)
+    settings = apply_overrides(_merge(to_dict(FinetuneConfig()), own), overrides)
+    return from_dict(FinetuneConfig, settings, source=str(recipe or "--set"))
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

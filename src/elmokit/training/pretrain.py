@@ -7,15 +7,22 @@ from pathlib import Path
 
 import torch
 
-from elmokit.config import to_dict
 from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import world
-from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, prepare_text
+from elmokit.training.prepare import (
+    PreparedText,
+    TextConfig,
+    VocabConfig,
+    check_files,
+    open_text,
+    prepare_text,
+    vocab_origin,
+)
 from elmokit.training.run import RunConfig, TrainingEvent, TrainingResult, TrainingRun
-from elmokit.training.run_dir import open_run, record_run
+from elmokit.training.run_dir import absolute_paths, is_recorded, open_run, record_run
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -57,31 +64,35 @@ def pretrain(
         on_event: Called on rank 0.
 
     Raises:
-        ValueError: if the corpus is smaller than one batch, or the limits are not positive.
-        ConfigError: if ``resume`` meets another configuration.
-        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set.
+        ValueError: if the corpus is smaller than one batch.
+        ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
+            cannot share the batch.
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
+        FileNotFoundError: if there is no such text.
     """
-
-    def prepare() -> PreparedText:
-        return prepare_text(
-            corpus,
-            run_dir,
-            text=config.text,
-            vocab=config.vocab,
-            normalization=config.model.char_vocab.normalization,
-            valid=valid,
-            fixed_vocab=vocab,
-        )
-
+    origin = {
+        "corpus": absolute_paths(corpus),
+        "valid": absolute_paths(valid),
+        "vocab": vocab_origin(vocab),
+    }
     with world(device) as processes:
-        text = None
+        config.train.rows_per_process(processes.size)
         if processes.is_main:
-            settings = {"config": to_dict(config), "corpus": [str(path) for path in corpus]}
-            open_run(run_dir, settings, resume=resume)
-            text = prepare()
-            record_run(run_dir, settings)
+            if not (resume and is_recorded(run_dir)):
+                check_files(corpus, valid)
+            open_run(run_dir, config, origin, resume=resume)
+            if not is_recorded(run_dir):
+                prepare_text(
+                    corpus,
+                    run_dir,
+                    text=config.text,
+                    vocab=config.vocab,
+                    normalization=config.model.char_vocab.normalization,
+                    valid=valid,
+                    fixed_vocab=vocab,
+                )
         processes.barrier()
-        text = text or prepare()
+        text = open_text(corpus, run_dir)
         run = TrainingRun(
             config,
             text,
@@ -91,6 +102,8 @@ def pretrain(
             limits or Limits(),
             resume=resume,
         )
+        if processes.is_main:
+            record_run(run_dir, config, origin)
         return run.run(on_event)
 
 

@@ -75,6 +75,19 @@ class TrainConfig:
         if self.num_epochs <= 0:
             raise ValueError("`num_epochs` must be positive")
 
+    def rows_per_process(self, num_processes: int) -> int:
+        """Return the rows that each of so many processes reads.
+
+        Raises:
+            ConfigError: if they cannot be shared evenly.
+        """
+        if self.batch_size % num_processes:
+            raise ConfigError(
+                f"train.batch_size={self.batch_size} rows cannot be shared evenly by "
+                f"{num_processes} processes."
+            )
+        return self.batch_size // num_processes
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -137,13 +150,8 @@ class TrainingRun:
         self.softmax_first_share = softmax_first_share
         self.config, self.text, self.run_dir, self.processes = config, text, run_dir, processes
         train_config = config.train
-        if train_config.batch_size % processes.size:
-            raise ConfigError(
-                f"train.batch_size={train_config.batch_size} rows cannot be shared evenly by "
-                f"{processes.size} processes."
-            )
+        self.num_rows = train_config.rows_per_process(processes.size)
         self.model = model.to(processes.device)
-        self.num_rows = train_config.batch_size // processes.size
         self.first_row = processes.rank * self.num_rows
         targets_per_step = train_config.batch_size * train_config.unroll_steps
         self.budget = limits.budget(
@@ -155,7 +163,10 @@ class TrainingRun:
             config.validation, text, self.model, run_dir, processes, seed=train_config.seed
         )
         self.progress = Progress()
-        self._build(latest_checkpoint(run_dir / CHECKPOINTS) if resume else None)
+        checkpoint_path = latest_checkpoint(run_dir / CHECKPOINTS) if resume else None
+        if resume and checkpoint_path is None and processes.is_main:
+            log.warning("no checkpoint in %s: beginning anew", run_dir)
+        self._build(checkpoint_path)
 
     def _build(self, checkpoint_path: Path | None) -> None:
         """Build loss, optimizer and stream, from a checkpoint if there is one."""
@@ -197,7 +208,7 @@ class TrainingRun:
         restore_optimizer(self.optimizer, checkpoint.optimizer)
         facts = checkpoint.facts
         self.progress = Progress(**facts["progress"])
-        self.validation.restore(facts)
+        self.validation.restore(facts, self.budget.share(self.progress))
         self.stream_state = facts["stream"]
         own = slice(self.first_row, self.first_row + self.num_rows)
         whole = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
@@ -213,10 +224,10 @@ class TrainingRun:
         log_path = self.run_dir / METRICS_FILE
         run_log = RunLog(log_path, resume_step=self.progress.step) if is_main else None
         last_log, last_save = self.progress, time.monotonic()
-        stopped_early = False
+        stopped_early = self.validation.is_out_of_patience  # so it was when it was resumed
         self.model.train()
         with quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"):
-            for report in self._updates():
+            for report in () if stopped_early else self._updates():
                 self.progress, self.state = report.progress, report.carry
                 speed = _speed(last_log, report.progress)
                 if report.progress.step % config.log_steps == 0:
@@ -225,10 +236,8 @@ class TrainingRun:
                         run_log.write(_row(report, speed))
                 validation = None
                 if self.validation.is_due(report.share):
-                    validation = self.validation.validate(report.progress, report.share)
+                    validation = self._validate(report.share, run_log)
                     stopped_early = self.validation.is_out_of_patience
-                    if run_log is not None and validation is not None:
-                        run_log.write({"step": report.progress.step, **_validation_row(validation)})
                 if on_event is not None and is_main:
                     on_event(TrainingEvent(report, speed, validation))
                 if stopped_early:
@@ -236,11 +245,20 @@ class TrainingRun:
                 if self._save_is_due(time.monotonic() - last_save):
                     self.save()
                     last_save = time.monotonic()
-            if self._saved_step < self.progress.step:
+            is_behind = self.validation.is_behind(self.progress)
+            if is_behind:  # the budget was changed when the run was resumed
+                self._validate(1.0, run_log)
+            if is_behind or self._saved_step < self.progress.step:
                 self.save()
         perplexity = self.validation.finish(self.progress)
         epochs = self.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, self.progress, epochs, perplexity, stopped_early)
+
+    def _validate(self, share: float, run_log: RunLog | None) -> PerplexityReport | None:
+        report = self.validation.validate(self.progress, share)
+        if run_log is not None and report is not None:
+            run_log.write({"step": self.progress.step, **_validation_row(report)})
+        return report
 
     def _updates(self) -> Iterator[StepReport[BiLMState]]:
         """Update until the budget is spent, from where the run stands."""

@@ -2,59 +2,99 @@
 
 ``run.json`` is the resolved configuration, ``metrics.jsonl`` the log, ``checkpoints/`` what a
 resumed run goes on from and ``best/`` the best model so far. Where the run ends, the best model's
-files are put beside them, and the run directory is a model directory too.
+files are put beside them, and the run directory is a model directory too. Until ``run.json`` is
+written ``.elmokit-run`` marks the directory as one that was empty when the run took it.
 """
 
 import json
+import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import elmokit
+from elmokit.config import from_dict, to_dict
+from elmokit.corpus.files import STANDARD_INPUT
 from elmokit.errors import ConfigError
 from elmokit.weights.locate import CONFIG_NAME
 
+log = logging.getLogger(__name__)
+
 RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
+MARK = ".elmokit-run"
+FIXED_SETTINGS = (
+    "model",
+    "text",
+    "vocab",
+    "softmax",
+    "optimizer.name",
+    "train.batch_size",
+    "train.unroll_steps",
+    "train.seed",
+    "train.shuffle",
+    "train.precision",
+)
+"""What a run keeps from beginning to end; all other settings may be changed at a resume."""
 
 
-def open_run(run_dir: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
-    """Make the run directory, or check that the run that stands there may be gone on with.
+def is_recorded(run_dir: Path) -> bool:
+    """Whether a run stands in the directory: its text is ready, its settings are written."""
+    return (run_dir / RUN_FILE).exists()
+
+
+def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: bool) -> None:
+    """Take the run directory, or check that the run that stands there may be gone on with.
 
     Args:
         run_dir: Of the run.
-        settings: As `record_run` writes them.
+        config: A dataclass, of which `FIXED_SETTINGS` must be those of the run that stands there.
+        origin: JSON-able; what else must be the same.
         resume: Whether a run that stands there is to be gone on with.
 
     Raises:
-        FileExistsError: if there is a run and ``resume`` is not set, or a model of another origin.
+        FileExistsError: if there is a run and ``resume`` is not set, or anything else that is not
+            the unfinished preparation of a run.
         ConfigError: if the settings differ; names the first that does.
     """
-    run_file = run_dir / RUN_FILE
-    if run_file.exists():
+    if is_recorded(run_dir):
         if not resume:
             raise FileExistsError(
                 f"{run_dir} holds a training run already. Add --resume to go on with it, or choose "
                 "another directory."
             )
-        saved = json.loads(run_file.read_text(encoding="utf-8"))
-        _check_same(saved["config"], settings["config"], run_file)
+        _check_same(run_dir / RUN_FILE, config, origin)
         return
     if (run_dir / CONFIG_NAME).exists():
         raise FileExistsError(f"{run_dir} holds a model already. Choose another directory.")
     run_dir.mkdir(parents=True, exist_ok=True)
+    foreign = sorted(path.name for path in run_dir.iterdir() if not path.name.startswith("."))
+    if foreign and not (run_dir / MARK).exists():
+        raise FileExistsError(
+            f"{run_dir} is not empty (it holds {foreign[0]!r}) and is no training run. Choose a "
+            "new or an empty directory."
+        )
+    (run_dir / MARK).touch()
 
 
-def record_run(run_dir: Path, settings: Mapping[str, Any]) -> None:
-    """Write ``run.json`` of a run whose text is ready; from now on the directory is taken.
+def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:
+    """Write ``run.json`` of a run that is ready to train, unless it stands there already.
 
     Args:
         run_dir: Of the run.
-        settings: JSON-able; under ``config`` stands what a resumed run must share with the first.
+        config: As `open_run` took it.
+        origin: As `open_run` took it.
     """
-    if not (run_dir / RUN_FILE).exists():
-        write_json(run_dir / RUN_FILE, {"elmokit_version": elmokit.__version__, **settings})
+    if not is_recorded(run_dir):
+        record = {"elmokit_version": elmokit.__version__, "config": to_dict(config), **origin}
+        write_json(run_dir / RUN_FILE, record)
+    (run_dir / MARK).unlink(missing_ok=True)
+
+
+def absolute_paths(paths: Sequence[Path]) -> list[str]:
+    """Return paths, or patterns, as they are recorded: the same from every working directory."""
+    return [str(path if path == STANDARD_INPUT else path.resolve()) for path in paths]
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
@@ -81,13 +121,40 @@ def publish_best(run_dir: Path) -> None:
     shutil.rmtree(done)
 
 
-def _check_same(saved: Any, given: Any, run_file: Path, path: str = "") -> None:
-    """Raise for the first setting that differs from the run to be resumed."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        for key in sorted({*saved, *given}):
-            _check_same(saved.get(key), given.get(key), run_file, f"{path}.{key}" if path else key)
-    elif saved != given:
-        raise ConfigError(
-            f"{run_file}: this run has {path}={saved!r}, the command says {given!r}. "
-            "Resume with the settings of the run, or start a new one in another directory."
-        )
+def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
+    """Raise for the first fixed setting that differs from the run to be resumed; log the others."""
+    record = json.loads(run_file.read_text(encoding="utf-8"))
+    # settings that are newer than the run have their defaults
+    saved = _flat(to_dict(from_dict(type(config), record["config"], source=str(run_file))))
+    given = _flat(to_dict(config))
+    for key in sorted({*saved, *given}):
+        if saved.get(key) == given.get(key):
+            continue
+        if any(f"{key}.".startswith(f"{fixed}.") for fixed in FIXED_SETTINGS):
+            raise _differs(run_file, key, saved.get(key), given.get(key))
+        log.info("%s was %r and is now %r", key, saved.get(key), given.get(key))
+    for key, value in origin.items():
+        if key in record and _comparable(key, record[key]) != _comparable(key, value):
+            raise _differs(run_file, key, record[key], value)
+
+
+def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted name."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
+    return flat
+
+
+def _comparable(key: str, value: Any) -> Any:
+    """Leave out what may differ: how a path is written, where the model was found."""
+    if key == "model":
+        return value["hash"]
+    return absolute_paths([Path(path) for path in value]) if isinstance(value, list) else value
+
+
+def _differs(run_file: Path, key: str, saved: Any, given: Any) -> ConfigError:
+    return ConfigError(
+        f"{run_file}: this run has {key}={saved!r}, the command says {given!r}. Resume with what "
+        "the run began with, or start a new one in another directory."
+    )

@@ -89,14 +89,20 @@ class Limits:
     epochs: float | None = None
     tokens: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is not above zero, by its name."""
+        for name in ("minutes", "epochs", "tokens"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"--{name} must be above zero, got {value}.")
+
     def budget(
         self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float
     ) -> Budget:
         """Return the budget on a corpus of so many targets.
 
         Raises:
-            ValueError: if a limit is not positive, or the corpus and epochs give less than one
-                update.
+            ValueError: if the corpus and epochs give less than one update.
         """
         epochs = self.epochs
         if self.minutes is None and self.tokens is None and epochs is None:

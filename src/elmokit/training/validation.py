@@ -46,6 +46,8 @@ class Validation:
         run_dir: Where ``best/`` is written.
         processes: All of them call every method; rank 0 scores and writes.
         seed: Of the run, for the model's training facts.
+
+    The training facts that ``model`` comes with stay; those of this run are added.
     """
 
     def __init__(
@@ -64,25 +66,32 @@ class Validation:
         self.best = float("inf")
         self.validations_without_best = 0
         self.next_validation = 1
+        self.validated_step = 0
+        self.origin = dict(model.training_facts)
 
     def facts(self) -> dict[str, Any]:
         """Return what a checkpoint must hold of it."""
         return {
             "best": self.best,
             "validations_without_best": self.validations_without_best,
-            "next_validation": self.next_validation,
+            "validated_step": self.validated_step,
         }
 
-    def restore(self, facts: dict[str, Any]) -> None:
-        """Go on from a checkpoint's facts."""
+    def restore(self, facts: dict[str, Any], share: float) -> None:
+        """Go on from a checkpoint's facts, where ``share`` of the budget of now is spent."""
         self.best = facts["best"]
         self.validations_without_best = facts["validations_without_best"]
-        self.next_validation = facts["next_validation"]
+        self.validated_step = facts.get("validated_step", 0)
+        self.next_validation = self._next_after(share)
 
     def is_due(self, share: float) -> bool:
         """Tell whether to validate when ``share`` of the budget is spent."""
         due = share >= self.next_validation / self.config.num_times
         return self.processes.agree(due and bool(self.sentences))
+
+    def is_behind(self, progress: Progress) -> bool:
+        """Tell whether updates were made that no validation has seen."""
+        return bool(self.sentences) and self.validated_step < progress.step
 
     @property
     def is_out_of_patience(self) -> bool:
@@ -96,9 +105,8 @@ class Validation:
         Returns:
             The report, on rank 0.
         """
-        times = self.config.num_times
-        passed = max(self.next_validation, min(times, int(share * times)))
-        self.next_validation = passed + 1
+        self.next_validation = self._next_after(share)
+        self.validated_step = progress.step
         report = None
         if self.processes.is_main:
             report = perplexity(self.model, self.sentences)
@@ -136,11 +144,18 @@ class Validation:
         self.processes.barrier()
         return report
 
+    def _next_after(self, share: float) -> int:
+        """Return the number of the first validation that is not yet due at ``share``."""
+        number = max(1, int(share * self.config.num_times))
+        while share >= number / self.config.num_times:
+            number += 1
+        return number
+
     def _score_best(self) -> None:
         """Note in the best model's facts how well it does on all held-out sentences."""
-        best = load_model(self.run_dir / BEST)
         if self.text.valid is None:
             return
+        best = load_model(self.run_dir / BEST).to(self.processes.device)
         report = perplexity(best, self.text.valid.sentences())
         best.training_facts = {**best.training_facts, "perplexity": dataclasses.asdict(report)}
         best.save(self.run_dir / BEST)
@@ -148,6 +163,7 @@ class Validation:
     def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
         shards = self.text.shards
         self.model.training_facts = {
+            **self.origin,
             "elmokit_version": elmokit.__version__,
             "corpus": shards.metadata.get("sources", []),
             "tokens_in_corpus": shards.num_words,
@@ -165,9 +181,9 @@ def _evenly_chosen(text: PreparedText, limit: int) -> list[list[str]]:
     """Return at most ``limit`` held-out sentences, from all over the text."""
     if text.valid is None:
         return []
-    chosen: list[list[str]] = []
-    step = max(1, text.valid.num_sentences // limit)
-    for index, sentence in enumerate(text.valid.sentences()):
-        if index % step == 0 and len(chosen) < limit:
-            chosen.append(sentence)
-    return chosen
+    num_sentences = text.valid.num_sentences
+    return [
+        sentence
+        for index, sentence in enumerate(text.valid.sentences())
+        if index * limit // num_sentences != (index - 1) * limit // num_sentences
+    ]

@@ -28,6 +28,7 @@ from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError
 from elmokit.nn.bilm import BiLM, BiLMConfig
 from elmokit.nn.softmax import Softmax, SoftmaxConfig, build_softmax
+from elmokit.text.char_vocab import normalize
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
@@ -159,7 +160,13 @@ class PretrainedBiLM(BiLM):
                 "first."
             )
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
-        rows = [np.concatenate((edge[0], vocab.encode(words), edge[1])) for words in sentences]
+        form = self.config.char_vocab.normalization
+        rows = [
+            np.concatenate(
+                (edge[0], vocab.encode([normalize(word, form) for word in words]), edge[1])
+            )
+            for words in sentences
+        ]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
             row[: len(word_ids)] = word_ids
@@ -261,15 +268,16 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
             "short or belongs to another model. Copy the whole directory again."
         )
     try:
-        model = PretrainedBiLM(
-            config.bilm,
-            word_vocab=vocab,
-            softmax_config=config.softmax,
-            num_words=config.num_words,
-            tokenizer=config.tokenizer,
-            warm_text=config.warm_text,
-            training=config.training,
-        )
+        with torch.device("meta"):  # shapes alone: no weights are drawn only to be overwritten
+            model = PretrainedBiLM(
+                config.bilm,
+                word_vocab=vocab,
+                softmax_config=config.softmax,
+                num_words=config.num_words,
+                tokenizer=config.tokenizer,
+                warm_text=config.warm_text,
+                training=config.training,
+            )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     _load_tensors(model, directory / WEIGHTS_NAME)
@@ -303,15 +311,16 @@ def _read_config(directory: Path) -> ModelDirConfig:
 
 
 def _load_tensors(model: PretrainedBiLM, path: Path) -> None:
-    """Copy the file's tensors into the model's parameters, after checking all names and shapes."""
+    """Give a model of shapes alone the file's tensors, after checking all names and shapes."""
     parameters = model.state_dict()
     if not path.exists():
         raise FormatError(f"{path} is missing. Copy the whole model directory again.")
     try:
         with safe_open(path, framework="pt") as file:
             _check_tensors(file, parameters, path)
+            model.to_empty(device="cpu")
             with torch.no_grad():
-                for name, parameter in parameters.items():
+                for name, parameter in model.state_dict().items():
                     parameter.copy_(file.get_tensor(name))
     except SafetensorError as error:
         raise FormatError(

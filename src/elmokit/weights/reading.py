@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 NUM_STREAMS = 8
 """Sentences are read in so many streams side by side."""
+CHUNK = 1024
+"""Words that go through the token layer at once."""
 
 
 def warm_text(model: PretrainedBiLM) -> tuple[str, ...]:
@@ -96,5 +98,9 @@ def distinct_vectors(
     for k, row in enumerate(rows):
         index[k, : len(row)] = [slot_of.setdefault(word, len(slot_of)) for word in row]
     device = next(model.parameters()).device
-    vectors = model.encode_tokens(model.encode_words(list(slot_of)).to(device))
-    return vectors, torch.from_numpy(index).to(device)
+    words = list(slot_of)
+    chunks = [
+        model.encode_tokens(model.encode_words(words[begin : begin + CHUNK]).to(device))
+        for begin in range(0, len(words), CHUNK)
+    ]
+    return torch.cat(chunks), torch.from_numpy(index).to(device)

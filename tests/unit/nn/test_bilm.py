@@ -284,6 +284,12 @@ class TestErrors:
             with pytest.raises(ValueError, match="not both or neither"):
                 BiLMConfig(**settings)
 
+    def test_a_word_embedding_without_rows(self):
+        with pytest.raises(ValueError, match="`num_words` must be at least 0"):
+            replace(WORD_CONFIG, num_words=-1)
+        with pytest.raises(ValueError, match="`num_words` is 0"):
+            BiLM(replace(WORD_CONFIG, num_words=0))
+
     @pytest.mark.parametrize("dropout", [-0.1, 1.0])
     def test_dropout_is_a_share(self, dropout):
         with pytest.raises(ValueError, match="`dropout`"):

@@ -1,5 +1,7 @@
 """Full, sampled and adaptive softmax: exact where they say so, unbiased where they sample."""
 
+import math
+
 import pytest
 import torch
 
@@ -92,6 +94,23 @@ class TestExactLoss:
         hidden, word_ids = inputs()
         assert softmax.nll(hidden.bfloat16(), word_ids).dtype == torch.float32
 
+    @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+    def test_under_autocast_all_but_the_products_is_in_full_precision(self, kind):
+        """A large bias is exact in fp32, and off by up to 2 in bf16."""
+        softmax = build(kind, num_samples=8)
+        with torch.no_grad():
+            for name, parameter in softmax.named_parameters():
+                parameter.fill_(300.7) if name.endswith("bias") else parameter.mul_(1e-3)
+        hidden, word_ids = inputs()
+        expected = softmax.training_nll(hidden, word_ids, generator=generator())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = softmax.training_nll(hidden, word_ids, generator=generator())
+            exact = softmax.nll(hidden, word_ids)
+        assert loss.dtype == exact.dtype == torch.float32
+        torch.testing.assert_close(loss, expected, atol=2e-3, rtol=0)
+        torch.testing.assert_close(exact, softmax.nll(hidden, word_ids), atol=2e-3, rtol=0)
+        loss.mean().backward()
+
 
 class TestLogUniformSampler:
     def test_candidates_are_distinct_classes(self):
@@ -137,6 +156,22 @@ class TestLogUniformSampler:
         other = sampler.draw(9, generator=generator(5)).classes.tolist()
         assert same[0] == same[1] != other
 
+    @pytest.mark.parametrize("num_samples", [1, 9, 39])
+    def test_candidates_are_the_first_distinct_draws(self, num_samples):
+        """However many rounds it takes: V = 40, K = 39 takes dozens."""
+        random = generator(7)
+        rounds = [torch.rand(2 * num_samples, generator=random, dtype=torch.float64)]
+        for _ in range(400):
+            rounds.append(torch.rand(2 * num_samples, generator=random, dtype=torch.float64))
+        draws = (torch.cat(rounds) * math.log(41)).exp().long().sub(1).clamp(0, 39).tolist()
+        first_of = {}
+        for position, drawn in enumerate(draws):
+            first_of.setdefault(drawn, position)
+        expected = list(first_of)[:num_samples]
+        candidates = LogUniformSampler(NUM_WORDS).draw(num_samples, generator=generator(7))
+        assert candidates.classes.tolist() == expected
+        assert candidates.num_tries == first_of[expected[-1]] + 1
+
     def test_too_many_candidates_are_refused(self):
         with pytest.raises(ValueError, match="cannot draw 40 distinct classes out of 40"):
             LogUniformSampler(40).draw(40, generator=generator())
@@ -144,7 +179,8 @@ class TestLogUniformSampler:
 
 class TestSampledLoss:
     def test_nearly_all_negatives_come_near_the_full_softmax(self):
-        softmax = build("sampled", num_samples=NUM_WORDS - 1)
+        softmax = SampledSoftmax(NUM_WORDS, DIM, num_samples=NUM_WORDS - 1)
+        softmax.reset_parameters(generator())
         hidden, word_ids = inputs()
         with torch.no_grad():
             exact = softmax.nll(hidden, word_ids).mean()
@@ -230,10 +266,21 @@ class TestAdaptive:
         softmax.nll(*inputs()).mean().backward()
         assert all(float(p.grad.abs().sum()) > 0 for p in softmax.parameters())
 
+    def test_a_cluster_without_targets_has_a_gradient_of_zero(self):
+        """Averaging over processes needs a gradient of every parameter in each of them."""
+        softmax = build("adaptive", cutoffs=(5, 20))
+        word_ids = torch.tensor([1, 2, 6])  # none of the rarest cluster
+        loss = softmax.training_nll(inputs(3)[0], word_ids, generator=generator())
+        loss.mean().backward()
+        assert all(p.grad is not None for p in softmax.parameters())
+        assert all(not p.grad.any() for p in softmax.clusters.tail[1].parameters())
+
 
 class TestBuild:
-    @pytest.mark.parametrize(("num_samples", "kind"), [(39, SampledSoftmax), (40, FullSoftmax)])
-    def test_a_sample_as_large_as_the_vocabulary_gives_the_full_softmax(self, num_samples, kind):
+    @pytest.mark.parametrize(
+        ("num_samples", "kind"), [(19, SampledSoftmax), (20, FullSoftmax), (40, FullSoftmax)]
+    )
+    def test_a_sample_of_half_the_vocabulary_gives_the_full_softmax(self, num_samples, kind):
         softmax = build_softmax(SoftmaxConfig(num_samples=num_samples), NUM_WORDS, DIM)
         assert type(softmax) is kind
 

@@ -1,9 +1,8 @@
 """One process as a world of one; the exchanges of two are tested by `e2e`."""
 
-import pytest
 import torch
 
-from elmokit.training.distributed import World, pick_device, world
+from elmokit.training.distributed import World, world
 
 
 def test_without_torchrun_there_is_a_world_of_one(monkeypatch):
@@ -27,22 +26,3 @@ def test_exchanges_of_one_process_change_nothing():
 
 def test_only_rank_0_is_main():
     assert not World(rank=1, size=2).is_main
-
-
-def test_auto_is_cuda_where_there_is_one(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert pick_device("auto") == torch.device("cuda")
-    assert pick_device("cuda:1") == torch.device("cuda", 1)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert pick_device("auto") == torch.device("cpu")
-
-
-def test_cuda_without_cuda_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=r"device='cuda': PyTorch sees no CUDA device .*'cpu'"):
-        pick_device("cuda")
-
-
-def test_an_unknown_device_is_refused():
-    with pytest.raises(ValueError, match=r"device='gpu' is no device of PyTorch\. Use 'auto'"):
-        pick_device("gpu")

@@ -217,6 +217,28 @@ class TestFinetune:
         assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
         assert np.isfinite(result.after["in_domain"].mean)
 
+    def test_a_resumed_run_has_the_same_base(self, save, domain, tmp_path):
+        self.run(save(), domain, tmp_path)
+        before = load_model(tmp_path / "tuned").model_hash()
+        other = save(gain=1.5)
+        with pytest.raises(ConfigError, match="this run has model="):
+            self.run(other, domain, tmp_path, resume=True)
+        assert load_model(tmp_path / "tuned").model_hash() == before
+
+    def test_the_model_knows_its_base(self, save, domain, tmp_path):
+        model_path = save(training={"steps": 90, "corpus": "news"})
+        self.run(model_path, domain, tmp_path)
+        facts = load_model(tmp_path / "tuned").training_facts
+        base_hash = load_model(model_path).model_hash()
+        assert facts["base_model"] == {"name": "base", "hash": base_hash}
+        assert facts["base"] == {"steps": 90, "corpus": "news"}
+        assert facts["steps"] == 10
+
+    def test_mistyped_general_text_is_refused_at_once(self, save, domain, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            self.run(save(), domain, tmp_path, general=[tmp_path / "genreal.txt"])
+        assert not (tmp_path / "tuned").exists()
+
     def test_the_tokenizer_is_the_models_own(self, save, tmp_path):
         domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)
         self.run(save(), domain, tmp_path, count_vocab=True)

@@ -208,3 +208,16 @@ class TestOptimizer:
     def test_values_that_are_not_positive_are_refused(self, name):
         with pytest.raises(ValueError, match=f"`{name}`.* must be positive"):
             OptimizerConfig(**{name: 0.0})
+
+    @pytest.mark.parametrize(
+        "setting",
+        [
+            {"betas": (1.0, 0.9)},
+            {"betas": (0.9, -0.1)},
+            {"weight_decay": -0.1},
+            {"initial_accumulator": -1.0},
+        ],
+    )
+    def test_settings_that_only_the_optimizer_would_refuse(self, setting):
+        with pytest.raises(ValueError, match=f"`{next(iter(setting))}`"):
+            OptimizerConfig(**setting)

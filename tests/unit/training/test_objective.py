@@ -104,7 +104,7 @@ def test_the_state_has_no_graph(shards):
 
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
 def test_every_parameter_gets_a_gradient(shards, kind):
-    model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=9))
+    model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=6))
     (batch,) = windows(shards, model)
     forward, backward, _ = loss_of(model)(batch, zeros(model), 0)
     ((forward + backward) / 2).backward()

@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from elmokit.corpus.shards import ShardSet
-from elmokit.errors import FormatError
+from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.errors import ConfigError, FormatError
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training import prepare
-from elmokit.training.prepare import TextConfig, VocabConfig, prepare_text
+from elmokit.training.prepare import TextConfig, VocabConfig, open_text, prepare_text
 
 from .models import VOCAB, random_sentences, write_text
 
@@ -133,12 +133,66 @@ class TestAgain:
         assert "river" not in made.vocab
         assert made.shards.num_sentences + made.valid.num_sentences == 60
 
+    def test_held_out_sentences_come_back_where_validation_text_is_given(self, corpus, run_dir):
+        prepared(corpus, run_dir)
+        made = prepared(corpus, run_dir, valid=[corpus])
+        assert made.shards.num_sentences == made.valid.num_sentences == len(SENTENCES)
+
+    def test_other_files_stay(self, corpus, run_dir):
+        (run_dir / "valid").mkdir(parents=True)
+        (run_dir / "valid" / "mine.txt").write_text("kept")
+        prepared(corpus, run_dir)
+        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50))
+        assert (run_dir / "valid" / "mine.txt").read_text() == "kept"
+
     def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads):
         prepared(corpus, run_dir)
         reads.clear()
         text = TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50)
         assert len(prepared(corpus, run_dir, text=text).shards) > 1
         assert reads == [corpus]
+
+
+class TestOpening:
+    def test_text_is_opened_without_its_sources(self, corpus, run_dir):
+        made = prepared(corpus, run_dir)
+        corpus.unlink()
+        found = open_text([corpus], run_dir)
+        assert found.shards.fingerprint == made.shards.fingerprint
+        assert words(found.valid) == words(made.valid)
+        assert found.vocab == made.vocab
+
+    def test_where_nothing_was_held_out_there_is_nothing_to_open(self, run_dir, tmp_path):
+        small = write_text(tmp_path / "small.txt", SENTENCES[:3])
+        prepared(small, run_dir)
+        assert open_text([small], run_dir).valid is None
+
+    def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
+        prepared(corpus, run_dir)
+        (run_dir / "valid" / "manifest.json").unlink()
+        with pytest.raises(FileNotFoundError, match="valid"):
+            open_text([corpus], run_dir)
+
+
+class TestFinishedShards:
+    @pytest.fixture
+    def shards(self, tmp_path):
+        facts = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
+        return write_shards(SENTENCES, tmp_path / "finished", metadata=facts)
+
+    def test_validation_text_is_split_as_they_were(self, shards, run_dir, tmp_path):
+        valid = write_text(tmp_path / "valid.txt", [["don't", "e\u0301"]])
+        made = prepared(shards.shard_dir, run_dir, text=TextConfig(), valid=[valid])
+        assert list(made.valid.sentences()) == [["don't", "e\u0301"]]
+
+    def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
+        text = TextConfig(tokenizer=TokenizerConfig(name="korean"))
+        with pytest.raises(ConfigError, match=r"'korean', but the shards .* with 'whitespace'"):
+            prepared(shards.shard_dir, run_dir, text=text)
+
+    def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):
+        prepared(shards.shard_dir, run_dir)
+        assert "nothing is held out" in caplog.text
 
 
 def test_facts_stand_with_the_shards(corpus, run_dir):
@@ -155,8 +209,8 @@ def test_counts_are_logged(corpus, run_dir, caplog):
     assert "120 lines read, 120 sentences" in caplog.text
 
 
-def test_warm_text_is_held_out_sentences_of_ordinary_length(corpus, run_dir):
+def test_warm_text_is_training_sentences_of_ordinary_length(corpus, run_dir):
+    """Not held-out ones: on those the model is scored, and a user's may be private."""
     made = prepared(corpus, run_dir)
-    held_out = {" ".join(sentence) for sentence in made.valid.sentences() if len(sentence) >= 5}
-    assert held_out
-    assert set(made.warm_text()) == held_out
+    ordinary = [" ".join(words) for words in made.shards.sentences() if len(words) >= 5]
+    assert made.warm_text() == tuple(ordinary[: prepare.WARM_SENTENCES])

@@ -2,8 +2,10 @@
 
 import pytest
 
+from elmokit.config import to_dict
 from elmokit.errors import ConfigError
-from elmokit.training.presets import PRESETS, pretrain_config
+from elmokit.training.finetune import FinetuneConfig
+from elmokit.training.presets import PRESETS, finetune_config, pretrain_config
 
 
 @pytest.fixture
@@ -53,8 +55,18 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
 
 
 def test_a_recipe_can_choose_its_preset(recipe):
-    config = pretrain_config("toy", recipe=recipe('preset = "small"\n'))
-    assert config == pretrain_config("small")
+    path = recipe('preset = "small"\n')
+    assert pretrain_config(recipe=path) == pretrain_config("small")
+    assert pretrain_config("small", recipe=path) == pretrain_config("small")
+
+
+def test_without_a_choice_the_preset_is_tiny():
+    assert pretrain_config() == pretrain_config("tiny")
+
+
+def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
+    with pytest.raises(ValueError, match=r"'toy'.*recipe\.toml builds on 'small'"):
+        pretrain_config("toy", recipe=recipe('preset = "small"\n'))
 
 
 def test_an_unknown_preset_is_refused():
@@ -71,3 +83,39 @@ def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
 def test_a_refused_value_names_the_preset():
     with pytest.raises(ConfigError, match=r"preset toy: `train`: .*must be at least 1"):
         pretrain_config("toy", overrides=["train.batch_size=0"])
+
+
+@pytest.mark.parametrize(
+    ("override", "changed"),
+    [
+        ("train.seed=1", ("train", "seed", 1)),
+        ("optimizer.weight_decay=0.1", ("optimizer", "weight_decay", 0.1)),
+        ("validation.patience=2", ("validation", "patience", 2)),
+        ("text.tokens_per_shard=100", ("text", "tokens_per_shard", 100)),
+        ("vocab.min_count=3", ("vocab", "min_count", 3)),
+        ("softmax.num_samples=5", ("softmax", "num_samples", 5)),
+    ],
+)
+def test_one_setting_of_fine_tuning_leaves_the_others_of_its_table(override, changed):
+    table, key, value = changed
+    expected = to_dict(FinetuneConfig())
+    expected[table][key] = value
+    assert to_dict(finetune_config(overrides=[override])) == expected
+
+
+def test_a_recipe_of_fine_tuning_leaves_the_other_defaults(recipe):
+    config = finetune_config(recipe=recipe("[train]\nseed = 1\n"), overrides=["train.log_steps=3"])
+    assert (config.train.seed, config.train.log_steps) == (1, 3)
+    assert (config.train.batch_size, config.train.num_epochs) == (16, 1.0)
+
+
+def test_word_input_is_two_settings():
+    config = pretrain_config("toy", overrides=["model.char_cnn=none", "model.num_words=0"])
+    assert (config.model.char_cnn, config.model.num_words) == (None, 0)
+    with pytest.raises(ConfigError, match=r"char_cnn=none and num_words=0"):
+        pretrain_config("toy", overrides=["model.char_cnn=none"])
+
+
+def test_one_setting_of_the_tokenizer_leaves_its_name():
+    config = pretrain_config("toy", overrides=['text.tokenizer.version="9"'])
+    assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "simple"

@@ -54,8 +54,9 @@ def test_text_becomes_a_model(corpus, tmp_path):
     assert held_out["mean"] == pytest.approx(result.perplexity.mean)
 
 
-def test_a_word_input_model_reads_its_own_vocabulary(corpus, tmp_path):
-    config = dataclasses.replace(CONFIG, model=toy_config(word_input=True, num_words=999))
+@pytest.mark.parametrize("num_words", [0, 999])
+def test_a_word_input_model_reads_its_own_vocabulary(corpus, tmp_path, num_words):
+    config = dataclasses.replace(CONFIG, model=toy_config(word_input=True, num_words=num_words))
     pretrain(config, [corpus], tmp_path / "run", limits=SHORT, device="cpu")
     model = load_model(tmp_path / "run")
     assert model.config.num_words == len(model.word_vocab)
@@ -76,14 +77,52 @@ class TestRunDirectory:
         with pytest.raises(ConfigError, match=r"softmax.kind='full', the command says 'adaptive'"):
             pretrain(other, [corpus], run_dir, limits=SHORT, resume=True, device="cpu")
 
+    def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
+        corpus.unlink()
+        result = pretrain(
+            CONFIG, [corpus], run_dir, limits=Limits(tokens=200), resume=True, device="cpu"
+        )
+        assert result.progress.tokens == 200
+
+    def test_another_origin_is_refused_and_changes_nothing(self, corpus, run_dir, tmp_path):
+        other = write_text(tmp_path / "other.txt", random_sentences(60, seed=9))
+        before = load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text()
+        for corpora, settings, name in (
+            ([other], {}, "corpus"),
+            ([corpus], {"valid": [other]}, "valid"),
+            ([corpus], {"vocab": VOCAB}, "vocab"),
+        ):
+            with pytest.raises(ConfigError, match=f"this run has {name}="):
+                pretrain(
+                    CONFIG, corpora, run_dir, limits=SHORT, resume=True, device="cpu", **settings
+                )
+        assert before == (load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text())
+
+    def test_a_lower_learning_rate_may_be_resumed_with(self, corpus, run_dir):
+        lower = dataclasses.replace(CONFIG, optimizer=OptimizerConfig(learning_rate=0.001))
+        pretrain(lower, [corpus], run_dir, limits=Limits(tokens=200), resume=True, device="cpu")
+
+    def test_files_of_the_user_are_not_touched(self, tmp_path):
+        project = tmp_path / "project"
+        (project / "valid").mkdir(parents=True)
+        corpus = write_text(project / "train.txt", random_sentences(60))
+        valid = write_text(project / "valid" / "a.txt", random_sentences(9))
+        with pytest.raises(FileExistsError, match="is not empty"):
+            pretrain(CONFIG, [corpus], project, valid=[valid.parent], device="cpu")
+        assert corpus.exists()
+        assert valid.exists()
+
     def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
         run_dir = tmp_path / "new"
         with pytest.raises(FileNotFoundError):
             pretrain(CONFIG, [tmp_path / "corpsu.txt"], run_dir, limits=SHORT, device="cpu")
+        with pytest.raises(FileNotFoundError):
+            pretrain(CONFIG, [corpus], run_dir, valid=[tmp_path / "vaild.txt"], device="cpu")
+        assert not run_dir.exists()
         pretrain(CONFIG, [corpus], run_dir, limits=SHORT, device="cpu")
 
 
-def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
+def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
     small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
     with pytest.raises(ValueError, match="smaller"):
         pretrain(
@@ -93,6 +132,8 @@ def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
             limits=SHORT,
             device="cpu",
         )
+    config = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=1, unroll_steps=2))
+    pretrain(config, [small], tmp_path / "run", limits=Limits(tokens=4), device="cpu")
 
 
 class TestNewModel:

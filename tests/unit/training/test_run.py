@@ -129,6 +129,44 @@ class TestResuming:
             whole.run_dir / "model.safetensors"
         ).read_bytes()
 
+    def test_a_longer_budget_changes_the_published_model(self, build):
+        first = build(6, validation={"num_times": 10})
+        before = first.run()
+        hash_before = load_model(first.run_dir).model_hash()
+        longer = build(30, resume=True, validation={"num_times": 10})
+        after = longer.run()
+        assert after.progress.step == 30
+        assert after.perplexity.mean < before.perplexity.mean
+        assert load_model(longer.run_dir).model_hash() != hash_before
+
+    def test_a_shorter_budget_still_validates_what_was_trained(self, build):
+        class Stopped(Exception):
+            pass
+
+        def stop(event):
+            if event.report.progress.step == 6:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            build(30).run(stop)  # the first of three validations would have been at 10
+        shorter = build(5, resume=True)
+        assert shorter.run().perplexity is not None
+        assert [row["step"] for row in log_of(shorter) if "valid_mean" in row] == [5]
+
+    def test_a_run_without_patience_left_does_not_train_on(self, build):
+        first = build(30, validation={"num_times": 30, "patience": 1})
+        first.validation.best = 1.0  # nothing beats it
+        assert first.run().stopped_early
+        again = build(30, resume=True, validation={"num_times": 30, "patience": 1})
+        result = again.run()
+        assert result.stopped_early
+        assert result.progress.step == first.progress.step == 1
+
+    def test_without_a_checkpoint_it_says_that_it_begins_anew(self, build, caplog):
+        assert build(resume=True).progress.step == 0
+        assert "no checkpoint in" in caplog.text
+        assert "beginning anew" in caplog.text
+
     def test_a_finished_run_has_the_same_result_again(self, build):
         finished = build()
         first, log = finished.run(), log_of(finished)

@@ -53,10 +53,13 @@ class TestLimits:
         with pytest.raises(ValueError, match=r"0\.05 epochs over 1000 targets .* smaller batch"):
             Limits(epochs=0.05).budget(**CORPUS)
 
-    @pytest.mark.parametrize("limits", [{"minutes": -1}, {"tokens": 0}, {"epochs": -3}])
-    def test_limits_that_are_not_positive_are_refused(self, limits):
-        with pytest.raises(ValueError, match="above zero"):
-            Limits(**limits).budget(**CORPUS)
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("minutes", -1), ("tokens", 0), ("epochs", -3), ("minutes", float("nan"))],
+    )
+    def test_limits_that_are_not_positive_are_refused_by_name(self, name, value):
+        with pytest.raises(ValueError, match=rf"--{name} must be above zero, got {value}"):
+            Limits(**{name: value})
 
 
 class TestSchedule:

@@ -87,10 +87,25 @@ class TestWhen:
             assert first.is_due(share)
             first.validate(Progress(step=1), share)
         second = build(num_times=4)
-        second.restore(first.facts())
+        second.restore(first.facts(), 0.6)
         assert second.facts() == first.facts()
         assert not second.is_due(0.6)
         assert second.is_due(0.75)
+
+    def test_a_longer_budget_gives_more_validations(self, build):
+        first = build(num_times=4)
+        assert run(first, 20) == [5, 10, 15, 20]
+        second = build(num_times=4)
+        second.restore(first.facts(), 20 / 40)
+        assert not second.is_due(29 / 40)
+        assert second.is_due(30 / 40)
+
+    def test_it_is_behind_after_updates_that_it_has_not_seen(self, build):
+        validation = build()
+        assert not validation.is_behind(Progress(step=0))
+        validation.validate(Progress(step=3), 0.5)
+        assert not validation.is_behind(Progress(step=3))
+        assert validation.is_behind(Progress(step=4))
 
 
 class TestBest:
@@ -100,6 +115,11 @@ class TestBest:
         chosen = [HELD_OUT[index] for index in (0, 3, 6, 9)]
         assert report.sentences == 4
         assert report.mean == pytest.approx(perplexity(validation.model, chosen).mean, rel=1e-5)
+
+    def test_the_chosen_sentences_come_from_all_over_the_text(self, build):
+        """Every 1.7th of twelve, not the first seven."""
+        chosen = build(max_sentences=7).sentences
+        assert chosen == [HELD_OUT[index] for index in (0, 2, 4, 6, 7, 9, 11)]
 
     def test_the_best_model_is_kept_and_a_worse_one_is_not(self, build, tmp_path):
         validation = build()
@@ -146,6 +166,14 @@ class TestBest:
         assert facts["epochs"] == pytest.approx(300 / text.shards.num_targets)
         assert facts["seed"] == 3
         assert facts["perplexity"]["mean"] == report.mean
+
+    def test_training_facts_that_the_model_came_with_stay(self, build, tmp_path):
+        validation = build()
+        validation.origin = {"base": {"steps": 90}}
+        validation.validate(Progress(step=7), 0.5)
+        facts = load_model(tmp_path / BEST).training_facts
+        assert facts["base"] == {"steps": 90}
+        assert facts["steps"] == 7
 
 
 class TestFinish:

@@ -1,4 +1,5 @@
 import json
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.char_cnn import CharCNNConfig
 from elmokit.nn.lstmp import LSTMConfig
 from elmokit.nn.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
+from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -60,6 +62,16 @@ class TestPretrainedBiLM:
         assert model.encode([["bank"]], boundaries=False).tolist() == [[5]]
         assert model.encode([[]], boundaries=False).shape == (1, 0)
         assert model.encode([]).shape == (0, 0)
+
+    @pytest.mark.parametrize(("form", "word_id"), [("NFC", 4), ("none", 3)])
+    def test_words_are_normalized_before_they_are_looked_up(self, form, word_id):
+        vocab = WordVocab(["<S>", "</S>", "<UNK>", "강"])
+        config = replace(
+            WORD_CONFIG, num_words=len(vocab), char_vocab=CharVocabConfig(normalization=form)
+        )
+        model = PretrainedBiLM(config, word_vocab=vocab)
+        decomposed = unicodedata.normalize("NFD", "강")
+        assert model.encode([[decomposed]], boundaries=False).tolist() == [[word_id]]
 
     def test_encodes_words_for_the_token_layer(self):
         model = PretrainedBiLM(WORD_CONFIG, word_vocab=VOCAB)
@@ -283,3 +295,26 @@ class TestLoadErrors:
         (directory / "vocab.txt").unlink()
         with pytest.raises(FormatError, match=r"`softmax\.\w+` has shape \(5.*expected \(6"):
             load_model(directory)
+
+
+class TestNoWeightsAreDrawn:
+    """Loading builds shapes and fills them; drawing hundreds of millions of numbers took long."""
+
+    @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+    def test_loading_draws_nothing(self, tmp_path, monkeypatch, kind):
+        softmax = SoftmaxConfig(kind=kind, num_samples=2)
+        model = PretrainedBiLM(CONFIG, word_vocab=VOCAB, softmax_config=softmax)
+        model.save(tmp_path / "m")
+        drawn = []
+        normal = torch.nn.init.normal_
+
+        def record(tensor, *args, **settings):
+            drawn.append(tensor.device.type)
+            return normal(tensor, *args, **settings)
+
+        monkeypatch.setattr(torch.nn.init, "normal_", record)
+        loaded = load_model(tmp_path / "m")
+        assert set(drawn) <= {"meta"}
+        assert loaded.model_hash() == model.model_hash()
+        assert all(tensor.device.type == "cpu" for tensor in loaded.state_dict().values())
+        assert all(parameter.requires_grad for parameter in loaded.parameters())

@@ -39,6 +39,24 @@ def test_distinct_words_are_encoded_once(model):
     torch.testing.assert_close(vectors[1], alone[0])
 
 
+def test_distinct_words_go_through_the_token_layer_in_chunks(model, monkeypatch):
+    from elmokit.weights import reading
+
+    words = [f"word{k}" for k in range(50)]
+    with torch.no_grad():
+        whole, _ = reading.distinct_vectors(model, [words])
+        sizes = []
+        encode = model.encode_tokens
+        monkeypatch.setattr(reading, "CHUNK", 16)
+        monkeypatch.setattr(
+            model, "encode_tokens", lambda ids: (sizes.append(len(ids)), encode(ids))[1]
+        )
+        chunked, index = reading.distinct_vectors(model, [words])
+    assert sizes == [16, 16, 16, 2]
+    assert index.tolist() == [list(range(50))]
+    torch.testing.assert_close(chunked, whole)
+
+
 def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams(model):
     from elmokit.nn.bilm import BiLMState
     from elmokit.weights.reading import NUM_STREAMS, reading_order, warm_state
