@@ -30,6 +30,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE_DIR = ROOT / "benchmarks" / "demo_text"
@@ -136,8 +137,10 @@ def kiwi_tokenizer() -> Tokenize:
     """Kiwi morphemes, as the package's own Korean tokenizer gives them."""
     from kiwipiepy import Kiwi
 
-    kiwi = Kiwi(num_workers=1)
-    return lambda sentence: [(token.form, token.start) for token in kiwi.tokenize(sentence)]
+    kiwi: Any = Kiwi(num_workers=1)
+    return lambda sentence: [
+        (token.form, token.start) for token in kiwi.tokenize(sentence, compatible_jamo=True)
+    ]
 
 
 def finish(sentence: str, language: str) -> str:

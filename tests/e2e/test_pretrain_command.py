@@ -112,10 +112,9 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
         sys.executable,
         "-m",
         "torch.distributed.run",
+        "--standalone",
         "--nproc-per-node",
         "2",
-        "--master-port",
-        "0",
     ]
     dropout = ["--set", "model.dropout=0.1", "--tokens", "4000"]
     single = ["pretrain", corpus, "-o", tmp_path / "one", *TOY, *dropout]
@@ -198,6 +197,7 @@ def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run):
         json.loads(run("perplexity", whole_run[0], corpus, "--batch-size", size, "--json").stdout)
         for size in (1, 7, 64)
     ]
+    assert {report.pop("state") for report in reports} == {"warm"}
     for report in reports[1:]:
         assert report == pytest.approx(reports[0], rel=1e-6)
     lines = corpus.read_text(encoding="utf-8").splitlines()

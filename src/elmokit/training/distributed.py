@@ -86,7 +86,7 @@ def world(device: str = "auto") -> Iterator[World]:
         torch.cuda.set_device(own)
     distributed.init_process_group(
         "nccl" if use_cuda else "gloo",
-        timeout=timedelta(days=7),  # the others wait while rank 0 prepares text and scores
+        timeout=timedelta(days=1),  # the others wait while rank 0 prepares text and scores
     )
     try:
         yield World(distributed.get_rank(), distributed.get_world_size(), own)
