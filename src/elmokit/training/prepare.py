@@ -1,7 +1,7 @@
 """From raw text to what training reads: tokenized shards, a vocabulary, held-out sentences.
 
-All of it stands in the run directory and is made in one streaming pass; a resumed run finds it
-there.
+All of it stands in the run directory; the text is read once, streamed, and a resumed run finds
+the rest there.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class TextConfig:
     tokens_per_shard: int = 250_000
     """Words in one shard file; a shard is what is in memory at a time."""
     valid_sentences: int = 2000
-    """Sentences held out where no validation text is given; never more than a fiftieth."""
+    """Sentences held out where no validation text is given; about a fiftieth at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
