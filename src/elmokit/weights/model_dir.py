@@ -268,16 +268,15 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
             "short or belongs to another model. Copy the whole directory again."
         )
     try:
-        with torch.device("meta"):  # shapes alone: no weights are drawn only to be overwritten
-            model = PretrainedBiLM(
-                config.bilm,
-                word_vocab=vocab,
-                softmax_config=config.softmax,
-                num_words=config.num_words,
-                tokenizer=config.tokenizer,
-                warm_text=config.warm_text,
-                training=config.training,
-            )
+        model = PretrainedBiLM(
+            config.bilm,
+            word_vocab=vocab,
+            softmax_config=config.softmax,
+            num_words=config.num_words,
+            tokenizer=config.tokenizer,
+            warm_text=config.warm_text,
+            training=config.training,
+        )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     _load_tensors(model, directory / WEIGHTS_NAME)
@@ -318,7 +317,6 @@ def _load_tensors(model: PretrainedBiLM, path: Path) -> None:
     try:
         with safe_open(path, framework="pt") as file:
             _check_tensors(file, parameters, path)
-            model.to_empty(device="cpu")
             with torch.no_grad():
                 for name, parameter in model.state_dict().items():
                     parameter.copy_(file.get_tensor(name))
