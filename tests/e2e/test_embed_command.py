@@ -80,7 +80,7 @@ def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path):
         (["--shard", "4/4"], "0 <= i < N"),
         (["--shard", "one"], "--shard takes i/N"),
         (["--layers", "bottom"], "`layers` must be"),
-        (["--precision", "int8"], "must be 'fp32' or 'bf16'"),
+        (["--precision", "int4"], "must be 'fp32' or 'bf16' or 'int8'"),
         (["--tokenizer", "nltk"], "nltk"),
     ):
         bad = run(tmp_path / "t.txt", "-o", tmp_path / "o2.h5", "-m", model, *options)

@@ -15,7 +15,7 @@ from elmokit import __version__
 from elmokit.embed.bucketing import batch_by_length, fill_buffers
 from elmokit.embed.engine import Engine, Layers, check_layers
 from elmokit.embed.precision import Precision, build_network, check_precision
-from elmokit.embed.unique_tokens import encode_distinct_tokens, find_distinct_tokens
+from elmokit.embed.unique_tokens import find_distinct_tokens
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.device import pick_device
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
@@ -297,7 +297,7 @@ class Embedder:
     def _encode(self, sentences: list[list[str]]) -> tuple[torch.Tensor, list[np.ndarray]]:
         """Return the token vectors of the distinct words, and the sentences as rows of them."""
         tokens = find_distinct_tokens(sentences, self._encode_words)
-        return encode_distinct_tokens(self._engine.network, tokens.ids), tokens.sentences
+        return self._engine.encode_tokens(tokens.ids), tokens.sentences
 
     def _encode_words(self, words: Sequence[str]) -> np.ndarray:
         if self.model.config.char_cnn is not None:

@@ -7,9 +7,9 @@ What is different from `nn.bilm.BiLM.forward`:
   chunks of bounded size, with the state handed over, so that a sentence of any length needs memory
   for its result and its distinct words only.
 * The backward direction reads every sentence from its own end.
-* Every matrix product has a height that is a multiple of `ROW_BLOCK`. A product of one row, or of
-  three, is computed by other kernels that add in another order; over a few hundred recurrent steps
-  that grows to 1e-5. With whole blocks a sentence gets the same bits alone and in any company.
+
+Products are the business of the network (`elmokit.embed.network`), which gives every row the same
+bits in any company.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,17 +20,13 @@ import numpy as np
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
-from torch.nn import functional
 
-from elmokit.embed.precision import Network
-from elmokit.nn.bilm import BiLMState, Direction
-from elmokit.nn.lstmp import LSTMP
+from elmokit.embed.network import Network
+from elmokit.nn.bilm import BiLMState, Direction, DirectionState
 
 Layers = Literal["all", "top", "average"] | int
 """Which layers are returned: all of them, the last, their plain mean, or one by its number."""
 
-ROW_BLOCK = 8
-"""Heights of products are multiples of this."""
 MAX_CHUNK_VALUES = 2**22
 """Gate inputs held at a time (positions x 4H): 16 MB as fp32."""
 
@@ -67,7 +63,7 @@ class _Chunk:
 
     start: int
     """First step, counted from where the direction starts to read."""
-    num_rows: list[int]
+    num_rows: np.ndarray
     """Sentences that are still running at each step."""
     rows: np.ndarray
     """Row of each packed value (P,)."""
@@ -87,11 +83,16 @@ class Engine:
     """Run a biLM over batches of sentences given as rows of token vectors.
 
     Args:
-        network: The modules, as `elmokit.embed.precision.build_network` makes them.
+        network: As `elmokit.embed.precision.build_network` makes it.
     """
 
     def __init__(self, network: Network) -> None:
         self.network = network
+
+    @torch.inference_mode()
+    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
+        """Return the token layer of distinct tokens, each run through it once."""
+        return self.network.encode_tokens(ids)
 
     @torch.inference_mode()
     def run(
@@ -124,8 +125,7 @@ class Engine:
                 direction,
                 vectors,
                 [sentences[i] for i in order],
-                hidden[:, index].index_select(1, rows),
-                cell[:, index].index_select(1, rows),
+                (hidden[:, index].index_select(1, rows), cell[:, index].index_select(1, rows)),
                 _Sink(result, direction, order, lengths),
             )
             hidden[:, index, rows] = new_hidden
@@ -156,68 +156,23 @@ class Engine:
         direction: Direction,
         vectors: Tensor,
         sentences: list[np.ndarray],
-        hidden: Tensor,
-        cell: Tensor,
+        state: DirectionState,
         sink: "_Sink",
-    ) -> tuple[Tensor, Tensor]:
+    ) -> DirectionState:
         """Read sentences of falling length; return the states (N, B, D) and (N, B, H)."""
-        network = self.network
-        stack = network.forward_layers if direction == "forward" else network.backward_layers
-        num_sentences = len(sentences)
-        padding = (0, 0, 0, _whole_blocks(num_sentences) - num_sentences)
-        states = [
-            (functional.pad(h, padding), functional.pad(c, padding))
-            for h, c in zip(hidden, cell, strict=True)
-        ]
+        reader = self.network.start(direction, vectors, state)
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         tokens = np.concatenate(sentences) if sentences else np.zeros(0, dtype=np.int64)
         first = np.cumsum(lengths) - lengths
-        max_positions = max(1, MAX_CHUNK_VALUES // stack[0].input_weight.shape[0])
-        biases = [layer.gate_bias() for layer in stack]
+        max_positions = max(1, MAX_CHUNK_VALUES // (4 * self.network.config.lstm.cell_dim))
         for chunk in _cut(lengths, max_positions):
             step = chunk.start + chunk.steps
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
-            index = np.zeros(_whole_blocks(len(step)) + ROW_BLOCK, dtype=np.int64)
-            index[: len(step)] = tokens[first[chunk.rows] + position]
-            x = vectors[torch.from_numpy(index).to(vectors.device)]  # (P + some, D)
             sink.open(chunk)
-            for n, layer in enumerate(stack):
-                with network.arithmetic():
-                    outputs = _run_layer(layer, biases[n], x, chunk.num_rows, states[n])
-                skip = n > 0 and network.config.lstm.skip_connections
-                x = outputs + x if skip else outputs
-                sink.add(n + 1, x)
-        return (
-            torch.stack([h[:num_sentences] for h, _ in states]),
-            torch.stack([c[:num_sentences] for _, c in states]),
-        )
-
-
-def _run_layer(
-    layer: LSTMP, bias: Tensor, x: Tensor, num_rows: list[int], state: tuple[Tensor, Tensor]
-) -> Tensor:
-    """Run one layer over a chunk of packed inputs; ``state`` is advanced in place.
-
-    Rows that only fill a block are computed and thrown away: they read the gate inputs of the next
-    step, or what stands behind the last one.
-    """
-    hidden, cell = state  # (whole blocks, D), (whole blocks, H)
-    gates_in = functional.linear(x, layer.input_weight, bias).float()  # (P + some, 4H)
-    outputs = x.new_zeros(len(x), hidden.shape[1])
-    start = 0
-    for n in num_rows:
-        height = _whole_blocks(n)
-        new_hidden, new_cell = layer.step(
-            gates_in[start : start + height], hidden[:height], cell[:height]
-        )
-        outputs[start : start + n] = hidden[:n] = new_hidden[:n]
-        cell[:n] = new_cell[:n]
-        start += n
-    return outputs
-
-
-def _whole_blocks(num_rows: int) -> int:
-    return -(-num_rows // ROW_BLOCK) * ROW_BLOCK
+            outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows)
+            for layer, values in enumerate(outputs, start=1):
+                sink.add(layer, values)
+        return reader.state()
 
 
 def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:
@@ -227,7 +182,7 @@ def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:
         running = int(np.searchsorted(-lengths, -start, side="left"))  # sentences longer than start
         steps = np.arange(min(last - start, max(1, max_positions // running)))
         steps, rows = np.nonzero(steps[:, None] + start < lengths[None, :running])
-        yield _Chunk(start, np.bincount(steps).tolist(), rows, steps)
+        yield _Chunk(start, np.bincount(steps), rows, steps)
         start += int(steps[-1]) + 1
 
 

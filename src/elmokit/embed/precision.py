@@ -1,22 +1,29 @@
-"""The arithmetic of inference: which weights are held, and what the products compute in.
+"""The arithmetic of inference: which precisions there are, and what computes them here.
 
-``fp32`` uses the model's own modules. ``bf16`` holds matrices as bfloat16 and multiplies in
-bfloat16 (sums inside a product, gates and cell state stay fp32); it runs on every processor and is
-faster where the processor has instructions for it.
+``fp32`` equals the plain modules. ``bf16`` holds matrices as bfloat16 and multiplies in it.
+``int8`` holds the matrices of the LSTM and the highways as whole multiples of a scale for each row,
+and quantizes what they are multiplied with row by row. Sums, gates and cell state are fp32 in all
+of them (int8: 32-bit integers inside a product).
+
+On the processor the compiled kernels (`elmokit.embed.packed`) compute all three. Without a
+compiler, and on other devices, PyTorch does (`elmokit.embed.modules`), and int8 becomes bf16. What
+was chosen is said in the log.
 """
 
-import copy
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+import logging
 from typing import Literal, cast, get_args
 
 import torch
-from torch import nn
 
-from elmokit.nn.bilm import BiLM, BiLMConfig
-from elmokit.nn.lstmp import LSTMP
+from elmokit.embed.modules import ModuleNetwork
+from elmokit.embed.network import Network
+from elmokit.embed.packed import PackedNetwork
+from elmokit.native.kernels import load_kernels
+from elmokit.nn.bilm import BiLM
 
-Precision = Literal["fp32", "bf16"]
+log = logging.getLogger(__name__)
+
+Precision = Literal["fp32", "bf16", "int8"]
 """Choices of arithmetic."""
 
 
@@ -32,47 +39,14 @@ def check_precision(precision: str) -> Precision:
     return cast(Precision, precision)
 
 
-@dataclass(frozen=True)
-class Network:
-    """The modules that inference runs, in the chosen precision on the chosen device."""
-
-    config: BiLMConfig
-    precision: Precision
-    device: torch.device
-    token_encoder: nn.Module
-    forward_layers: tuple[LSTMP, ...]
-    backward_layers: tuple[LSTMP, ...]
-
-    def arithmetic(self) -> AbstractContextManager:
-        """Return the context in which the modules must be called."""
-        if self.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
-
-
 def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:
-    """Take the parts of ``model`` that inference needs; the model itself stays as it is.
-
-    Modules are shared with the model where nothing has to be converted (fp32 on the model's device)
-    and copied otherwise.
-    """
-
-    def convert(module: nn.Module) -> nn.Module:
-        parameter = next(module.parameters())
-        if precision == "fp32" and parameter.device == device:
-            return module
-        module = copy.deepcopy(module).to(device)
-        if precision == "bf16":
-            for weight in module.parameters():
-                if weight.dim() > 1:  # biases stay as they are
-                    weight.data = weight.data.to(torch.bfloat16)
-        return module
-
-    return Network(
-        config=model.config,
-        precision=precision,
-        device=device,
-        token_encoder=convert(model.token_encoder),
-        forward_layers=tuple(cast(LSTMP, convert(layer)) for layer in model.forward_layers),
-        backward_layers=tuple(cast(LSTMP, convert(layer)) for layer in model.backward_layers),
-    )
+    """Take the parts of ``model`` that inference needs; the model itself stays as it is."""
+    kernels = load_kernels() if device.type == "cpu" else None
+    if kernels is not None:
+        quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
+        log.info("%s through compiled kernels%s", precision, quick)
+        return PackedNetwork(model, precision=precision, kernels=kernels)
+    if precision == "int8":
+        log.warning("int8 needs the compiled kernels and the processor: computing in bf16")
+    log.info("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
+    return ModuleNetwork(model, halved=precision != "fp32", device=device)

@@ -5,7 +5,7 @@ import torch
 
 from elmokit.embed.engine import Engine
 from elmokit.embed.precision import build_network
-from elmokit.embed.unique_tokens import encode_distinct_tokens, find_distinct_tokens
+from elmokit.embed.unique_tokens import find_distinct_tokens
 from elmokit.nn.bilm import BiLMConfig, BiLMState
 from elmokit.nn.char_cnn import CharCNNConfig
 from elmokit.nn.lstmp import LSTMConfig
@@ -68,8 +68,8 @@ def run_engine(model: PretrainedBiLM, sentences: list[list[str]], **options):
         model, precision=options.pop("precision", "fp32"), device=torch.device("cpu")
     )
     tokens = find_distinct_tokens(sentences, lambda words: model.encode_words(words).numpy())
-    vectors = encode_distinct_tokens(network, tokens.ids)
-    return Engine(network).run(vectors, tokens.sentences, **options)
+    engine = Engine(network)
+    return engine.run(engine.encode_tokens(tokens.ids), tokens.sentences, **options)
 
 
 def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:

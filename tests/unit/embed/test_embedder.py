@@ -157,8 +157,8 @@ def test_load_takes_a_directory_or_a_model(model, tmp_path):
 def test_load_refuses_what_it_does_not_know(model, tmp_path):
     with pytest.raises(FileNotFoundError, match="no model"):
         Embedder.load(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="must be 'fp32' or 'bf16', got 'int8'"):
-        Embedder.load(model, precision="int8")
+    with pytest.raises(ValueError, match="must be 'fp32' or 'bf16' or 'int8', got 'int4'"):
+        Embedder.load(model, precision="int4")
     with pytest.raises(ValueError, match="`num_threads` must be at least 1, got 0"):
         Embedder.load(model, num_threads=0)
 

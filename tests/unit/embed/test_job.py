@@ -154,22 +154,22 @@ def test_resuming_refuses_another_text(embedder, text, tmp_path):
 
 def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "PART_BYTES", 3000)
-    real, calls = parts._write_whole, []
+    real, calls = parts.whole_file, []
 
-    def full(path, write):
+    def full(path):
         calls.append(path)
         if len(calls) == 4:  # job.json and two parts fit
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        real(path, write)
+        return real(path)
 
-    monkeypatch.setattr(parts, "_write_whole", full)
+    monkeypatch.setattr(parts, "whole_file", full)
     output = tmp_path / "out.h5"
     with pytest.raises(OSError, match="No space left") as caught:
         embed_files(embedder, text, output)
     assert "sentences are safe in" in caught.value.__notes__[0]
     assert "--resume" in caught.value.__notes__[0]
     assert len(calls) == 4
-    monkeypatch.setattr(parts, "_write_whole", real)
+    monkeypatch.setattr(parts, "whole_file", real)
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
     assert len(read(output)) == 41

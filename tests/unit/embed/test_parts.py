@@ -52,7 +52,7 @@ def test_state_of_the_last_part_is_kept(tmp_path, store):
 
 def test_resuming_drops_what_follows_a_gap_and_half_written_files(tmp_path, store):
     store.add(7, block(7, 1), None)
-    (store.directory / "part-000000000005-000000000007.npz.new").write_bytes(b"half")
+    (store.directory / ".part-000000000005-000000000007.npz.partial").write_bytes(b"half")
     store.resume(SETTINGS, output=tmp_path / "out.h5")
     names = sorted(path.name for path in store.directory.iterdir())
     assert names == [

@@ -1,0 +1,55 @@
+"""What the engine needs of a network: token vectors, and a reader for each direction."""
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+from elmokit.nn.bilm import BiLMConfig, Direction, DirectionState
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
+
+    def read(
+        self, index: Integer[np.ndarray, " P"], num_rows: Integer[np.ndarray, " S"]
+    ) -> Iterator[Float[Tensor, "P_ D"]]:
+        """Read some steps.
+
+        Args:
+            index: Rows of the token vectors, packed: the rows of the first step, of the next, ….
+            num_rows: Sentences that are still running at each step; never rising.
+
+        Yields:
+            The outputs of each layer, skip connections added; maybe with more rows than P.
+        """
+        ...
+
+    def state(self) -> DirectionState:
+        """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""
+        ...
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A biLM ready for inference, in some precision on some device."""
+
+    config: BiLMConfig
+    device: torch.device
+
+    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
+        """Run the token layer over distinct tokens: character ids (U, C) or word ids (U,).
+
+        A token's vector does not depend on the others, to the last bit.
+        """
+        ...
+
+    def start(
+        self, direction: Direction, vectors: Float[Tensor, "U D"], state: DirectionState
+    ) -> Reader:
+        """Return a reader of sentences made of rows of ``vectors``, from a state of B rows."""
+        ...

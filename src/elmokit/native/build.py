@@ -1,0 +1,113 @@
+"""Compile the C kernels for this very processor, once, and load them.
+
+The library lies in the user's cache, named after everything that it depends on (sources, compiler,
+flags, processor), so that a new version or another machine on a shared home directory gets its own.
+"""
+
+import ctypes
+import functools
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+SWITCH = "ELMOKIT_NATIVE"
+"""Environment variable: 0 uses PyTorch alone."""
+FLAGS = (
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+)  # fmt: skip
+NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
+"""Ways to ask for all that the processor can do; compilers differ."""
+TIMEOUT_SECONDS = 120
+
+
+@functools.cache
+def load_library(name: str) -> ctypes.CDLL | None:
+    """Return the library made of ``<name>.c``, or none where it cannot be had (said in the log).
+
+    Args:
+        name: A C file of this package, without its ending.
+    """
+    if os.environ.get(SWITCH, "1") == "0":
+        log.info("compiled kernels are switched off (%s=0)", SWITCH)
+        return None
+    compiler = _compiler()
+    if compiler is None:
+        log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+        return None
+    try:
+        return ctypes.CDLL(str(_build(name, compiler)))
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning(
+            "the compiled kernels could not be built or loaded: PyTorch computes everything, "
+            "slower; %s=0 turns this message off. %s",
+            SWITCH,
+            error,
+        )
+        return None
+
+
+def cache_dir() -> Path:
+    """Return where compiled libraries are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "elmokit" / "native"
+
+
+def _compiler() -> str | None:
+    names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+def _build(name: str, compiler: str) -> Path:
+    """Return the compiled library, compiling it if it is not in the cache."""
+    source_dir = Path(__file__).parent
+    sources = sorted([*source_dir.glob("*.h"), source_dir / f"{name}.c"])
+    facts = hashlib.sha256()
+    for source in sources:
+        facts.update(source.read_bytes())
+    facts.update(repr((compiler, os.stat(compiler).st_mtime, FLAGS, _processor())).encode())
+    target = cache_dir() / f"{name}-{facts.hexdigest()[:20]}.so"
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.info("compiling the kernels for this processor with %s", compiler)
+    with tempfile.TemporaryDirectory(dir=target.parent) as work_dir:
+        result = Path(work_dir) / target.name
+        _compile(compiler, source_dir / f"{name}.c", result)
+        os.replace(result, target)
+    return target
+
+
+def _compile(compiler: str, source: Path, target: Path) -> None:
+    """Run the compiler with the first set of flags that it takes.
+
+    Raises:
+        OSError: with what it said, if it takes none.
+    """
+    said = ""
+    for native in NATIVE_FLAGS:
+        command = [compiler, *FLAGS, *native, str(source), "-o", str(target), "-lm"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+        if done.returncode == 0:
+            return
+        said = said or done.stderr
+    raise OSError(f"{compiler} refused {source.name}: {said[:500]}")
+
+
+@functools.cache
+def _processor() -> str:
+    """Return what tells this processor's instructions from another's."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    wanted = ("flags", "Features", "model name", "CPU part")
+    found = {line for line in lines if line.startswith(wanted)}
+    return "\n".join([platform.machine(), platform.processor(), platform.system(), *sorted(found)])

@@ -1,0 +1,148 @@
+/* Products of rows with a packed matrix, in three precisions.
+
+   A matrix (N, K) is packed in panels of PANEL columns of the result. Inside a panel the four
+   vectors of a group of K follow each other: a group is 1 fp32, 2 bf16 or 4 int8 values, so that it
+   always fills 32 bits, and a row is read as 32-bit groups that are broadcast. Every value of the
+   result is one chain of additions over K, whatever the number of rows: a row gets the same bits in
+   any company. */
+
+enum { FP32 = 0, BF16 = 1, INT8 = 2 };
+#define MAX_TILE 6        /* rows whose sums are held in registers */
+#define K_BLOCK 1024      /* groups of K before moving on to the next tile: a panel stays in cache */
+#define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K */
+
+typedef struct {
+    int64_t type, num_panels, num_groups; /* num_groups: of K, padded */
+    const uint32_t *values;               /* (panels, groups, NV, VL) */
+    const float *scale;                   /* int8: of each column (panels * PANEL) */
+    const float *offset;                  /* int8: 128 x sum of each column's values */
+} matrix;
+
+static inline __attribute__((always_inline)) vf add_product(int type, vf sum, const uint32_t *a,
+                                                            vi b) {
+    if (type == FP32) {
+        float value;
+        memcpy(&value, a, 4);
+        return sum + value * (vf)b;
+    }
+    if (type == BF16) {
+#if VL == 16 && defined(__AVX512BF16__)
+        return (vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32((int)*a),
+                                    (__m512bh)b);
+#else
+        uint32_t low_bits = *a << 16, high_bits = *a & 0xffff0000u;
+        float low, high;
+        memcpy(&low, &low_bits, 4);
+        memcpy(&high, &high_bits, 4);
+        sum = sum + low * (vf)(b << 16);
+        return sum + high * (vf)(b & (int32_t)0xffff0000);
+#endif
+    }
+#if VL == 16 && defined(__AVX512VNNI__)
+    return (vf)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32((int)*a), (__m512i)b);
+#else
+    vi total = (vi)sum;
+    for (int byte = 0; byte < 4; byte++) {
+        int32_t unsigned_value = (int32_t)((*a >> (8 * byte)) & 255);
+        total += unsigned_value * ((b << (24 - 8 * byte)) >> 24);
+    }
+    return (vf)total;
+#endif
+}
+
+static inline __attribute__((always_inline)) void tile_of(int type, int rows, const uint32_t *a,
+                                                          int64_t stride, const uint32_t *panel,
+                                                          int64_t groups, float *sums, int fresh) {
+    vf sum[MAX_TILE][NV];
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < NV; v++) sum[r][v] = fresh ? (vf){0} : load(sums + r * PANEL + v * VL);
+    for (int64_t k = 0; k < groups; k++) {
+        vi b[NV];
+        for (int v = 0; v < NV; v++) b[v] = *(const vi_any *)(panel + k * PANEL + v * VL);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < NV; v++)
+                sum[r][v] = add_product(type, sum[r][v], a + r * stride + k, b[v]);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < NV; v++) store(sums + r * PANEL + v * VL, sum[r][v]);
+}
+
+/* sums (rows, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. */
+static __attribute__((noinline)) void tile(int type, int rows, const uint32_t *a, int64_t stride,
+                                           const uint32_t *panel, int64_t groups, float *sums,
+                                           int fresh) {
+#define CASE(T, R)                                                        \
+    case T * 8 + R:                                                       \
+        tile_of(T, R, a, stride, panel, groups, sums, fresh);             \
+        break;
+#define CASES(T) CASE(T, 1) CASE(T, 2) CASE(T, 3) CASE(T, 4) CASE(T, 5) CASE(T, 6)
+    switch (type * 8 + rows) { CASES(0) CASES(1) CASES(2) }
+#undef CASE
+#undef CASES
+}
+
+/* What is done with one row's sums of one panel. */
+typedef void (*finish)(void *argument, int64_t row, int64_t panel, float *sums);
+
+/* int8: sums are integers; row_scale is that of the row's values. */
+static inline void to_float(const matrix *m, int64_t panel, float row_scale, float *sums) {
+    for (int v = 0; v < NV; v++) {
+        int64_t column = panel * PANEL + v * VL;
+        vf value = __builtin_convertvector(*(const vi_any *)(sums + v * VL), vf);
+        store(sums + v * VL,
+              (value - load(m->offset + column)) * (load(m->scale + column) * row_scale));
+    }
+}
+
+/* One panel of a product: `rows` rows of `a`, each handed to `done`. */
+static void panel_product(const matrix *m, int64_t panel, const uint32_t *a, int64_t stride,
+                          const float *row_scales, int64_t rows, finish done, void *argument) {
+    float sums[ROWS_BLOCK * PANEL] __attribute__((aligned(64)));
+    const uint32_t *values = m->values + panel * m->num_groups * PANEL;
+    for (int64_t block = 0; block < rows; block += ROWS_BLOCK) {
+        int64_t end = block + ROWS_BLOCK < rows ? block + ROWS_BLOCK : rows;
+        for (int64_t k = 0; k < m->num_groups; k += K_BLOCK) {
+            int64_t groups = m->num_groups - k < K_BLOCK ? m->num_groups - k : K_BLOCK;
+            int last = k + groups == m->num_groups;
+            for (int64_t row = block; row < end; row += MAX_TILE) {
+                int height = (int)(end - row < MAX_TILE ? end - row : MAX_TILE);
+                float *place = sums + (row - block) * PANEL;
+                tile((int)m->type, height, a + row * stride + k, stride, values + k * PANEL,
+                     groups, place, k == 0);
+                if (!last) continue;
+                for (int r = 0; r < height; r++) {
+                    float *one = place + r * PANEL;
+                    if (m->type == INT8) to_float(m, panel, row_scales[row + r], one);
+                    done(argument, row + r, panel, one);
+                }
+            }
+        }
+    }
+}
+
+/* Row values as the product reads them: `groups` groups of `type`, zeros beyond `count`. Returns
+   the scale of an int8 row, whose values are stored + 128. */
+static float convert_row(int type, const float *from, int64_t count, int64_t groups, uint32_t *to) {
+    if (type == FP32) {
+        if ((const void *)from != (const void *)to) memcpy(to, from, 4 * count);
+        memset(to + count, 0, 4 * (groups - count));
+        return 1.0f;
+    }
+    if (type == BF16) {
+        uint16_t *half = (uint16_t *)to;
+        for (int64_t k = 0; k < count; k++) half[k] = to_bf16(from[k]);
+        memset(half + count, 0, 2 * (2 * groups - count));
+        return 1.0f;
+    }
+    uint8_t *byte = (uint8_t *)to;
+    float largest = 1e-30f;
+    for (int64_t k = 0; k < count; k++) {
+        float size = fabsf(from[k]);
+        largest = size > largest ? size : largest;
+    }
+    float scale = largest / 127.0f, inverse = 127.0f / largest;
+    for (int64_t k = 0; k < count; k++)
+        byte[k] = (uint8_t)((int)(from[k] * inverse + 128.5f)); /* positive: rounds to nearest */
+    memset(byte + count, 128, 4 * groups - count);
+    return scale;
+}
