@@ -13,8 +13,9 @@ import torch
 
 from elmokit import __version__
 from elmokit.embed.bucketing import batch_by_length, fill_buffers
-from elmokit.embed.engine import Engine, Layers, check_layers
+from elmokit.embed.engine import Engine
 from elmokit.embed.precision import Precision, build_network, check_precision
+from elmokit.embed.results import Layers, check_layers
 from elmokit.embed.unique_tokens import find_distinct_tokens
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.device import pick_device

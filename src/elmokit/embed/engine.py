@@ -14,7 +14,7 @@ bits in any company.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -22,29 +22,11 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from elmokit.embed.network import Network
+from elmokit.embed.results import Layers, Places, Results
 from elmokit.nn.bilm import BiLMState, Direction, DirectionState
-
-Layers = Literal["all", "top", "average"] | int
-"""Which layers are returned: all of them, the last, their plain mean, or one by its number."""
 
 MAX_CHUNK_VALUES = 2**22
 """Gate inputs held at a time (positions x 4H): 16 MB as fp32."""
-
-
-def check_layers(layers: str | int, num_layers: int) -> Layers:
-    """Return ``layers`` if a model with ``num_layers`` (the token layer included) has them.
-
-    Raises:
-        ValueError: if it does not; the message has the choices.
-    """
-    named = isinstance(layers, str) and layers in ("all", "top", "average")
-    numbered = isinstance(layers, int) and not isinstance(layers, bool) and 0 <= layers < num_layers
-    if not (named or numbered):
-        raise ValueError(
-            f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
-            f"{num_layers - 1} for this model, got {layers!r}."
-        )
-    return cast(Layers, layers)
 
 
 @dataclass(frozen=True)
@@ -69,14 +51,6 @@ class _Chunk:
     """Row of each packed value (P,)."""
     steps: np.ndarray
     """Step of each packed value (P,), counted from ``start``."""
-
-    def by_row(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the packed positions sorted by row, then step (P,); and how many each row has."""
-        first = np.cumsum([0, *self.num_rows[:-1]])
-        counts = np.bincount(self.rows)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return first[steps] + rows, counts
 
 
 class Engine:
@@ -115,9 +89,11 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")
         state = self._grown(state, len(sentences))
-        result = _Result(lengths - 2, layers, self.network)
-        for i, tokens in enumerate(sentences):
-            result.add_token_layer(i, vectors, tokens)
+        lstm = self.network.config.lstm
+        results = Results(
+            lengths - 2, layers, num_layers=lstm.num_layers + 1, dim=lstm.projection_dim
+        )
+        results.add_token_layer(vectors, sentences)
         hidden, cell = state.hidden.clone(), state.cell.clone()
         rows = torch.from_numpy(order).to(self.network.device)
         for index, direction in enumerate(get_args(Direction)):
@@ -126,11 +102,11 @@ class Engine:
                 vectors,
                 [sentences[i] for i in order],
                 (hidden[:, index].index_select(1, rows), cell[:, index].index_select(1, rows)),
-                _Sink(result, direction, order, lengths),
+                (results, order),
             )
             hidden[:, index, rows] = new_hidden
             cell[:, index, rows] = new_cell
-        return EngineOutput(result.arrays, BiLMState(hidden, cell))
+        return EngineOutput(results.arrays, BiLMState(hidden, cell))
 
     def _grown(self, state: BiLMState | None, num_rows: int) -> BiLMState:
         """Return ``state`` with at least ``num_rows`` rows, the new ones zero."""
@@ -157,9 +133,18 @@ class Engine:
         vectors: Tensor,
         sentences: list[np.ndarray],
         state: DirectionState,
-        sink: "_Sink",
+        target: tuple[Results, np.ndarray],
     ) -> DirectionState:
-        """Read sentences of falling length; return the states (N, B, D) and (N, B, H)."""
+        """Read sentences of falling length; return the states (N, B, D) and (N, B, H).
+
+        Args:
+            direction: Which way.
+            vectors: Token layer of the distinct tokens.
+            sentences: Rows of ``vectors``.
+            state: Before them.
+            target: Where outputs go, and each sentence's number there.
+        """
+        results, order = target
         reader = self.network.start(direction, vectors, state)
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         tokens = np.concatenate(sentences) if sentences else np.zeros(0, dtype=np.int64)
@@ -168,10 +153,9 @@ class Engine:
         for chunk in _cut(lengths, max_positions):
             step = chunk.start + chunk.steps
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
-            sink.open(chunk)
-            outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows)
-            for layer, values in enumerate(outputs, start=1):
-                sink.add(layer, values)
+            half = 0 if direction == "forward" else 1
+            places = Places(results, half, order[chunk.rows], position - 1)
+            reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, places)
         return reader.state()
 
 
@@ -184,79 +168,3 @@ def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:
         steps, rows = np.nonzero(steps[:, None] + start < lengths[None, :running])
         yield _Chunk(start, np.bincount(steps), rows, steps)
         start += int(steps[-1]) + 1
-
-
-class _Result:
-    """The arrays that are handed out, filled piece by piece."""
-
-    def __init__(self, num_words: np.ndarray, layers: Layers, network: Network) -> None:
-        self.layers = layers
-        self.num_layers = network.config.lstm.num_layers + 1
-        self.dim = network.config.lstm.projection_dim
-        leading = (self.num_layers,) if layers == "all" else ()
-        make = np.zeros if layers == "average" else np.empty
-        shapes = [(*leading, int(n), 2 * self.dim) for n in num_words]
-        self.arrays = [make(shape, dtype=np.float32) for shape in shapes]
-
-    def wants(self, layer: int) -> bool:
-        """Tell whether ``layer`` is part of what was asked for."""
-        wanted = self.num_layers - 1 if self.layers == "top" else self.layers
-        return wanted in ("all", "average") or wanted == layer
-
-    def add(self, sentence: int, layer: int, half: int, start: int, values: np.ndarray) -> None:
-        """Put the vectors of some words, from word ``start`` on, into one half of a layer."""
-        array = self.arrays[sentence]
-        target = array[layer] if self.layers == "all" else array
-        place = target[start : start + len(values), half * self.dim : (half + 1) * self.dim]
-        if self.layers == "average":
-            place += values / np.float32(self.num_layers)
-        else:
-            place[...] = values
-
-    def add_token_layer(self, sentence: int, vectors: Tensor, tokens: np.ndarray) -> None:
-        """Put the token layer, twice side by side, a piece at a time."""
-        if not self.wants(0):
-            return
-        words, piece = tokens[1:-1], 4096
-        for start in range(0, len(words), piece):
-            index = torch.from_numpy(words[start : start + piece]).to(vectors.device)
-            values = vectors[index].cpu().numpy()
-            self.add(sentence, 0, 0, start, values)
-            self.add(sentence, 0, 1, start, values)
-
-
-class _Sink:
-    """Takes the packed outputs of one direction apart and puts them where they belong."""
-
-    def __init__(
-        self, result: _Result, direction: Direction, order: np.ndarray, lengths: np.ndarray
-    ) -> None:
-        self.result = result
-        self.backward = direction == "backward"
-        self.order = order
-        self.lengths = lengths
-
-    def open(self, chunk: _Chunk) -> None:
-        """Prepare for the outputs of a chunk."""
-        packed, self._counts = chunk.by_row()
-        self._packed = torch.from_numpy(packed)
-        self._start = chunk.start
-
-    def add(self, layer: int, outputs: Tensor) -> None:
-        """Store the outputs of a layer, boundaries left out."""
-        if not self.result.wants(layer):
-            return
-        values = outputs.index_select(0, self._packed.to(outputs.device)).float().cpu().numpy()
-        end = np.cumsum(self._counts)
-        for row, count in enumerate(self._counts):
-            piece = values[end[row] - count : end[row]]
-            sentence = int(self.order[row])
-            num_positions = int(self.lengths[sentence])
-            first = self._start  # text position of the piece, boundaries counted
-            if self.backward:
-                piece = piece[::-1]
-                first = num_positions - self._start - int(count)
-            skip_begin = int(first == 0)
-            skip_end = int(first + count == num_positions)
-            words = piece[skip_begin : len(piece) - skip_end]
-            self.result.add(sentence, layer, int(self.backward), first + skip_begin - 1, words)

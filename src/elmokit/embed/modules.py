@@ -6,7 +6,6 @@ grows to 1e-5. With whole blocks a sentence gets the same bits alone and in any 
 """
 
 import copy
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.embed.results import Places
 from elmokit.nn.bilm import BiLM, Direction, DirectionState
 from elmokit.nn.char_cnn import PADDING_ID
 from elmokit.nn.lstmp import LSTMP
@@ -109,8 +109,8 @@ class _ModuleReader:
         ]
         self._biases = [layer.gate_bias() for layer in stack]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray) -> Iterator[Tensor]:
-        """Yield the outputs of each layer; rows beyond the packed ones are of no use."""
+    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+        """Read some steps; rows that only fill a block are thrown away."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)
@@ -119,7 +119,7 @@ class _ModuleReader:
                 outputs = _run_layer(layer, self._biases[n], x, num_rows, self._states[n])
             skip = n > 0 and self._network.config.lstm.skip_connections
             x = outputs + x if skip else outputs
-            yield x
+            places.add(n + 1, x)
 
     def state(self) -> DirectionState:
         """Return the state after what was read."""

@@ -1,6 +1,5 @@
 """What the engine needs of a network: token vectors, and a reader for each direction."""
 
-from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -8,6 +7,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
+from elmokit.embed.results import Places
 from elmokit.nn.bilm import BiLMConfig, Direction, DirectionState
 
 
@@ -16,16 +16,14 @@ class Reader(Protocol):
     """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
 
     def read(
-        self, index: Integer[np.ndarray, " P"], num_rows: Integer[np.ndarray, " S"]
-    ) -> Iterator[Float[Tensor, "P_ D"]]:
-        """Read some steps.
+        self, index: Integer[np.ndarray, " P"], num_rows: Integer[np.ndarray, " S"], places: Places
+    ) -> None:
+        """Read some steps, and put the outputs of every layer, skip connections added, in place.
 
         Args:
             index: Rows of the token vectors, packed: the rows of the first step, of the next, ….
             num_rows: Sentences that are still running at each step; never rising.
-
-        Yields:
-            The outputs of each layer, skip connections added; maybe with more rows than P.
+            places: Where the outputs of the packed positions belong.
         """
         ...
 

@@ -4,14 +4,14 @@ Weights are packed once. What does not recur is outside the recurrence: the inpu
 layer are computed for many positions at once, those of the first layer once per distinct token.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.native.kernels import Kernels, Kind, PackedCharCNN, PackedLinear, PackedLSTM
+from elmokit.embed.results import Places
+from elmokit.native.kernels import Kernels, Kind
+from elmokit.native.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
 from elmokit.nn.bilm import BiLM, Direction, DirectionState
 from elmokit.nn.char_cnn import PADDING_ID, CharTokenEncoder
 from elmokit.nn.highway import Highway
@@ -35,6 +35,7 @@ class PackedNetwork:
     def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
         self.config = model.config
         self.device = torch.device("cpu")
+        self._room = Room()
         with torch.no_grad():
             encoder = model.token_encoder
             self._encode = (
@@ -57,7 +58,7 @@ class PackedNetwork:
     ) -> "_PackedReader":
         """Return a reader of sentences made of rows of ``vectors``."""
         skip = self.config.lstm.skip_connections
-        return _PackedReader(self._stacks[direction], skip, vectors, state)
+        return _PackedReader(self._stacks[direction], skip, self._room, vectors, state)
 
 
 def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind) -> PackedLSTM:
@@ -113,6 +114,7 @@ class _PackedTokenEncoder:
             last = encoder.projection
             weight, bias = last.weight.detach(), last.bias.detach()
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
+        self._room = Room()
         self._dim = encoder.config.num_filters if encoder.projection is None else len(bias)
 
     def __call__(self, char_ids: np.ndarray) -> Tensor:
@@ -120,9 +122,11 @@ class _PackedTokenEncoder:
         vectors = torch.empty(len(char_ids), self._dim)
         for start in range(0, len(char_ids), WORDS_PER_CHUNK):
             chunk = slice(start, start + WORDS_PER_CHUNK)
-            x = self._cnn(char_ids[chunk], lengths[chunk])
-            for layer in self._layers:
-                x = layer(x)
+            rows = len(char_ids[chunk])
+            x = self._room.take("filters 0", rows, self._cnn.num_filters)
+            x = self._cnn(char_ids[chunk], lengths[chunk], x)
+            for n, layer in enumerate(self._layers, start=1):
+                x = layer(x, self._room.take(f"filters {n % 2}", rows, layer.columns))
             vectors[chunk] = x
         return vectors
 
@@ -131,39 +135,50 @@ class _PackedReader:
     """One direction's stack and its state; see `elmokit.embed.network.Reader`."""
 
     def __init__(
-        self, stack: list[PackedLSTM], skip: bool, vectors: Tensor, state: DirectionState
+        self,
+        stack: list[PackedLSTM],
+        skip: bool,
+        room: Room,
+        vectors: Tensor,
+        state: DirectionState,
     ) -> None:
-        self._stack, self._skip, self._vectors = stack, skip, vectors
-        self._hidden = state[0].clone(memory_format=torch.contiguous_format)
-        padding = stack[0].padded_cell_dim - stack[0].cell_dim
-        self._cell = functional.pad(state[1], (0, padding)).contiguous()
-        if not padding:
-            self._cell = state[1].clone(memory_format=torch.contiguous_format)
-        holds_all = len(vectors) * 4 * stack[0].padded_cell_dim <= MAX_GATE_VALUES
-        self._gates = stack[0].input(vectors) if holds_all else None  # (U, 4H)
+        self._stack, self._skip, self._room, self._vectors = stack, skip, room, vectors
+        self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
+        self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
+        first = stack[0].input
+        self._gates: Tensor | None = None
+        if np.prod(first.gates_shape(len(vectors))) <= MAX_GATE_VALUES:
+            self._gates = self._gates_of(0, vectors, "gates of distinct tokens")
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray) -> Iterator[Tensor]:
-        """Yield the outputs of each layer, (P, D)."""
+    def _gates_of(self, layer: int, x: Tensor, name: str) -> Tensor:
+        linear = self._stack[layer].input
+        return linear(x, self._room.take(name, *linear.gates_shape(len(x))))
+
+    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+        """Read some steps; the kernel writes what is wanted straight to its place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         gates_row: np.ndarray | None = np.ascontiguousarray(index, dtype=np.int64)
         gates = self._gates
         if gates is None:  # too many distinct tokens to hold: those of this chunk
             distinct, gates_row = np.unique(index, return_inverse=True)
-            gates = self._stack[0].input(self._vectors[torch.from_numpy(distinct)])
+            gates = self._gates_of(0, self._vectors[torch.from_numpy(distinct)], "gates")
         x: Tensor | None = None
         for n, layer in enumerate(self._stack):
             if x is not None:
-                gates, gates_row = layer.input(x), None
+                gates, gates_row = self._gates_of(n, x, "gates"), None
             x = layer(
                 gates,
                 counts,
                 self._hidden[n],
-                self._cell[n],
+                self._cells[n],
                 gates_row=gates_row,
                 residual=x if self._skip else None,
+                targets=places.addresses(n + 1),
             )
-            yield x
+            if places.results.layers == "average":
+                places.add(n + 1, x)
 
     def state(self) -> DirectionState:
-        """Return the state after what was read."""
-        return self._hidden, self._cell[:, :, : self._stack[0].cell_dim]
+        """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""
+        pairs = zip(self._stack, self._cells, strict=True)
+        return self._hidden, torch.stack([layer.unpack_cell(cell) for layer, cell in pairs])

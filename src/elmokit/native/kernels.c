@@ -31,8 +31,7 @@ static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
         store((float *)row + column, value);
         return;
     }
-    uint16_t *half = (uint16_t *)row + column;
-    for (int k = 0; k < VL; k++) half[k] = to_bf16(value[k]);
+    store_bf16((uint16_t *)row + column, value);
 }
 
 /* ---- linear and highway layers ---- */
@@ -40,8 +39,8 @@ static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
 typedef struct {
     matrix m;
     const float *x, *bias; /* (rows, x_stride); packed like the matrix's columns */
-    float *out;            /* (rows, out_stride) */
-    int64_t rows, inner, x_stride, columns, out_stride, is_highway;
+    float *out;            /* row r of panel p from p * panel_stride + r * out_stride on */
+    int64_t rows, inner, x_stride, columns, out_stride, panel_stride, is_highway;
     uint32_t *groups;      /* (rows, num_groups), or null where x is read as it is */
     float *scales;         /* (rows) */
 } linear_call;
@@ -65,7 +64,8 @@ static void finish_linear(void *argument, int64_t row, int64_t panel, float *sum
     for (int v = 0; v < NV; v++)
         store(sums + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
     int64_t width = call->is_highway ? 2 * VL : PANEL, column = panel * width;
-    float *out = call->out + (part->first_row + row) * call->out_stride + column;
+    float *out =
+        call->out + panel * call->panel_stride + (part->first_row + row) * call->out_stride;
     width = smaller_of(width, call->columns - column);
     if (call->is_highway) { /* transform in the first half of a panel, gate in the second */
         float before[2 * VL] = {0};
@@ -92,11 +92,13 @@ static void linear_task(void *argument, int thread, int num_threads) {
     }
     int64_t height = call->m.num_panels >= 4 * num_threads ? call->rows : ROWS_BLOCK;
     int64_t blocks = (call->rows + height - 1) / height;
-    for (;;) {
-        int64_t item = atomic_fetch_add(&job->next, 1);
-        if (item >= blocks * call->m.num_panels) return;
+    int64_t items = blocks * call->m.num_panels, following;
+    for (int64_t item = atomic_fetch_add(&job->next, 1); item < items; item = following) {
+        following = atomic_fetch_add(&job->next, 1);
         linear_part part = {call, item % blocks * height};
-        panel_product(&call->m, item / blocks, job->a + part.first_row * job->stride, job->stride,
+        int64_t panel = item / blocks;
+        int64_t next = following < items ? following / blocks : panel;
+        panel_product(&call->m, panel, next, job->a + part.first_row * job->stride, job->stride,
                       call->scales + part.first_row, smaller_of(height, call->rows - part.first_row),
                       finish_linear, &part);
     }
@@ -149,7 +151,7 @@ static void convolve_word(const cnn_call *call, const convolution *one, int64_t 
     for (int64_t at = 0; at < used; at += MAX_TILE) {
         int height = (int)smaller_of(MAX_TILE, used - at);
         tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
-             sums, 1);
+             sums, 1, (upcoming){values, 0});
         for (int r = 0; r < height; r++)
             for (int v = 0; v < NV; v++)
                 best[v] = larger(load(sums + r * PANEL + v * VL), best[v]);
@@ -200,13 +202,18 @@ typedef struct {
     matrix recurrent, projection;  /* projection.values is null where there is none */
     int64_t num_steps, dim, cell_dim; /* cell_dim: padded */
     const int64_t *num_rows;       /* of each step; never rising */
-    const float *gates_in;         /* input products and bias, in panels of (i, f, g, o) x VL */
+    const float *gates_in;         /* input products and bias: (H / VL, gates_rows, (i, f, g, o) x
+                                      VL): rows of a panel lie together, for the cache's sake */
+    int64_t gates_rows;
     const int64_t *gates_row;      /* (P) row of gates_in of each packed position, or null: P-th */
     const float *residual;         /* (P, D) added to what goes out, or null */
-    float *hidden, *cell;          /* (B, D), (B, H): advanced in place */
+    int64_t num_sentences;         /* B */
+    float *hidden, *cell;          /* (B, D), (H / VL, B, VL): advanced in place */
     float *out;                    /* (P, D) */
+    const int64_t *targets;        /* (P) addresses for the same values, 0 for nowhere; or null */
     uint32_t *hidden_groups;       /* (B, recurrent.num_groups) */
-    uint32_t *inner_groups;        /* (B, projection.num_groups) */
+    uint32_t *inner_groups;        /* (B, inner_stride) */
+    int64_t inner_stride;          /* projection.num_groups or more */
     float *inner;                  /* (B, H): for int8, and where there is no projection */
     float *hidden_scales, *inner_scales; /* (B) */
     float cell_clip, projection_clip;    /* 0: none */
@@ -227,20 +234,20 @@ static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums)
     lstm_call *call = step->call;
     int64_t position = step->position + row;
     int64_t from = call->gates_row ? call->gates_row[position] : position;
-    const float *gates = call->gates_in + from * 4 * call->cell_dim + panel * PANEL;
-    vf i = vsigmoid(load(sums) + load(gates));
-    vf f = vsigmoid(load(sums + VL) + load(gates + VL));
-    vf g = vtanh(load(sums + 2 * VL) + load(gates + 2 * VL));
-    vf o = vsigmoid(load(sums + 3 * VL) + load(gates + 3 * VL));
-    float *cell = call->cell + row * call->cell_dim + panel * VL;
-    vf c = f * load(cell) + i * g;
+    const float *gates = call->gates_in + (panel * call->gates_rows + from) * PANEL;
+    vf i = load(sums) + load(gates);
+    vf f = load(sums + VL) + load(gates + VL);
+    vf g = load(sums + 2 * VL) + load(gates + 2 * VL);
+    vf o = load(sums + 3 * VL) + load(gates + 3 * VL);
+    float *cell = call->cell + (panel * call->num_sentences + row) * VL;
+    vf c = load(cell) / (1.0f + vexp(-f)) + sigmoid_tanh(i, g);
     if (call->cell_clip > 0) c = clip(c, call->cell_clip);
     store(cell, c);
-    vf inner = o * vtanh(c);
+    vf inner = sigmoid_tanh(o, c);
     if (call->inner) store(call->inner + row * call->cell_dim + panel * VL, inner);
     else
         store_groups((int)call->projection.type,
-                     call->inner_groups + row * call->projection.num_groups, panel * VL, inner);
+                     call->inner_groups + row * call->inner_stride, panel * VL, inner);
 }
 
 /* One row's hidden values of some columns: keep them, add the residual, hand them out. */
@@ -255,6 +262,8 @@ static void emit(const lstm_step *step, int64_t row, int64_t column, const float
     } else {
         memcpy(out, values, 4 * count);
     }
+    if (call->targets && call->targets[step->position + row])
+        memcpy((float *)(intptr_t)call->targets[step->position + row] + column, out, 4 * count);
     uint32_t *groups = call->hidden_groups + row * call->recurrent.num_groups;
     if (call->recurrent.type == FP32) memcpy(groups + column, values, 4 * count);
     else if (call->recurrent.type == BF16)
@@ -290,9 +299,12 @@ static void lstm_task(void *argument, int thread, int num_threads) {
         }
         /* Every other step goes through the weights the other way: what was read last is read first
            while the cache still has it. */
-        for (int64_t k = first; k < last; k++)
-            panel_product(recurrent, t % 2 ? first + last - 1 - k : k, call->hidden_groups,
-                          recurrent->num_groups, call->hidden_scales, rows, finish_cell, &step);
+        for (int64_t k = first; k < last; k++) {
+            int64_t panel = t % 2 ? first + last - 1 - k : k;
+            int64_t next = k + 1 == last ? panel : panel + (t % 2 ? -1 : 1);
+            panel_product(recurrent, panel, next, call->hidden_groups, recurrent->num_groups,
+                          call->hidden_scales, rows, finish_cell, &step);
+        }
         meet(&job->place, num_threads);
         if (!projection->values) {
             for (int64_t row = begin; row < end; row++)
@@ -304,7 +316,7 @@ static void lstm_task(void *argument, int thread, int num_threads) {
             for (int64_t row = begin; row < end; row++)
                 call->inner_scales[row] = convert_row(
                     INT8, call->inner + row * call->cell_dim, call->cell_dim,
-                    projection->num_groups, call->inner_groups + row * projection->num_groups);
+                    projection->num_groups, call->inner_groups + row * call->inner_stride);
             meet(&job->place, num_threads);
         }
         int by_panel = projection->num_panels >= num_threads;
@@ -312,11 +324,14 @@ static void lstm_task(void *argument, int thread, int num_threads) {
         int64_t to = by_panel ? projection->num_panels * (thread + 1) / num_threads
                               : projection->num_panels;
         step.first_row = by_panel ? 0 : begin;
-        for (int64_t k = from; k < to; k++)
-            panel_product(projection, t % 2 ? from + to - 1 - k : k,
-                          call->inner_groups + step.first_row * projection->num_groups,
-                          projection->num_groups, call->inner_scales + step.first_row,
+        for (int64_t k = from; k < to; k++) {
+            int64_t panel = t % 2 ? from + to - 1 - k : k;
+            int64_t next = k + 1 == to ? panel : panel + (t % 2 ? -1 : 1);
+            panel_product(projection, panel, next,
+                          call->inner_groups + step.first_row * call->inner_stride,
+                          call->inner_stride, call->inner_scales + step.first_row,
                           by_panel ? rows : end - begin, finish_projection, &step);
+        }
         step.first_row = 0;
         meet(&job->place, num_threads);
     }

@@ -50,15 +50,25 @@ static inline __attribute__((always_inline)) vf add_product(int type, vf sum, co
 #endif
 }
 
+/* What to fetch into the cache meanwhile: two lines for each group of K, `step` values onward. */
+typedef struct {
+    const uint32_t *from;
+    int64_t step;
+} upcoming;
+
 static inline __attribute__((always_inline)) void tile_of(int type, int rows, const uint32_t *a,
                                                           int64_t stride, const uint32_t *panel,
-                                                          int64_t groups, float *sums, int fresh) {
+                                                          int64_t groups, float *sums, int fresh,
+                                                          upcoming ahead) {
     vf sum[MAX_TILE][NV];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < NV; v++) sum[r][v] = fresh ? (vf){0} : load(sums + r * PANEL + v * VL);
     for (int64_t k = 0; k < groups; k++) {
         vi b[NV];
         for (int v = 0; v < NV; v++) b[v] = *(const vi_any *)(panel + k * PANEL + v * VL);
+        __builtin_prefetch(ahead.from, 0, 2);
+        __builtin_prefetch(ahead.from + 16, 0, 2);
+        ahead.from += ahead.step;
         for (int r = 0; r < rows; r++)
             for (int v = 0; v < NV; v++)
                 sum[r][v] = add_product(type, sum[r][v], a + r * stride + k, b[v]);
@@ -70,10 +80,10 @@ static inline __attribute__((always_inline)) void tile_of(int type, int rows, co
 /* sums (rows, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. */
 static __attribute__((noinline)) void tile(int type, int rows, const uint32_t *a, int64_t stride,
                                            const uint32_t *panel, int64_t groups, float *sums,
-                                           int fresh) {
+                                           int fresh, upcoming ahead) {
 #define CASE(T, R)                                                        \
     case T * 8 + R:                                                       \
-        tile_of(T, R, a, stride, panel, groups, sums, fresh);             \
+        tile_of(T, R, a, stride, panel, groups, sums, fresh, ahead);      \
         break;
 #define CASES(T) CASE(T, 1) CASE(T, 2) CASE(T, 3) CASE(T, 4) CASE(T, 5) CASE(T, 6)
     switch (type * 8 + rows) { CASES(0) CASES(1) CASES(2) }
@@ -94,11 +104,17 @@ static inline void to_float(const matrix *m, int64_t panel, float row_scale, flo
     }
 }
 
-/* One panel of a product: `rows` rows of `a`, each handed to `done`. */
-static void panel_product(const matrix *m, int64_t panel, const uint32_t *a, int64_t stride,
-                          const float *row_scales, int64_t rows, finish done, void *argument) {
+/* One panel of a product: `rows` rows of `a`, each handed to `done`. `next` is the panel after it,
+   fetched meanwhile, evenly: all at once the memory would keep the computing waiting. */
+static void panel_product(const matrix *m, int64_t panel, int64_t next, const uint32_t *a,
+                          int64_t stride, const float *row_scales, int64_t rows, finish done,
+                          void *argument) {
+    if (!rows) return;
     float sums[ROWS_BLOCK * PANEL] __attribute__((aligned(64)));
-    const uint32_t *values = m->values + panel * m->num_groups * PANEL;
+    int64_t size = m->num_groups * PANEL; /* 32-bit values of a panel */
+    const uint32_t *values = m->values + panel * size, *fetch = m->values + next * size;
+    int64_t fetched = next == panel ? size : 0, tiles = (rows + MAX_TILE - 1) / MAX_TILE;
+    int64_t step = (PANEL + tiles - 1) / tiles;
     for (int64_t block = 0; block < rows; block += ROWS_BLOCK) {
         int64_t end = block + ROWS_BLOCK < rows ? block + ROWS_BLOCK : rows;
         for (int64_t k = 0; k < m->num_groups; k += K_BLOCK) {
@@ -107,8 +123,13 @@ static void panel_product(const matrix *m, int64_t panel, const uint32_t *a, int
             for (int64_t row = block; row < end; row += MAX_TILE) {
                 int height = (int)(end - row < MAX_TILE ? end - row : MAX_TILE);
                 float *place = sums + (row - block) * PANEL;
+                upcoming ahead = {values, 0};
+                if (fetched < size) {
+                    ahead = (upcoming){fetch + fetched, step};
+                    fetched += groups * step;
+                }
                 tile((int)m->type, height, a + row * stride + k, stride, values + k * PANEL,
-                     groups, place, k == 0);
+                     groups, place, k == 0, ahead);
                 if (!last) continue;
                 for (int r = 0; r < height; r++) {
                     float *one = place + r * PANEL;
@@ -130,19 +151,27 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
     }
     if (type == BF16) {
         uint16_t *half = (uint16_t *)to;
-        for (int64_t k = 0; k < count; k++) half[k] = to_bf16(from[k]);
+        int64_t k = 0;
+        for (; k + VL <= count; k += VL) store_bf16(half + k, load(from + k));
+        for (; k < count; k++) half[k] = to_bf16(from[k]);
         memset(half + count, 0, 2 * (2 * groups - count));
         return 1.0f;
     }
     uint8_t *byte = (uint8_t *)to;
+    vf most = {0};
     float largest = 1e-30f;
-    for (int64_t k = 0; k < count; k++) {
-        float size = fabsf(from[k]);
-        largest = size > largest ? size : largest;
+    int64_t k = 0;
+    for (; k + VL <= count; k += VL) most = larger(most, (vf)((vi)load(from + k) & 0x7fffffff));
+    for (int v = 0; v < VL; v++) largest = most[v] > largest ? most[v] : largest;
+    for (; k < count; k++) largest = fabsf(from[k]) > largest ? fabsf(from[k]) : largest;
+    float inverse = 127.0f / largest;
+    typedef uint8_t vb __attribute__((vector_size(VL)));
+    for (k = 0; k + VL <= count; k += VL) { /* positive: cutting off rounds to nearest */
+        vb bytes = __builtin_convertvector(
+            __builtin_convertvector(load(from + k) * inverse + 128.5f, vi), vb);
+        memcpy(byte + k, &bytes, sizeof bytes);
     }
-    float scale = largest / 127.0f, inverse = 127.0f / largest;
-    for (int64_t k = 0; k < count; k++)
-        byte[k] = (uint8_t)((int)(from[k] * inverse + 128.5f)); /* positive: rounds to nearest */
+    for (; k < count; k++) byte[k] = (uint8_t)(int)(from[k] * inverse + 128.5f);
     memset(byte + count, 128, 4 * groups - count);
-    return scale;
+    return largest / 127.0f;
 }

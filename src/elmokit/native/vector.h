@@ -26,17 +26,32 @@ typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias
 static inline vf load(const float *from) { return *(const vf_any *)from; }
 static inline void store(float *to, vf value) { *(vf_any *)to = value; }
 static inline vf all(float value) { return value - (vf){0}; }
-static inline vf choose(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
-static inline vf larger(vf a, vf b) { return choose(a > b, a, b); }
-static inline vf clip(vf x, float bound) {
-    x = choose(x > all(bound), all(bound), x);
-    return choose(x < all(-bound), all(-bound), x);
+/* Where the comparison of a and b holds: NaN, as the second operand, is kept by both. */
+#if VL == 16
+static inline vf larger(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+static inline vf smaller(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vf if_less(vf a, vf b, vf yes, vf no) {
+    __mmask16 mask = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+    return (vf)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
 }
+#else
+static inline vf if_less(vf a, vf b, vf yes, vf no) {
+    vi mask = a < b;
+    return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
+}
+static inline vf larger(vf a, vf b) { return if_less(b, a, a, b); }
+static inline vf smaller(vf a, vf b) { return if_less(a, b, a, b); }
+#endif
+static inline vf clip(vf x, float bound) { return larger(all(-bound), smaller(all(bound), x)); }
 
-/* e^x for x in [-87, 88] (clamped): 2^n e^r with |r| <= ln(2) / 2 and a polynomial for e^r. */
-static inline vf vexp(vf x) {
-    x = choose(x > all(88.0f), all(88.0f), x);
-    x = choose(x < all(-87.0f), all(-87.0f), x);
+/* e^x - 1 and e^x, for x in [-87, 88] (clamped): 2^n e^r with |r| <= ln(2) / 2 and a polynomial for
+   e^r - 1, so that nothing is lost near 0. */
+typedef struct {
+    vf scale, minus_one; /* 2^n; e^r - 1 */
+} exponential;
+
+static inline exponential split_exp(vf x) {
+    x = larger(all(-87.0f), smaller(all(88.0f), x));
     vf shifted = x * 1.44269504088896341f + 12582912.0f; /* the low bits hold the rounded n */
     vf n = shifted - 12582912.0f;
     vf r = x - n * 0.693359375f;
@@ -47,30 +62,40 @@ static inline vf vexp(vf x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    vi power = ((vi)shifted - 0x4B400000 + 127) << 23;
-    return p * (vf)power;
+    exponential result = {(vf)(((vi)shifted << 23) + 0x3f800000), p * (r * r) + r};
+    return result;
+}
+static inline vf vexp(vf x) {
+    exponential e = split_exp(x);
+    return e.scale * e.minus_one + e.scale;
+}
+static inline vf vexpm1(vf x) {
+    exponential e = split_exp(x);
+    return e.scale * e.minus_one + (e.scale - 1.0f);
 }
 
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
 
 static inline vf vtanh(vf x) {
-    vf size = (vf)((vi)x & 0x7fffffff);
-    vf z = x * x;
-    vf p = all(-5.70498872745e-3f);
-    p = p * z + 2.06390887954e-2f;
-    p = p * z + -5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z + -3.33332819422e-1f;
-    vf small = p * z * x + x;
-    vf large = 1.0f - 2.0f / (vexp(size + size) + 1.0f);
-    large = (vf)((vi)large | ((vi)x & (int32_t)0x80000000));
-    return choose(size < all(0.625f), small, large);
+    vf e = vexpm1(clip(x + x, 40.0f));
+    return e / (e + 2.0f);
+}
+/* sigmoid(x) tanh(y), with one division. */
+static inline vf sigmoid_tanh(vf x, vf y) {
+    vf e = vexpm1(clip(y + y, 40.0f));
+    return e / ((1.0f + vexp(-x)) * (e + 2.0f));
 }
 
-/* Nearest bfloat16, ties to even, in the low half. */
+/* Nearest bfloat16, ties to even. */
 static inline uint16_t to_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, 4);
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+typedef uint16_t vh __attribute__((vector_size(2 * VL)));
+static inline void store_bf16(uint16_t *to, vf value) {
+    vi bits = (vi)value;
+    bits = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    vh half = __builtin_convertvector(bits, vh);
+    memcpy(to, &half, sizeof half);
 }

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.embed import engine, packed
+from elmokit.embed import engine, packed, results
 from elmokit.nn.bilm import BiLMState
 
 from .models import largest_difference, plain_layers, random_sentences, run_engine, toy_model
@@ -110,7 +110,7 @@ def test_unknown_layers_are_refused_with_the_choices(layers):
     with pytest.raises(
         ValueError, match=r'"all", "top", "average" or a number .* 2 for this model'
     ):
-        engine.check_layers(layers, 3)
+        results.check_layers(layers, 3)
 
 
 def _long_sentence_equals_one_piece(num_words: int, monkeypatch) -> None:

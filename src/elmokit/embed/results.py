@@ -1,0 +1,127 @@
+"""The arrays that are handed out, and where in them the values of a chunk of steps belong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+Layers = Literal["all", "top", "average"] | int
+"""Which layers are returned: all of them, the last, their plain mean, or one by its number."""
+
+
+def check_layers(layers: str | int, num_layers: int) -> Layers:
+    """Return ``layers`` if a model with ``num_layers`` (the token layer included) has them.
+
+    Raises:
+        ValueError: if it does not; the message has the choices.
+    """
+    named = isinstance(layers, str) and layers in ("all", "top", "average")
+    numbered = isinstance(layers, int) and not isinstance(layers, bool) and 0 <= layers < num_layers
+    if not (named or numbered):
+        raise ValueError(
+            f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
+            f"{num_layers - 1} for this model, got {layers!r}."
+        )
+    return cast(Layers, layers)
+
+
+class Results:
+    """The vectors of some sentences, filled piece by piece.
+
+    Args:
+        num_words: Of each sentence.
+        layers: Which layers are wanted.
+        num_layers: L, the token layer included.
+        dim: D, the width of one direction.
+    """
+
+    def __init__(
+        self, num_words: Integer[np.ndarray, " B"], layers: Layers, *, num_layers: int, dim: int
+    ) -> None:
+        self.layers = layers
+        self.num_layers, self.dim = num_layers, dim
+        self.num_words = num_words
+        leading = (num_layers,) if layers == "all" else ()
+        make = np.zeros if layers == "average" else np.empty
+        self.arrays: list[np.ndarray] = [
+            make((*leading, int(n), 2 * dim), dtype=np.float32) for n in num_words
+        ]
+        self.starts = np.array([array.ctypes.data for array in self.arrays], dtype=np.int64)
+        """Addresses of the arrays (B,)."""
+
+    def wants(self, layer: int) -> bool:
+        """Tell whether ``layer`` is part of what was asked for."""
+        wanted = self.num_layers - 1 if self.layers == "top" else self.layers
+        return wanted in ("all", "average") or wanted == layer
+
+    def add(
+        self, sentence: int, layer: int, half: int, start: int, values: Float[np.ndarray, "W D"]
+    ) -> None:
+        """Put the vectors of some words, from word ``start`` on, into one half of a layer."""
+        array = self.arrays[sentence]
+        target = array[layer] if self.layers == "all" else array
+        place = target[start : start + len(values), half * self.dim : (half + 1) * self.dim]
+        if self.layers == "average":
+            place += values / np.float32(self.num_layers)
+        else:
+            place[...] = values
+
+    def add_token_layer(
+        self, vectors: Float[Tensor, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
+    ) -> None:
+        """Put the token layer, twice side by side, if it is wanted."""
+        if not self.wants(0):
+            return
+        piece = 4096  # of a long sentence at a time
+        for sentence, tokens in enumerate(sentences):
+            words = tokens[1:-1]
+            for start in range(0, len(words), piece):
+                index = torch.from_numpy(words[start : start + piece]).to(vectors.device)
+                values = vectors[index].cpu().numpy()
+                for half in (0, 1):
+                    self.add(sentence, 0, half, start, values)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the values of packed positions belong: those of the first step, of the next, …."""
+
+    results: Results
+    half: int
+    """0 forward, 1 backward."""
+    sentence: Integer[np.ndarray, " P"]
+    word: Integer[np.ndarray, " P"]
+    """Word of the sentence; -1 and the number of words are its boundaries, which are not kept."""
+
+    def addresses(self, layer: int) -> Integer[np.ndarray, " P"] | None:
+        """Return the address at which each position's D values belong, 0 where they are not kept.
+
+        None where they cannot simply be written: nothing of the layer is wanted, or a mean.
+        """
+        results = self.results
+        if results.layers == "average" or not results.wants(layer):
+            return None
+        num_words = results.num_words[self.sentence]
+        row = self.word + (layer * num_words if results.layers == "all" else 0)
+        addresses = results.starts[self.sentence] + 4 * results.dim * (2 * row + self.half)
+        kept = (self.word >= 0) & (self.word < num_words)
+        return np.where(kept, addresses, 0)
+
+    def add(self, layer: int, values: Float[Tensor, "P_ D"]) -> None:
+        """Put the values, of which those beyond P are ignored, into ``layer``."""
+        if not self.results.wants(layer):
+            return
+        order = np.lexsort((self.word, self.sentence))
+        kept = order[(self.word[order] >= 0)]
+        kept = kept[self.word[kept] < self.results.num_words[self.sentence[kept]]]
+        if not len(kept):
+            return
+        sorted_values = values[torch.from_numpy(kept).to(values.device)].float().cpu().numpy()
+        cuts = np.flatnonzero(np.diff(self.sentence[kept])) + 1
+        for piece, index in zip(np.split(sorted_values, cuts), np.split(kept, cuts), strict=True):
+            sentence, start = int(self.sentence[index[0]]), int(self.word[index[0]])
+            self.results.add(sentence, layer, self.half, start, piece)
