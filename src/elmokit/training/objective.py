@@ -11,15 +11,21 @@ from elmokit.corpus.windows import WindowBatch
 from elmokit.nn.bilm import BiLM, BiLMState, Direction
 from elmokit.nn.softmax import Softmax
 from elmokit.training.dropout import RowDropout, derived_seed
+from elmokit.training.fused_cnn import encode_tokens
 from elmokit.training.fused_lstm import run_fused
+from elmokit.training.fused_softmax import training_nlls
 
 
 @dataclass(frozen=True)
 class WindowTensors:
-    """A `WindowBatch` on the device. Shapes as there."""
+    """A `WindowBatch` on the device. Shapes as there, but for U."""
 
     token_ids: Tensor
-    """Character rows (U, C), or word ids (U,) for word-input models."""
+    """Character rows (U, C), or word ids (U,) for word-input models.
+
+    Followed by padding that no input refers to: every window has another U, and for each matrix
+    shape quick kernels keep megabytes to the end of the run (`elmokit.training.precision`).
+    """
     forward_inputs: Tensor
     backward_inputs: Tensor
     forward_targets: Tensor
@@ -34,8 +40,10 @@ class WindowTensors:
         def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(array.astype(np.int64, copy=False)).to(device)
 
+        token_ids = batch.word_ids if word_input else batch.char_ids
+        num_padding = _rounded_up(len(token_ids)) - len(token_ids)
         return cls(
-            tensor(batch.word_ids if word_input else batch.char_ids),
+            tensor(np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])),
             tensor(batch.forward_inputs),
             tensor(batch.backward_inputs),
             tensor(batch.forward_targets),
@@ -46,6 +54,12 @@ class WindowTensors:
     def num_targets(self) -> int:
         """Targets of one direction."""
         return self.forward_targets.numel()
+
+
+def _rounded_up(num_tokens: int) -> int:
+    """Return the next of a few sizes: eight from each power of two to the next."""
+    block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
+    return num_tokens + -num_tokens % block
 
 
 class BiLMLoss(nn.Module):
@@ -86,13 +100,22 @@ class BiLMLoss(nn.Module):
         self, batch: WindowTensors, state: BiLMState, step: int
     ) -> tuple[Tensor, Tensor, BiLMState]:
         """Return forward and backward loss (mean nats per target) and the new, detached state."""
-        tokens = self.model.encode_tokens(batch.token_ids)  # (U, D)
-        forward_loss, forward_state = self._direction("forward", tokens, batch, state, step)
-        backward_loss, backward_state = self._direction("backward", tokens, batch, state, step)
+        tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
+        forward, forward_state = self._direction("forward", tokens, batch, state, step)
+        backward, backward_state = self._direction("backward", tokens, batch, state, step)
+        forward_loss, backward_loss = training_nlls(
+            self.softmax,
+            (forward, backward),
+            (batch.forward_targets.flatten(), batch.backward_targets.flatten()),
+            generators=[
+                torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
+                for index in range(2)
+            ],
+        )
         new_state = BiLMState.from_directions(forward_state, backward_state).detach()
         # autocast computes in bf16; what is carried on keeps its width
         new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
-        return forward_loss, backward_loss, new_state
+        return forward_loss.mean(), backward_loss.mean(), new_state
 
     def _direction(
         self,
@@ -102,11 +125,9 @@ class BiLMLoss(nn.Module):
         state: BiLMState,
         step: int,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        index = 0 if direction == "forward" else 1
-        inputs, targets = (
-            (batch.forward_inputs, batch.forward_targets)
-            if direction == "forward"
-            else (batch.backward_inputs, batch.backward_targets)
+        """Return what the softmax reads, (B*T, D), and the new state."""
+        index, inputs = (
+            (0, batch.forward_inputs) if direction == "forward" else (1, batch.backward_inputs)
         )
         dropout = RowDropout(
             self.dropout,
@@ -115,7 +136,6 @@ class BiLMLoss(nn.Module):
             first_row=self.first_row,
             device=tokens.device,
         )
-        candidates = torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
         outputs, new_state = self.model.run_direction(
             direction,
             functional.embedding(inputs, tokens),
@@ -123,7 +143,4 @@ class BiLMLoss(nn.Module):
             dropout=dropout,
             run_layer=run_fused,
         )
-        top = dropout(outputs[-1]).flatten(0, 1)  # (B*T, D)
-        return self.softmax.training_nll(
-            top, targets.flatten(), generator=candidates
-        ).mean(), new_state
+        return dropout(outputs[-1]).flatten(0, 1), new_state

@@ -23,6 +23,17 @@ def autocast(
 
 
 @contextmanager
+def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[None]:
+    """Set PyTorch's precision of fp32 products, and put it back at the end."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
 def quick_matmul(wanted: bool) -> Iterator[bool]:
     """Let fp32 products use the processor's quicker kernels, where these prove as exact.
 
@@ -30,31 +41,28 @@ def quick_matmul(wanted: bool) -> Iterator[bool]:
     same accuracy; on others it means bf16. So the error is measured first. The setting is put back
     at the end.
 
+    The quick kernels are kept, with their working memory, for each of the last thousand matrix
+    shapes: megabytes a shape. So what runs under them should have few shapes; see
+    `elmokit.training.objective.WindowTensors`, and `elmokit.training.validation`, which does
+    without them.
+
     Args:
         wanted: False leaves everything as it is.
 
     Yields:
         Whether the quick kernels are used.
     """
-    before = torch.get_float32_matmul_precision()
     use = wanted and _medium_is_exact()
     if wanted:
         log.info("fp32 matrix products: %s kernels", "quick" if use else "plain")
-    torch.set_float32_matmul_precision("medium" if use else before)
-    try:
+    with matmul_precision("medium") if use else nullcontext():
         yield use
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _medium_is_exact() -> bool:
-    before = torch.get_float32_matmul_precision()
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(64, 256, generator=generator), torch.randn(256, 512, generator=generator)
-    torch.set_float32_matmul_precision("medium")
-    try:
+    with matmul_precision("medium"):
         product = a @ b
-    finally:
-        torch.set_float32_matmul_precision(before)
     exact = a.double() @ b.double()
     return float((product - exact).abs().max() / exact.abs().max()) < MAX_RELATIVE_ERROR

@@ -11,6 +11,7 @@ import elmokit
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.distributed import World
 from elmokit.training.perplexity import perplexity
+from elmokit.training.precision import matmul_precision
 from elmokit.training.prepare import PreparedText
 from elmokit.training.run_dir import BEST, publish_best
 from elmokit.training.schedules import Progress
@@ -109,7 +110,9 @@ class Validation:
         self.validated_step = progress.step
         report = None
         if self.processes.is_main:
-            report = perplexity(self.model, self.sentences)
+            # sentences make matrices of very many shapes, and quick kernels keep memory for each
+            with matmul_precision("highest"):
+                report = perplexity(self.model, self.sentences)
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)

@@ -1,9 +1,13 @@
 """The pre-training loss on a window."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 import torch
 
 from elmokit.corpus.stream import WindowStream
+from elmokit.corpus.windows import WindowBatch
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.training.objective import BiLMLoss, WindowTensors
@@ -170,3 +174,40 @@ def test_tensors_of_a_batch_are_int64_on_the_device(shards):
     assert VOCAB.sentence_begin_id not in batch.forward_targets
     assert VOCAB.sentence_end_id not in batch.backward_targets
     assert batch.forward_targets.min() >= 1
+
+
+class TestPaddingOfTheWords:
+    """Windows hold ever another number of distinct words; their tensors come in few sizes."""
+
+    def batch(self, num_tokens):
+        places = np.zeros((ROWS, STEPS), np.int64)
+        char_ids = np.ones((num_tokens, 14), np.uint16)
+        return WindowBatch(char_ids, np.ones(num_tokens, np.int64), *[places] * 4)
+
+    def size(self, num_tokens):
+        tensors = WindowTensors.from_batch(
+            self.batch(num_tokens), word_input=False, device=torch.device("cpu")
+        )
+        return len(tensors.token_ids)
+
+    def test_at_most_an_eighth_is_added(self):
+        for num_tokens in (*range(1, 70), 513, 1024, 1025):
+            assert num_tokens <= self.size(num_tokens) <= num_tokens * 9 / 8
+
+    def test_there_are_eight_sizes_to_a_doubling(self):
+        assert len({self.size(num_tokens) for num_tokens in range(513, 1025)}) == 8
+
+    @pytest.mark.parametrize("word_input", [False, True])
+    def test_losses_and_gradients_are_those_without_it(self, shards, word_input):
+        model = toy_model(word_input=word_input)
+        (batch,) = windows(shards, model)
+        found = {}
+        for num_padding in (0, 5):
+            pad = batch.token_ids.new_zeros(num_padding, *batch.token_ids.shape[1:])
+            padded = dataclasses.replace(batch, token_ids=torch.cat((batch.token_ids, pad)))
+            model.zero_grad()
+            forward, backward, _ = loss_of(model)(padded, zeros(model), 0)
+            (forward + backward).backward()
+            gradients = [parameter.grad for parameter in model.parameters()]
+            found[num_padding] = [forward.detach(), backward.detach(), *gradients]
+        torch.testing.assert_close(found[5], found[0])

@@ -9,6 +9,7 @@ from elmokit.metrics.perplexity import PerplexityCounter
 from elmokit.training import validation as validation_module
 from elmokit.training.distributed import World
 from elmokit.training.perplexity import perplexity
+from elmokit.training.precision import matmul_precision
 from elmokit.training.prepare import PreparedText
 from elmokit.training.run_dir import BEST
 from elmokit.training.schedules import Progress
@@ -106,6 +107,22 @@ class TestWhen:
         validation.validate(Progress(step=3), 0.5)
         assert not validation.is_behind(Progress(step=3))
         assert validation.is_behind(Progress(step=4))
+
+
+@pytest.mark.usefixtures("quick_scores")
+def test_it_needs_no_quick_kernels(build, monkeypatch):
+    """Sentences make matrices of so many shapes that keeping a kernel for each takes memory."""
+    seen, score = [], validation_module.perplexity
+
+    def spy(*arguments):
+        seen.append(torch.get_float32_matmul_precision())
+        return score(*arguments)
+
+    monkeypatch.setattr(validation_module, "perplexity", spy)
+    with matmul_precision("medium"):
+        build().validate(Progress(step=1), 1.0)
+        assert torch.get_float32_matmul_precision() == "medium"
+    assert seen == ["highest"]
 
 
 class TestBest:
