@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.ids import batch_to_ids
-    from elmokit.errors import ConfigError, ElmokitError, FormatError, MissingExtraError
+    from elmokit.errors import (
+        ConfigError,
+        ElmokitError,
+        FormatError,
+        InputError,
+        MissingExtraError,
+    )
     from elmokit.nn.bilm import BiLM, BiLMConfig, BiLMState
     from elmokit.nn.elmo import ELMo
     from elmokit.nn.scalar_mix import ScalarMix
@@ -33,6 +39,7 @@ __all__ = [
     "ElmokitError",
     "Embedder",
     "FormatError",
+    "InputError",
     "MissingExtraError",
     "PretrainedBiLM",
     "ScalarMix",
@@ -56,6 +63,7 @@ _MODULE_OF = {
     "ElmokitError": "elmokit.errors",
     "Embedder": "elmokit.embed.embedder",
     "FormatError": "elmokit.errors",
+    "InputError": "elmokit.errors",
     "MissingExtraError": "elmokit.errors",
     "PretrainedBiLM": "elmokit.weights.model_dir",
     "ScalarMix": "elmokit.nn.scalar_mix",

@@ -1,13 +1,21 @@
 """The few exceptions that elmokit raises on its own account.
 
-Wrong arguments raise the built-in ``ValueError``, ``TypeError`` and ``FileNotFoundError``; the
-classes here are for what has a file, a key or an extra to name. All of them mean "the input is
-wrong" to the command line (exit code 2).
+All of them mean "the input is wrong" to the command line (exit code 2), and so does a system error
+about a path. A plain ``ValueError`` or ``TypeError`` is what a wrong argument gets from Python; one
+that comes out of a command is a bug (exit code 1). So what a user can cause by an option, a text or
+a setting raises `InputError`, or is checked inside `at_the_door`.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ElmokitError(Exception):
     """Base of the errors below, so that callers can catch them together."""
+
+
+class InputError(ElmokitError, ValueError):
+    """An option or argument has a value that is not allowed, or does not go with the others."""
 
 
 class ConfigError(ElmokitError, ValueError):
@@ -33,3 +41,17 @@ class MissingExtraError(ElmokitError, ImportError):
         )
         self.module = module
         self.extra = extra
+
+
+@contextmanager
+def at_the_door() -> Iterator[None]:
+    """Turn what checks of arguments raise into `InputError`, where a user's input reaches them.
+
+    Keep the block small: a bug inside it would be reported as wrong input.
+    """
+    try:
+        yield
+    except ElmokitError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(str(error)) from error

@@ -192,6 +192,25 @@ def test_wrong_settings_are_named(setting, message, corpus, tmp_path):
     assert message in done.stderr
 
 
+def test_a_directory_for_a_file_is_said_with_the_cure(corpus, tmp_path):
+    done = run("pretrain", corpus, "-o", tmp_path / "run", "--recipe", tmp_path, expect=2)
+    assert f"error: Is a directory: {tmp_path}" in done.stderr
+    assert "give the path of one" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_reads_words(corpus, tmp_path):
+    import elmokit
+
+    arguments = ["--input", "words", "--tokens", 2000, "--threads", 1]
+    run("pretrain", corpus, "-o", tmp_path / "run", *TOY, *arguments)
+    model = elmokit.load_model(tmp_path / "run")
+    assert model.config.char_cnn is None
+    assert model.config.num_words == len(model.word_vocab)
+    done = run("perplexity", tmp_path / "run", corpus, "--threads", 1, "--json")
+    assert json.loads(done.stdout)["mean"] < len(model.word_vocab)
+
+
 def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run):
     reports = [
         json.loads(run("perplexity", whole_run[0], corpus, "--batch-size", size, "--json").stdout)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from elmokit.errors import ConfigError, ElmokitError, FormatError, MissingExtraError
+from elmokit.errors import (
+    ConfigError,
+    ElmokitError,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    at_the_door,
+)
 
 
 @pytest.mark.parametrize(
@@ -10,6 +17,7 @@ from elmokit.errors import ConfigError, ElmokitError, FormatError, MissingExtraE
     [
         (ConfigError("x"), ValueError),
         (FormatError("x"), ValueError),
+        (InputError("x"), ValueError),
         (MissingExtraError("zstandard", extra="zst"), ImportError),
     ],
 )
@@ -25,3 +33,17 @@ def test_a_missing_extra_says_what_to_install():
         'Install it with: pip install "elmokit[ko]"'
     )
     assert (error.module, error.extra) == ("kiwipiepy", "ko")
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+def test_a_check_at_the_door_is_about_the_input(kind):
+    with pytest.raises(InputError, match="`layers` must be 3") as raised, at_the_door():
+        raise kind("`layers` must be 3")
+    assert type(raised.value.__cause__) is kind
+
+
+@pytest.mark.parametrize("error", [ConfigError("x"), RuntimeError("x"), FileNotFoundError("x")])
+def test_other_errors_pass_the_door_as_they_are(error):
+    with pytest.raises(type(error)) as raised, at_the_door():
+        raise error
+    assert raised.value is error

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from elmokit.cli.common import DebugOption, configure_logging, is_user_error, print_error
+from elmokit.cli.common import configure_logging, is_user_error, print_error
+from elmokit.cli.options import DebugOption
 
 COMMANDS: dict[str, str] = {
     "demo": "Pre-train a toy model on packaged text and look at its neighbors; no network.",

@@ -1,4 +1,4 @@
-"""What every command shares: option types, JSON output, progress, logging, error messages.
+"""What every command shares: JSON output, progress, logging, error messages.
 
 Results go to stdout (one JSON object with `--json`), everything else to stderr.
 """
@@ -15,43 +15,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
-
-import typer
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.errors import ElmokitError
-
-# --- options ----------------------------------------------------------------------------------
-
-
-def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
-    ctx.meta["debug"] = value or ctx.meta.get("debug", False)
-    return value
-
-
-ModelArgument = Annotated[
-    str,
-    typer.Argument(metavar="MODEL", help="Model directory."),
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option("--model", "-m", metavar="MODEL", help="Model directory."),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
-]
-DebugOption = Annotated[
-    bool,
-    typer.Option(
-        "--debug",
-        help="Show the traceback of an error.",
-        is_eager=True,
-        expose_value=False,
-        callback=_remember_debug,
-    ),
-]
-"""Every command gets this one by itself; the error report of the group reads it."""
-
 
 # --- results ----------------------------------------------------------------------------------
 
@@ -98,8 +64,18 @@ def is_main_process() -> bool:
 class Progress(Protocol):
     """What `progress_bar` yields: call it with the work done so far."""
 
-    def __call__(self, completed: float, *, status: str = "", total: float | None = None) -> None:
-        """Show `completed` of the total (which may change) and a short status text."""
+    def __call__(
+        self,
+        completed: float,
+        *,
+        status: str = "",
+        total: float | None = None,
+        description: str | None = None,
+    ) -> None:
+        """Show `completed` of the total (which may change) and a short status text.
+
+        Another `description` begins another stage; its total is not known until it is given.
+        """
 
 
 @contextmanager
@@ -114,7 +90,7 @@ def progress_bar(
         log_every_seconds: How often a line is written where stderr is not a terminal.
     """
     if not is_main_process():
-        yield lambda completed, *, status="", total=None: None
+        yield lambda completed, *, status="", total=None, description=None: None
     elif sys.stderr.isatty():
         with _rich_bar(description, total) as update:
             yield update
@@ -143,9 +119,20 @@ def _rich_bar(description: str, total: float | None) -> Iterator[Progress]:
         TextColumn("{task.fields[status]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as progress:
-        task = progress.add_task(description, total=total, status="")
+        stage = description
+        task = progress.add_task(stage, total=total, status="")
 
-        def update(completed: float, *, status: str = "", total: float | None = None) -> None:
+        def update(
+            completed: float,
+            *,
+            status: str = "",
+            total: float | None = None,
+            description: str | None = None,
+        ) -> None:
+            nonlocal stage
+            if description not in (None, stage):
+                stage = description
+                progress.reset(task, total=total, description=description, status=status)
             progress.update(task, completed=completed, status=status, total=total)
 
         yield update
@@ -153,12 +140,20 @@ def _rich_bar(description: str, total: float | None) -> Iterator[Progress]:
 
 def _line_writer(description: str, total: float | None, every_seconds: float) -> Progress:
     started = last = time.monotonic()
-    whole = total
+    stage, whole = description, total
 
-    def update(completed: float, *, status: str = "", total: float | None = None) -> None:
-        nonlocal last, whole
-        whole = whole if total is None else total
+    def update(
+        completed: float,
+        *,
+        status: str = "",
+        total: float | None = None,
+        description: str | None = None,
+    ) -> None:
+        nonlocal started, last, stage, whole
         now = time.monotonic()
+        if description not in (None, stage):
+            started, stage, whole = now, description, None
+        whole = whole if total is None else total
         if now - last < every_seconds:
             return
         last = now
@@ -167,10 +162,18 @@ def _line_writer(description: str, total: float | None, every_seconds: float) ->
         if whole and 0 < completed < whole:
             seconds = (now - started) * (whole / completed - 1)
             left = f", about {math.ceil(seconds / 60)} min left"
-        line = f"{description}{share} {now - started:.0f} s{left} {status}"
+        line = f"{stage}{share} {now - started:.0f} s{left} {status}"
         sys.stderr.write(line.rstrip() + "\n")
 
     return update
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with so many CPU threads; none: PyTorch's choice."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
 
 
 class _StderrHandler(logging.Handler):
@@ -191,21 +194,26 @@ def configure_logging() -> None:
 
 # --- errors -----------------------------------------------------------------------------------
 
-_USER_ERRORS = (
-    ElmokitError,
-    ValueError,
-    TypeError,
-    FileNotFoundError,
-    FileExistsError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
-)
+_CURES: dict[type[OSError], str] = {
+    FileNotFoundError: "Check the path; a relative one starts at the directory of the command.",
+    FileExistsError: "Give another name, or move what is there away.",
+    IsADirectoryError: "A file is needed: give the path of one.",
+    NotADirectoryError: "A part of this path is a file where a directory is needed: give another.",
+    PermissionError: "Change the permissions of the file or of its directory (ls -ld shows them), "
+    "or give another path.",
+}
+"""System errors about a path, and how to mend them."""
 
 
 def is_user_error(error: BaseException) -> bool:
-    """True where the input is at fault (exit code 2), False for the rest (exit code 1)."""
-    return isinstance(error, _USER_ERRORS) and not _is_full_disk(error)
+    """True where the input is at fault (exit code 2), False for the rest (exit code 1).
+
+    At fault are a path that the system refuses and whatever elmokit found wrong by itself. A plain
+    ``ValueError`` or ``TypeError`` is neither: it is a bug.
+    """
+    if isinstance(error, tuple(_CURES)):
+        return error.errno is None or error.filename is not None
+    return isinstance(error, ElmokitError) and not _is_full_disk(error)
 
 
 @contextmanager
@@ -242,7 +250,9 @@ def describe_error(error: BaseException) -> str:
             "complete before is kept; free some space and run the command again."
         )
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"error: {error.strerror}: {error.filename}"
+        cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), None)
+        message = f"error: {error.strerror}: {error.filename}"
+        return message if cure is None else f"{message}\n{cure}"
     if is_user_error(error) and text:
         return f"error: {text}"
     return f"error: {type(error).__name__}: {text}" if text else f"error: {type(error).__name__}"

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import JsonOption, emit_json
+from elmokit.cli.common import emit_json
+from elmokit.cli.options import JsonOption
+from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.weights.convert import ConversionReport
@@ -61,7 +63,7 @@ def convert(
             paths[0], paths[1], options=options, weights=weights, vocab=vocab, softmax=softmax
         )
     else:
-        raise ValueError(
+        raise InputError(
             "convert takes SRC and DST, or --options FILE --weights FILE and DST; got "
             f"{len(paths)} path(s)."
         )

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import JsonOption, emit_json, progress_bar
+from elmokit.cli.common import emit_json, progress_bar
+from elmokit.cli.options import JsonOption
+from elmokit.cli.watch import listeners
+from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.analysis.neighbors import Neighborhood, Occurrence
@@ -51,7 +54,7 @@ def demo(
     chosen = language or list(LANGUAGES)
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
-        raise ValueError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
+        raise InputError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
     for name in chosen:
         if output is not None and (output / name).exists():
             raise FileExistsError(
@@ -78,25 +81,21 @@ def demo(
 
 def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> LanguageResult:
     from elmokit.analysis.neighbors import neighborhoods, share_of_same_sense
-    from elmokit.cli.pretrain import show_training
     from elmokit.embed.embedder import Embedder
     from elmokit.training.presets import pretrain_config
     from elmokit.training.pretrain import pretrain
     from elmokit.training.schedules import Limits
+    from elmokit.training.start import RunOptions
 
     config = pretrain_config("toy", overrides=['text.tokenizer.name="whitespace"', *SETTINGS])
+    description = f"pre-training, {LANGUAGES[name]}"
     with (
         as_file(files("elmokit").joinpath(f"data/demo/{name}.txt")) as corpus,
-        progress_bar(f"pre-training, {LANGUAGES[name]}", total=1.0) as update,
+        progress_bar(description) as update,
     ):
-        result = pretrain(
-            config,
-            [corpus],
-            run_dir,
-            limits=Limits(epochs=EPOCHS),
-            device="cpu",
-            on_event=show_training(update),
-        )
+        on_event = listeners(description, update).on_event
+        options = RunOptions(limits=Limits(epochs=EPOCHS), device="cpu", on_event=on_event)
+        result = pretrain(config, [corpus], run_dir, options)
     perplexity = result.perplexity.mean if result.perplexity is not None else float("nan")
     if not quiet:
         typer.echo(

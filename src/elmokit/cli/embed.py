@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import JsonOption, ModelOption, emit_json, progress_bar
+from elmokit.cli.common import emit_json, progress_bar
+from elmokit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    ModelOption,
+    OtherTokenizerOption,
+    ThreadsOption,
+)
+from elmokit.errors import InputError, at_the_door
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
@@ -51,19 +59,12 @@ def embed(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUT and what is left of an earlier job.")
     ] = False,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Use this tokenizer instead of the model's own (whitespace: text is tokenized)."
-        ),
-    ] = None,
+    tokenizer: OtherTokenizerOption = None,
     batch_tokens: Annotated[
         int, typer.Option(help="Words computed together; no effect on the result.", min=1)
     ] = 4096,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: PyTorch's choice.", min=1)
-    ] = None,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write the vectors of every line of TEXT under the number of the line, from 0.
@@ -74,7 +75,8 @@ def embed(
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.job import embed_files
 
-    embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
+    with at_the_door():  # precision and device are checked there
+        embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
     with progress_bar("embedding") as update:
         report = embed_files(
             embedder,
@@ -98,7 +100,7 @@ def embed(
 
 
 def _parse_layers(text: str) -> str | int:
-    return int(text) if text.lstrip("-").isdecimal() else text
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
@@ -106,7 +108,7 @@ def _parse_shard(text: str | None) -> tuple[int, int]:
         return 0, 1
     index, separator, count = text.partition("/")
     if not (separator and index.isdecimal() and count.isdecimal()):
-        raise ValueError(f"--shard takes i/N with 0 <= i < N, such as 0/4, got {text!r}.")
+        raise InputError(f"--shard takes i/N with 0 <= i < N, such as 0/4, got {text!r}.")
     return int(index), int(count)
 
 

@@ -5,14 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import (
+from elmokit.cli.common import emit_json, is_main_process, use_threads
+from elmokit.cli.options import (
+    DeviceOption,
+    EpochsOption,
     JsonOption,
+    MinutesOption,
     ModelArgument,
-    emit_json,
-    is_main_process,
-    progress_bar,
-    say_on_interrupt,
+    RecipeOption,
+    ResumeRunOption,
+    RunDirOption,
+    SetOption,
+    ThreadsOption,
+    TokensOption,
+    ValidOption,
 )
+from elmokit.cli.watch import watch_training
 
 if TYPE_CHECKING:
     from elmokit.training.finetune import FinetuneResult
@@ -27,22 +35,10 @@ def finetune(
         ),
     ],
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
-    ],
-    recipe: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Settings over the defaults.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="a.b=c", help="One setting over defaults and recipe."),
-    ] = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="In-domain text to score; without it a little is held out."
-        ),
-    ] = None,
+    output: RunDirOption,
+    recipe: RecipeOption = None,
+    set_: SetOption = None,
+    valid: ValidOption = None,
     general: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Out-of-domain text to score before and after."),
@@ -53,44 +49,44 @@ def finetune(
             metavar="FILE", help="A changed vocabulary, or the word `corpus`: counted from CORPUS."
         ),
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
-    epochs: Annotated[
-        float | None, typer.Option(help="Stop after so many passes; default: one.")
-    ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Stop after so many predicted words.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint in DIR.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    minutes: MinutesOption = None,
+    epochs: EpochsOption = None,
+    tokens: TokensOption = None,
+    resume: ResumeRunOption = False,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Continue MODEL on CORPUS and print its perplexity before and after, in and out of domain."""
-    from elmokit.cli.pretrain import show_training
+    """Continue MODEL on CORPUS and print its perplexity before and after, in and out of domain.
+
+    Without a limit it is one pass over CORPUS.
+    """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.finetune import finetune as run
     from elmokit.training.presets import finetune_config
     from elmokit.training.schedules import Limits
+    from elmokit.training.start import RunOptions
 
     config = finetune_config(recipe=recipe, overrides=set_ or [])
-    with (
-        progress_bar("fine-tuning", total=1.0) as update,
-        say_on_interrupt(
-            lambda: f"Checkpoints in {output} are whole; go on with the same command and --resume."
-        ),
-    ):
+    use_threads(threads)
+    with watch_training("fine-tuning", output) as listeners:
+        options = RunOptions(
+            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens),
+            valid=valid or [],
+            vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
+            resume=resume,
+            device=device,
+            on_preparation=listeners.on_preparation,
+            on_event=listeners.on_event,
+        )
         result = run(
             config,
             model,
             corpus,
             output,
-            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens),
-            valid=valid or [],
+            options,
             general=general or [],
-            vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
             count_vocab=vocab == "corpus",
-            resume=resume,
-            device=device,
-            on_event=show_training(update),
         )
     if is_main_process():
         _print(result, as_json=json)

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import JsonOption, ModelArgument, emit_json
+from elmokit.cli.common import emit_json, use_threads
+from elmokit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    ModelArgument,
+    OtherTokenizerOption,
+    ThreadsOption,
+)
 
 
 def perplexity(
@@ -18,21 +25,18 @@ def perplexity(
         int,
         typer.Option(help="Sentences computed together; the result does not depend on it.", min=1),
     ] = 64,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Use this tokenizer instead of the model's own (whitespace: text is tokenized)."
-        ),
-    ] = None,
+    tokenizer: OtherTokenizerOption = None,
     state: Annotated[
         str, typer.Option(help="What sentences start from: warm (as in training) or reset (zeros).")
     ] = "warm",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score each word and sentence end of TEXT once, in both directions, by the full softmax."""
     from elmokit.training.perplexity import perplexity_of_files
 
+    use_threads(threads)
     report = perplexity_of_files(
         model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state
     )

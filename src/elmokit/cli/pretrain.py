@@ -2,23 +2,28 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.common import (
+from elmokit.cli.common import emit_json, is_main_process, use_threads
+from elmokit.cli.options import (
+    DeviceOption,
+    EpochsOption,
     JsonOption,
-    Progress,
-    emit_json,
-    is_main_process,
-    progress_bar,
-    say_on_interrupt,
+    MinutesOption,
+    RecipeOption,
+    ResumeRunOption,
+    RunDirOption,
+    SetOption,
+    ThreadsOption,
+    TokensOption,
+    ValidOption,
 )
+from elmokit.cli.watch import watch_training
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from elmokit.training.run import TrainingEvent, TrainingResult
+    from elmokit.training.run import TrainingResult
 
 
 def pretrain(
@@ -30,26 +35,24 @@ def pretrain(
         ),
     ],
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
-    ],
+    output: RunDirOption,
     preset: Annotated[
         str | None,
         typer.Option(
             help="toy, tiny, small, medium or original; default: the recipe's, or else tiny."
         ),
     ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Settings over the preset's.")
+    recipe: RecipeOption = None,
+    set_: SetOption = None,
+    input_: Annotated[
+        Literal["chars", "words"] | None,
+        typer.Option(
+            "--input",
+            help="What the model reads: chars (words are spelled, none is unknown) or words (a "
+            "table of the vocabulary, as before ELMo); default: the recipe's, or else chars.",
+        ),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="a.b=c", help="One setting over preset and recipe."),
-    ] = None,
-    valid: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Validation text; without it a little is held out."),
-    ] = None,
+    valid: ValidOption = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -60,18 +63,12 @@ def pretrain(
         Path | None,
         typer.Option(metavar="FILE", help="Use this vocabulary instead of counting one."),
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
-    epochs: Annotated[
-        float | None, typer.Option(help="Stop after so many passes over the corpus.")
-    ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Stop after so many predicted words.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint in DIR.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; default: PyTorch's choice.", min=1)
-    ] = None,
+    minutes: MinutesOption = None,
+    epochs: EpochsOption = None,
+    tokens: TokensOption = None,
+    resume: ResumeRunOption = False,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Train a biLM on CORPUS: tokenizer, vocabulary, shards, training, validation, model directory.
@@ -83,51 +80,25 @@ def pretrain(
     from elmokit.training.presets import pretrain_config
     from elmokit.training.pretrain import pretrain as run
     from elmokit.training.schedules import Limits
+    from elmokit.training.start import RunOptions
 
     overrides = [*([f'text.tokenizer.name="{tokenizer}"'] if tokenizer else []), *(set_ or [])]
-    config = pretrain_config(preset, recipe=recipe, overrides=overrides)
+    config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     fixed_vocab = None if vocab is None else WordVocab.read(vocab)
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-    with (
-        progress_bar("training", total=1.0) as update,
-        say_on_interrupt(
-            lambda: f"Checkpoints in {output} are whole; go on with the same command and --resume."
-        ),
-    ):
-        result = run(
-            config,
-            [Path(path) for path in corpus],
-            output,
+    use_threads(threads)
+    with watch_training("training", output) as listeners:
+        options = RunOptions(
             limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens),
-            valid=[Path(path) for path in valid or []],
+            valid=valid or [],
             vocab=fixed_vocab,
             resume=resume,
             device=device,
-            on_event=show_training(update),
+            on_preparation=listeners.on_preparation,
+            on_event=listeners.on_event,
         )
+        result = run(config, [Path(path) for path in corpus], output, options)
     if is_main_process():
         _print(result, as_json=json)
-
-
-def show_training(update: Progress) -> "Callable[[TrainingEvent], None]":
-    """Return a listener that shows tokens/s, loss and validation beside the bar."""
-    validation = ""
-
-    def show(event: "TrainingEvent") -> None:
-        nonlocal validation
-        if event.validation is not None:
-            validation = f" · held-out perplexity {event.validation.mean:.1f}"
-        report = event.report
-        update(
-            report.share,
-            status=f"step {report.progress.step} · {event.tokens_per_second:,.0f} tokens/s · "
-            f"loss {report.loss:.3f}{validation}",
-        )
-
-    return show
 
 
 def _print(result: "TrainingResult", *, as_json: bool) -> None:

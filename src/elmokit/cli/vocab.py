@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.common import JsonOption, emit_json, progress_bar
+from elmokit.cli.common import emit_json, progress_bar
+from elmokit.cli.options import JsonOption
+from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
@@ -49,7 +51,7 @@ def vocab(
 ) -> None:
     """Count the words of CORPUS and write the target vocabulary, or examine one with --check."""
     if (output is None) == (check is None):
-        raise ValueError(
+        raise InputError(
             "vocab needs either -o FILE (count CORPUS, write the vocabulary) or --check FILE "
             "(examine that vocabulary), and not both."
         )
@@ -57,7 +59,7 @@ def vocab(
         _check(check, corpus or [], max_characters, tokenizer, normalization, as_json=json)
         return
     if not corpus:
-        raise ValueError("vocab needs a CORPUS to count: one or more files or folders of text.")
+        raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
     _build(corpus, Path(output or ""), max_size, min_count, tokenizer, normalization, as_json=json)
 
 

@@ -1,24 +1,14 @@
 """Tokenized sentences on disk, in shards of about a million words, verified when opened.
 
-A shard directory holds ``shard-00000.bin``, ``shard-00001.bin``, ... and ``manifest.json``. Every
-file is written aside and renamed, the manifest last: a directory without it is unfinished. A shard
-stands by itself: its distinct words (length-prefixed UTF-8, so that a word may hold any code point,
-white space included) and its sentences as indices into them.
-
-Layout of a shard file, little-endian, without gaps:
-
-    8 bytes   ``ELMOKSH1``
-    4 x u64   distinct words N, bytes of all distinct words, sentences S, words n
-    u32 (N,)  bytes of each distinct word     u8   their UTF-8 (lone surrogates passed through)
-    u32 (S,)  words of each sentence          u32 (n,)  indices into the distinct words
+A shard directory holds ``shard-00000.bin``, ``shard-00001.bin``, ... (see `shard_file`) and
+``manifest.json``. Every file is written whole, the manifest last: a directory without it is
+unfinished.
 """
 
 import hashlib
-import itertools
 import json
 import os
 import re
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,59 +16,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from elmokit.errors import FormatError
+from elmokit.atomic import whole_file
+from elmokit.corpus.shard_file import (
+    MENDING,
+    Shard,
+    ShardBuilder,
+    ShardEntry,
+    check_sha256,
+    check_size,
+    file_sha256,
+    read_shard,
+)
+from elmokit.errors import FormatError, InputError
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"
 _VERSION = 1
-_MAGIC = b"ELMOKSH1"
-_HEADER_BYTES = len(_MAGIC) + 4 * 8
-_MENDING = "Delete the directory and write the shards again from the text."
-
-
-@dataclass(frozen=True)
-class Shard:
-    """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``."""
-
-    words: list[str]
-    """The distinct words, in the order of their first use."""
-    tokens: np.ndarray
-    """uint32 (n,): every word of every sentence, as an index into ``words``."""
-    offsets: np.ndarray
-    """int64 (num_sentences + 1,): where each sentence begins in ``tokens``."""
-
-    @property
-    def num_sentences(self) -> int:
-        """Sentences of the shard."""
-        return len(self.offsets) - 1
-
-    @property
-    def num_words(self) -> int:
-        """Words of all sentences together."""
-        return len(self.tokens)
-
-    def sentence(self, index: int) -> list[str]:
-        """Return one sentence as words."""
-        tokens = self.tokens[self.offsets[index] : self.offsets[index + 1]]
-        return [self.words[token] for token in tokens.tolist()]
-
-    def sentences(self) -> Iterator[list[str]]:
-        """Yield all sentences in the order they were written."""
-        return (self.sentence(index) for index in range(self.num_sentences))
-
-
-@dataclass(frozen=True)
-class ShardEntry:
-    """What the manifest says of one shard file."""
-
-    file: str
-    num_bytes: int
-    sha256: str
-    num_sentences: int
-    num_words: int
-    num_distinct_words: int
 
 
 @dataclass(frozen=True)
@@ -110,14 +63,14 @@ class ShardSet:
         """
         shards = _read_manifest(Path(shard_dir))
         for entry in shards.entries:
-            _check_size(shards.shard_dir / entry.file, entry)
+            check_size(shards.shard_dir / entry.file, entry)
         if verify == "sha256":
             with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
                 paths = [shards.shard_dir / entry.file for entry in shards.entries]
                 for path, entry, digest in zip(
-                    paths, shards.entries, pool.map(_file_sha256, paths), strict=True
+                    paths, shards.entries, pool.map(file_sha256, paths), strict=True
                 ):
-                    _check_sha256(path, entry, digest)
+                    check_sha256(path, entry, digest)
         return shards
 
     def __len__(self) -> int:
@@ -152,11 +105,7 @@ class ShardSet:
             FormatError: if the file is no longer what the manifest says.
         """
         entry = self.entries[index]
-        path = self.shard_dir / entry.file
-        _check_size(path, entry)
-        data = path.read_bytes()
-        _check_sha256(path, entry, hashlib.sha256(data).hexdigest())
-        return _decode_shard(data, path=path)
+        return read_shard(self.shard_dir / entry.file, entry)
 
     def sentences(self) -> Iterator[list[str]]:
         """Yield every sentence in the order it was written, one shard in memory at a time."""
@@ -203,7 +152,7 @@ def write_shards(
         )
     _remove_leftovers(directory)
     entries = []
-    builder = _ShardBuilder()
+    builder = ShardBuilder()
     num_empty = 0
     for sentence in sentences:
         if not sentence:
@@ -214,81 +163,17 @@ def write_shards(
             on_sentence(sentence)
         if builder.num_words >= tokens_per_shard:
             entries.append(builder.write(directory, index=len(entries)))
-            builder = _ShardBuilder()
+            builder = ShardBuilder()
     if builder.num_words:
         entries.append(builder.write(directory, index=len(entries)))
     if not entries:
-        raise ValueError(
+        raise InputError(
             f"the corpus has no sentence with a word ({num_empty} empty sentences were skipped), "
             f"so there is nothing to write to {directory}. Check the input files."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
     _write_manifest(shards)
     return shards
-
-
-class _ShardBuilder:
-    """Collects the sentences of one shard."""
-
-    def __init__(self) -> None:
-        self._index_of_word = _GrowingIndex()
-        self._tokens = array("I")
-        self._lengths = array("I")
-
-    @property
-    def num_words(self) -> int:
-        return len(self._tokens)
-
-    def add(self, sentence: Sequence[str]) -> None:
-        self._tokens.extend(map(self._index_of_word.__getitem__, sentence))
-        self._lengths.append(len(sentence))
-
-    def write(self, directory: Path, *, index: int) -> ShardEntry:
-        words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
-        blob = b"".join(words)
-        counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        parts = [
-            _MAGIC,
-            np.array(counts, dtype="<u8").tobytes(),
-            np.fromiter(map(len, words), dtype="<u4", count=len(words)).tobytes(),
-            blob,
-            np.asarray(self._lengths, dtype="<u4").tobytes(),
-            np.asarray(self._tokens, dtype="<u4").tobytes(),
-        ]
-        name = f"shard-{index:05d}.bin"
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        _write_whole(directory / name, parts)
-        return ShardEntry(
-            file=name,
-            num_bytes=sum(map(len, parts)),
-            sha256=digest.hexdigest(),
-            num_sentences=len(self._lengths),
-            num_words=len(self._tokens),
-            num_distinct_words=len(words),
-        )
-
-
-class _GrowingIndex(dict[str, int]):
-    """Gives every new word the next number (a dict, so that a sentence is looked up at C speed)."""
-
-    def __missing__(self, word: str) -> int:
-        self[word] = index = len(self)
-        return index
-
-
-def _write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file aside, then give it its name; nothing is left behind on failure."""
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        with aside.open("wb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _remove_leftovers(directory: Path) -> None:
@@ -309,7 +194,8 @@ def _write_manifest(shards: ShardSet) -> None:
         "shards": [vars(entry) for entry in shards.entries],
     }
     text = json.dumps(manifest, ensure_ascii=True, indent=1) + "\n"
-    _write_whole(shards.shard_dir / MANIFEST_NAME, [text.encode("ascii")])
+    with whole_file(shards.shard_dir / MANIFEST_NAME) as aside:
+        aside.write_text(text, encoding="ascii")
 
 
 def _read_manifest(directory: Path) -> ShardSet:
@@ -324,7 +210,7 @@ def _read_manifest(directory: Path) -> ShardSet:
         if (manifest["format"], manifest["version"]) != (_FORMAT, _VERSION):
             raise FormatError(
                 f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
-                f"{manifest['format']!r} version {manifest['version']!r}. {_MENDING}"
+                f"{manifest['format']!r} version {manifest['version']!r}. {MENDING}"
             )
         shards = ShardSet(
             shard_dir=directory,
@@ -336,59 +222,11 @@ def _read_manifest(directory: Path) -> ShardSet:
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError(f"{path}: damaged manifest ({error!r}). {_MENDING}") from error
+        raise FormatError(f"{path}: damaged manifest ({error!r}). {MENDING}") from error
     found = (shards.num_sentences, shards.num_words)
     if found != expected:
         raise FormatError(
             f"{path}: expected {expected[0]} sentences and {expected[1]} words in all shards, "
-            f"found {found[0]} and {found[1]}. {_MENDING}"
+            f"found {found[0]} and {found[1]}. {MENDING}"
         )
     return shards
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _check_size(path: Path, entry: ShardEntry) -> None:
-    if not path.is_file():
-        raise FormatError(
-            f"{path}: the shard is missing (expected {entry.num_bytes} bytes). {_MENDING}"
-        )
-    found = path.stat().st_size
-    if found != entry.num_bytes:
-        raise FormatError(
-            f"{path}: damaged shard: expected {entry.num_bytes} bytes, found {found}. {_MENDING}"
-        )
-
-
-def _check_sha256(path: Path, entry: ShardEntry, digest: str) -> None:
-    if digest != entry.sha256:
-        raise FormatError(
-            f"{path}: damaged shard: expected sha256 {entry.sha256}, found {digest}. {_MENDING}"
-        )
-
-
-def _decode_shard(data: bytes, *, path: Path) -> Shard:
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise FormatError(
-            f"{path}: expected the bytes {_MAGIC!r} first, found {data[: len(_MAGIC)]!r}. "
-            f"{_MENDING}"
-        )
-    counts = np.frombuffer(data, dtype="<u8", count=4, offset=len(_MAGIC)).tolist()
-    num_types, num_blob_bytes, num_sentences, num_words = counts
-    blob_start = _HEADER_BYTES + 4 * num_types
-    lengths_start = blob_start + num_blob_bytes
-    ends = np.cumsum(
-        np.frombuffer(data, dtype="<u4", count=num_types, offset=_HEADER_BYTES), dtype=np.int64
-    )
-    bounds = itertools.pairwise([blob_start, *(ends + blob_start).tolist()])
-    words = [str(data[start:end], "utf-8", "surrogatepass") for start, end in bounds]
-    lengths = np.frombuffer(data, dtype="<u4", count=num_sentences, offset=lengths_start)
-    offsets = np.zeros(num_sentences + 1, dtype=np.int64)
-    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
-    tokens = np.frombuffer(
-        data, dtype="<u4", count=num_words, offset=lengths_start + 4 * num_sentences
-    )
-    return Shard(words=words, tokens=tokens.astype(np.uint32), offsets=offsets)

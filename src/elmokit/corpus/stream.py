@@ -9,12 +9,14 @@ a stream made from it goes on exactly as if it had never stopped.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from elmokit.corpus.order import SentenceOrder, Shuffle
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
+from elmokit.errors import InputError
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
@@ -57,7 +59,7 @@ class WindowStream:
         batch_size: int,
         num_steps: int,
         seed: int = 0,
-        shuffle: Literal["sentences", "none"] = "sentences",
+        shuffle: Shuffle = "sentences",
         rank: int = 0,
         world_size: int = 1,
         num_epochs: int | None = None,
@@ -84,8 +86,7 @@ class WindowStream:
         self.char_vocab = char_vocab
         self.batch_size = batch_size
         self.num_steps = num_steps
-        self.seed = seed
-        self.shuffle = shuffle
+        self.order = SentenceOrder(shards, seed=seed, shuffle=shuffle)
         self.num_epochs = num_epochs
         self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
         self.fingerprint = {
@@ -131,30 +132,15 @@ class WindowStream:
         while (batch := packer.next_window()) is not None:
             yield batch, packer.state()
         if packer.windows == 0:
-            raise ValueError(
+            raise InputError(
                 f"no window of {self.batch_size} x {self.num_steps} could be filled: "
                 f"{self.shards.num_sentences} sentences do not reach every row. Use a smaller "
                 f"batch_size or num_steps, or more text."
             )
 
-    def shard_order(self, epoch: int) -> np.ndarray:
-        """Return the order in which an epoch visits the shards."""
-        num_shards = len(self.shards)
-        if self.shuffle == "none":
-            return np.arange(num_shards)
-        # the third number sets it apart from the sentence orders, where it is below num_shards
-        return np.random.default_rng((self.seed, epoch, num_shards)).permutation(num_shards)
-
-    def sentence_order(self, epoch: int, shard: int) -> np.ndarray:
-        """Return the order in which an epoch takes the sentences of one shard."""
-        num_sentences = self.shards.entries[shard].num_sentences
-        if self.shuffle == "none":
-            return np.arange(num_sentences)
-        return np.random.default_rng((self.seed, epoch, shard)).permutation(num_sentences)
-
     def _check_state(self, state: Mapping[str, Any]) -> None:
         if state.get("version") != _STATE_VERSION:
-            raise ValueError(
+            raise InputError(
                 f"the stream state has version {state.get('version')!r}, this elmokit reads "
                 f"version {_STATE_VERSION}. Start the run anew."
             )
@@ -165,7 +151,7 @@ class WindowStream:
             if theirs.get(key) != value
         ]
         if differences:
-            raise ValueError(
+            raise InputError(
                 f"the stream state comes from other data or settings: {'; '.join(differences)}. "
                 f"Resume with the data and settings of the first run, or start a new run."
             )
@@ -269,10 +255,10 @@ class _Packer:
         num_epochs = self.stream.num_epochs
         if num_epochs is not None and self.epoch >= num_epochs:
             return False
-        shard = int(self.stream.shard_order(self.epoch)[self.shard_position])
+        shard = int(self.stream.order.shards(self.epoch)[self.shard_position])
         if shard != self.loaded:
             self._load(shard)
-        self.order = self.stream.sentence_order(self.epoch, shard)
+        self.order = self.stream.order.sentences(self.epoch, shard)
         return True
 
     def _load(self, shard: int) -> None:
@@ -343,8 +329,8 @@ def _vocab_hash(word_vocab: WordVocab) -> str:
     return hashlib.sha256("\n".join(word_vocab.words).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _too_small(shards: ShardSet, batch_size: int, num_steps: int) -> ValueError:
-    return ValueError(
+def _too_small(shards: ShardSet, batch_size: int, num_steps: int) -> InputError:
+    return InputError(
         f"the corpus is smaller than one window: it has {shards.num_targets} targets "
         f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
         f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "

@@ -7,30 +7,26 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
+from elmokit.atomic import whole_file
 from elmokit.corpus.files import Paths
-from elmokit.embed.embedder import (
-    DEFAULT_BATCH_TOKENS,
-    Embedder,
-    StatePolicy,
-    check_state_policy,
-)
-from elmokit.embed.engine import Layers, check_layers
+from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
 from elmokit.embed.lines import NumberedLines
+from elmokit.embed.options import check_options
 from elmokit.embed.parts import PartStore, check_same_job
+from elmokit.embed.results import Layers
 from elmokit.embed.writers import (
     Block,
     Container,
     FileDtype,
     FileFormat,
-    container_of,
     read_facts,
     write_embeddings,
 )
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.nn.bilm import BiLMState
 from elmokit.text.tokenizers import TokenizerConfig, build_tokenizer
 
@@ -113,9 +109,17 @@ def embed_files(
         FormatError: for a line that cannot be read, and if there is no line at all.
     """
     path = Path(output)
-    check_layers(layers, embedder.model.num_layers)
-    check_state_policy(state)
-    container = _check_options(path, layers, state, dtype, file_format, shard, resume, overwrite)
+    container = check_options(
+        path,
+        layers,
+        state,
+        dtype,
+        file_format,
+        shard,
+        resume,
+        overwrite,
+        num_layers=embedder.model.num_layers,
+    )
     splitter = embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer)
     if splitter.name != embedder.model.tokenizer.name:
         logger.warning(
@@ -203,7 +207,7 @@ class _Job:
             line = next(lines, None)
             if line != done:
                 found = "the text ends before it" if line is None else f"it is now {line[1]!r:.60}"
-                raise ValueError(
+                raise InputError(
                     f"Cannot resume: the text has changed. Line {done[0] + 1} was {done[1]!r:.60} "
                     f"when it was embedded, {found}. Give the same files in the same order, or "
                     "begin anew with --overwrite."
@@ -279,9 +283,8 @@ class _Job:
             raise FormatError(f"{names}: no line to embed. Give files with a sentence a line.")
         counts = (parts[-1].end if parts else 0, self.store.num_words())
         facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
-        aside = self.store.directory / f"whole{self.path.suffix}"
-        write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
-        os.replace(aside, self.path)
+        with whole_file(self.path) as aside:
+            write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
         self.store.remove()
         return counts
 
@@ -307,37 +310,6 @@ class _Job:
             words_per_second=new_words / max(seconds, 1e-9),
             facts=self.facts,
         )
-
-
-def _check_options(
-    path: Path,
-    layers: Layers | str,
-    state: str,
-    dtype: str,
-    file_format: str,
-    shard: tuple[int, int],
-    resume: bool,
-    overwrite: bool,
-) -> Container:
-    """Refuse, before hours are spent, what cannot be written or makes no sense."""
-    container = container_of(path, file_format)
-    if dtype not in get_args(FileDtype):
-        raise ValueError(f"`dtype` must be float32 or float16, got {dtype!r}.")
-    if file_format == "bilm-tf" and layers != "all":
-        raise ValueError(
-            f'Files of the format bilm-tf hold all layers: leave `layers` at "all", got {layers!r}.'
-        )
-    if not 0 <= shard[0] < shard[1]:
-        raise ValueError(
-            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {shard[0]}/{shard[1]}."
-        )
-    if state == "carry" and shard[1] > 1:
-        raise ValueError(
-            'state="carry" reads the text as one stream, which cannot be split into shards.'
-        )
-    if resume and overwrite:
-        raise ValueError("Give either --resume or --overwrite, not both.")
-    return container
 
 
 def _check_nothing_there(path: Path, store: PartStore) -> None:

@@ -1,14 +1,13 @@
 """What an unfinished embedding job has already done, safe against a kill at any moment.
 
 Beside the output OUT stands a directory ``OUT.parts`` with one file for each block of finished
-sentences, written aside and renamed, so that a part is whole or absent. The names of the parts are
+sentences, each whole or absent (`whole_file`). The names of the parts are
 the record of progress: ``part-FIRST-END.npz`` holds the FIRST-th to the last before the END-th
 sentence of this job. ``job.json`` says what the job is; only the same job may go on with the parts.
 """
 
 import json
 import logging
-import os
 import shutil
 import zipfile
 import zlib
@@ -21,8 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from elmokit.atomic import whole_file
 from elmokit.embed.writers import Block
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.nn.bilm import BiLMState
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,8 @@ class PartStore:
         self.remove()
         self.directory.mkdir(parents=True)
         job = {"settings": settings, "replaces": _identity(output)}
-        _write_whole(self._job_path, lambda file: file.write(json.dumps(job, indent=1).encode()))
+        with whole_file(self._job_path) as aside:
+            aside.write_text(json.dumps(job, indent=1), encoding="utf-8")
 
     def is_finished(self, output: Path) -> bool:
         """Tell whether ``output`` is the finished work, not an older file to be replaced."""
@@ -126,8 +127,8 @@ class PartStore:
             arrays["hidden"] = state.hidden.cpu().numpy()
             arrays["cell"] = state.cell.cpu().numpy()
         name = f"part-{first:012d}-{first + len(block.indices):012d}.npz"
-        path = self.directory / name
-        _write_whole(path, lambda file: np.savez(file, **arrays))  # pyright: ignore[reportArgumentType]
+        with whole_file(self.directory / name) as aside, aside.open("wb") as file:
+            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield index and line of every finished sentence."""
@@ -184,7 +185,7 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
         differences = "; ".join(
             f"{key}: was {stored.get(key)!r}, is {settings.get(key)!r}" for key in keys
         )
-        raise ValueError(
+        raise InputError(
             f"Cannot resume: {where} was made with other settings ({differences}). Repeat the "
             "command as it was, or begin anew with --overwrite."
         )
@@ -201,20 +202,6 @@ def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
             f"{part.path}: damaged: {error}. Remove this file and run the command again with "
             "--resume; its sentences and those after them are done again."
         ) from error
-
-
-def _write_whole(path: Path, write: Any) -> None:
-    """Write a file aside, see it through to the disk, rename it."""
-    aside = path.with_name(f"{path.name}.new")
-    try:
-        with aside.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    os.replace(aside, path)
 
 
 def _to_bytes(value: Any) -> np.ndarray:

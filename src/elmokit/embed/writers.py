@@ -5,7 +5,6 @@ their index, the number of their line in the input, from 0.
 """
 
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from elmokit.errors import FormatError, MissingExtraError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 
 FileFormat = Literal["elmokit", "bilm-tf", "allennlp"]
 """Forms of an HDF5 file. All have datasets "0", "1", …; "allennlp" adds ``sentence_to_index``."""
@@ -69,15 +68,15 @@ def container_of(path: Path, file_format: str) -> Container:
     """
     suffix = path.suffix.lower()
     if suffix not in _CONTAINERS:
-        raise ValueError(
+        raise InputError(
             f"The output must end in one of {', '.join(_CONTAINERS)}, got {path.name!r}."
         )
     if file_format not in get_args(FileFormat):
         allowed = ", ".join(get_args(FileFormat))
-        raise ValueError(f"`format` must be one of {allowed}, got {file_format!r}.")
+        raise InputError(f"`format` must be one of {allowed}, got {file_format!r}.")
     container = _CONTAINERS[suffix]
     if container != "hdf5" and file_format != "elmokit":
-        raise ValueError(
+        raise InputError(
             f"Format {file_format!r} exists as HDF5 only; name the output .h5 or .hdf5, "
             f"got {path.name!r}."
         )
@@ -214,7 +213,7 @@ class NPZWriter:
 def write_embeddings(
     path: Path, blocks: Iterable[Block], *, container: Container, facts: Mapping[str, Any]
 ) -> None:
-    """Write a whole embedding file and see it through to the disk.
+    """Write a whole embedding file.
 
     Args:
         path: The file; what is there after an error is of no use.
@@ -231,8 +230,6 @@ def write_embeddings(
             writer.close()
         raise
     writer.close()
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def read_facts(path: Path) -> dict[str, Any]:
@@ -243,11 +240,10 @@ def read_facts(path: Path) -> dict[str, Any]:
     """
     readers = {"hdf5": _hdf5_facts, "parquet": _parquet_facts, "npz": _npz_facts}
     container = container_of(path, "elmokit")
+    path.open("rb").close()  # a system error names the path here, in the libraries it does not
     try:
         return json.loads(readers[container](path))
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
         raise FormatError(
             f"{path}: not an embedding file of elmokit, or damaged: {error}. Remove it, or write "
             "it anew with --overwrite."

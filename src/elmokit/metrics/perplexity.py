@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from elmokit.errors import InputError
+
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityReport:
@@ -46,7 +48,7 @@ class PerplexityCounter:
             ValueError: if no target was scored.
         """
         if self.tokens == 0:
-            raise ValueError(
+            raise InputError(
                 "There is no text to score: no sentence with at least one word was found."
             )
         forward, backward = self.forward_nats / self.tokens, self.backward_nats / self.tokens

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
@@ -74,15 +75,11 @@ class WordVocab:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the vocabulary file; it appears whole or not at all."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with aside.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{word}\n" for word in self.words)
-            aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
+        with (
+            whole_file(path) as aside,
+            aside.open("w", encoding="utf-8", newline="\n") as file,
+        ):
+            file.writelines(f"{word}\n" for word in self.words)
 
     def __len__(self) -> int:
         """Return V, the number of lines: softmax classes, padding not counted."""

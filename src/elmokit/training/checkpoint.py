@@ -1,13 +1,12 @@
 """Checkpoints: folders that are whole at any moment, without pickle.
 
-A checkpoint is written aside, forced to disk and renamed into place, so a kill leaves either the
-whole of it or none. It holds the model and optimizer tensors, what is carried from step to step
-(LSTM memory) and a JSON of facts (progress, data cursor, best score). Nothing random needs saving:
-candidates, dropout and shuffling are functions of seed and step.
+A checkpoint is a `whole_directory`: a kill or a power cut leaves either the whole of it or none. It
+holds the model and optimizer tensors, what is carried from step to step (LSTM memory) and a JSON of
+facts (progress, data cursor, best score). Nothing random needs saving: candidates, dropout and
+shuffling are functions of seed and step.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +18,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from elmokit.atomic import whole_directory
 from elmokit.errors import FormatError
 
-PREFIX, ASIDE = "step-", ".writing-"
+PREFIX = "step-"
 FACTS = "facts.json"
 
 
@@ -57,26 +57,20 @@ def save_checkpoint(
         facts: JSON-able.
         keep: Checkpoints that stay.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{PREFIX}{step:09d}"
-    aside = folder / f"{ASIDE}{target.name}"
-    for leftover in folder.glob(f"{ASIDE}*"):
+    for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while it wrote
         shutil.rmtree(leftover)
-    aside.mkdir()
-    for name, tensors in (
-        ("model", model),
-        ("optimizer", _optimizer_tensors(optimizer)),
-        ("carry", carry),
-    ):
-        whole = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
-        save_file(whole, aside / f"{name}.safetensors")
-    (aside / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
-    for path in (*aside.iterdir(), aside):
-        _force_to_disk(path)
-    if target.exists():
-        shutil.rmtree(target)
-    aside.rename(target)
-    _force_to_disk(folder)
+    target = folder / f"{PREFIX}{step:09d}"
+    with whole_directory(target) as aside:
+        for name, tensors in (
+            ("model", model),
+            ("optimizer", _optimizer_tensors(optimizer)),
+            ("carry", carry),
+        ):
+            whole = {
+                key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()
+            }
+            save_file(whole, aside / f"{name}.safetensors")
+        (aside / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
     return target
@@ -99,6 +93,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
             load_file(path / f"{name}.safetensors") for name in ("model", "optimizer", "carry")
         )
         facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
+    except PermissionError:
+        raise
     except (OSError, SafetensorError, ValueError) as error:
         raise FormatError(
             f"{path}: this checkpoint is damaged ({error}). Delete the folder to resume from the "
@@ -129,11 +125,3 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def _all(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{PREFIX}*")) if folder.is_dir() else []
-
-
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from elmokit.errors import at_the_door
 from elmokit.nn.device import pick_device
 
 
@@ -77,7 +78,9 @@ def world(device: str = "auto") -> Iterator[World]:
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield World(device=pick_device(device))
+        with at_the_door():
+            own = pick_device(device)
+        yield World(device=own)
         return
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     use_cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())

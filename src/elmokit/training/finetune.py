@@ -5,7 +5,6 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1 (one epoch on the task'
 """
 
 import dataclasses
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 
 from elmokit.corpus.readers import read_sentences
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, InputError, at_the_door
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.nn.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.text.tokenizers import build_tokenizer
@@ -29,20 +28,23 @@ from elmokit.training.prepare import (
     TextConfig,
     VocabConfig,
     check_files,
-    open_text,
-    prepare_text,
     vocab_origin,
 )
 from elmokit.training.run import (
     RunConfig,
     TrainConfig,
-    TrainingEvent,
     TrainingResult,
     TrainingRun,
 )
-from elmokit.training.run_dir import absolute_paths, is_recorded, open_run, record_run, write_json
-from elmokit.training.schedules import Limits
+from elmokit.training.run_dir import (
+    absolute_paths,
+    read_json,
+    record_run,
+    write_json,
+)
+from elmokit.training.start import RunOptions, ready_text
 from elmokit.training.validation import ValidationConfig
+from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -86,15 +88,10 @@ def finetune(
     model_path: str,
     corpus: Sequence[Path],
     run_dir: Path,
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
     *,
-    limits: Limits | None = None,
-    valid: Sequence[Path] = (),
     general: Sequence[Path] = (),
-    vocab: WordVocab | None = None,
     count_vocab: bool = False,
-    resume: bool = False,
-    device: str = "auto",
-    on_event: Callable[[TrainingEvent], None] | None = None,
 ) -> FinetuneResult:
     """Continue the training of a model on domain text.
 
@@ -103,15 +100,10 @@ def finetune(
         model_path: The model to start from.
         corpus: Domain text.
         run_dir: Where everything is written; becomes a model directory at the end.
-        limits: How long; none: ``train.num_epochs``.
-        valid: In-domain validation text; none: a few sentences of the corpus are held out.
+        options: How long, on what device, and so on; with ``vocab``, rows of shared words are kept.
         general: Out-of-domain text, to see what is forgotten.
-        vocab: A changed vocabulary; rows of shared words are kept.
         count_vocab: Count a vocabulary of the corpus instead; needed for a model that came without
             one.
-        resume: Go on from the last checkpoint in ``run_dir``.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        on_event: Called on rank 0.
 
     Raises:
         ValueError: if the model has no vocabulary and none is given or counted.
@@ -122,54 +114,47 @@ def finetune(
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
-    if base.word_vocab is None and vocab is None and not count_vocab:
-        raise ValueError(
+    if base.word_vocab is None and options.vocab is None and not count_vocab:
+        raise InputError(
             "This model came without a vocabulary, so there is nothing to predict. Give one "
             "(--vocab FILE) or let it be counted from the corpus (--vocab corpus); its softmax is "
             "then trained first."
         )
-    fixed = vocab if vocab is not None else (None if count_vocab else base.word_vocab)
+    fixed = options.vocab or (None if count_vocab else base.word_vocab)
     base_hash = base.model_hash()
     origin = {
         "model": {"path": model_path, "hash": base_hash},
         "corpus": absolute_paths(corpus),
-        "valid": absolute_paths(valid),
+        "valid": absolute_paths(options.valid),
         "vocab": vocab_origin(fixed),
     }
-    with world(device) as processes:
-        config.train.rows_per_process(processes.size)
+    with world(options.device) as processes:
         if processes.is_main:
             check_files(general)
-            if not (resume and is_recorded(run_dir)):
-                check_files(corpus, valid)
-            open_run(run_dir, config, origin, resume=resume)
-            if not is_recorded(run_dir):
-                prepare_text(
-                    corpus,
-                    run_dir,
-                    text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
-                    vocab=config.vocab,
-                    normalization=base.config.char_vocab.normalization,
-                    valid=valid,
-                    fixed_vocab=fixed,
-                )
-        processes.barrier()
-        text = open_text(corpus, run_dir)
+        text = ready_text(
+            config,
+            corpus,
+            run_dir,
+            options,
+            processes,
+            origin=origin,
+            text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
+            vocab=config.vocab,
+            normalization=base.config.char_vocab.normalization,
+            fixed_vocab=fixed,
+        )
         model, is_fresh = with_vocab(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
-        model.training_facts = {
-            "base_model": {"name": base_dir.name, "hash": base_hash},
-            "base": base.training_facts,
-        }
+        model.training_facts = _facts(base, base_dir.name, base_hash)
         run = TrainingRun(
             config,
             text,
             model,
             run_dir,
             processes,
-            limits or Limits(),
-            resume=resume,
+            options.limits,
+            resume=options.resume,
             softmax_first_share=config.softmax_first_share if is_fresh else 0.0,
         )
         before: dict[str, PerplexityReport] = {}
@@ -178,12 +163,22 @@ def finetune(
             if not is_fresh:
                 before = _before(run_dir, lambda: _perplexities(model, text, general))
         processes.barrier()
-        result = run.run(on_event)
+        result = run.run(options.on_event)
         after: dict[str, PerplexityReport] = {}
         if processes.is_main:
             after = _perplexities(load_model(run_dir).to(processes.device), text, general)
         processes.barrier()
     return FinetuneResult(result, before, after)
+
+
+def _facts(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
+    """Return the facts that a run begins with.
+
+    The original's options stay where `write_bilm_tf` looks for them.
+    """
+    facts = dict(base.training_facts)
+    original = {ORIGINAL_OPTIONS: facts.pop(ORIGINAL_OPTIONS)} if ORIGINAL_OPTIONS in facts else {}
+    return {**original, "base_model": {"name": name, "hash": base_hash}, "base": facts}
 
 
 def with_vocab(
@@ -220,14 +215,15 @@ def with_vocab(
     config = (
         base.softmax_config if kept is not None and base.softmax_config is not None else softmax
     )
-    model = PretrainedBiLM(
-        base.config,
-        word_vocab=vocab,
-        softmax_config=config,
-        tokenizer=base.tokenizer,
-        warm_text=base.warm_text,
-        training=base.training_facts,
-    )
+    with at_the_door():  # settings meet the vocabulary's size here
+        model = PretrainedBiLM(
+            base.config,
+            word_vocab=vocab,
+            softmax_config=config,
+            tokenizer=base.tokenizer,
+            warm_text=base.warm_text,
+            training=base.training_facts,
+        )
     bilm_state = {
         name: tensor
         for name, tensor in base.state_dict().items()
@@ -284,8 +280,7 @@ def _before(
     """Measure once; a resumed run reads what the first one measured."""
     path = run_dir / BEFORE_FILE
     if path.exists():
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        return {name: PerplexityReport(**report) for name, report in saved.items()}
+        return {name: PerplexityReport(**report) for name, report in read_json(path).items()}
     reports = measure()
     write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
     return reports

@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from elmokit.corpus.readers import read_sentences
+from elmokit.errors import InputError, at_the_door
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.nn.bilm import BiLMState, Direction
 from elmokit.nn.device import pick_device
@@ -60,7 +61,7 @@ def perplexity(
     """
     vocab = scoring_vocab(model)
     if state not in get_args(StartState):
-        raise ValueError(
+        raise InputError(
             f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
         )
     counter = PerplexityCounter()
@@ -83,7 +84,7 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
         ValueError: if the model came without vocabulary or softmax.
     """
     if model.word_vocab is None or model.softmax is None:
-        raise ValueError(
+        raise InputError(
             "This model has no softmax over words, so it has no perplexity (released weight files "
             "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
             "VOCAB -o DIR`, or convert with the softmax file: `elmokit convert … --softmax FILE "
@@ -190,7 +191,9 @@ def perplexity_of_files(
         device: ``auto``, ``cpu`` or ``cuda``.
         state: What every sentence starts from.
     """
-    model = load_model(find_model(model_path)).to(pick_device(device))
+    with at_the_door():
+        torch_device = pick_device(device)
+    model = load_model(find_model(model_path)).to(torch_device)
     scoring_vocab(model)
     chosen = build_tokenizer(model.tokenizer if tokenizer is None else tokenizer)
     if chosen.name != model.tokenizer.name:

@@ -7,11 +7,11 @@ the rest there.
 import dataclasses
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from elmokit.corpus.files import describe_files, find_files
 from elmokit.corpus.hold_out import HoldOut
@@ -30,6 +30,8 @@ NUM_HELD_OUT = "num_held_out"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
 """Distinct words counted in memory at once."""
+SENTENCES_AN_EVENT = 500
+"""How often the preparation says how far it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,22 @@ class VocabConfig:
     """V without the three specials; the most frequent words are kept. None: no limit."""
     min_count: int = 2
     """Words seen more rarely are left out."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How far the preparation of a text is."""
+
+    stage: Literal["tokenizing", "counting words"]
+    sentences: int
+    """Done in this stage."""
+    words: int
+    """Done in this stage."""
+    total_words: int | None
+    """What ``words`` will be at its end, where that is known."""
+
+
+OnPreparation = Callable[[Preparation], object]
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,7 @@ def prepare_text(
     normalization: Normalization,
     valid: Sequence[Path] = (),
     fixed_vocab: WordVocab | None = None,
+    on_preparation: OnPreparation | None = None,
 ) -> PreparedText:
     """Make shards, vocabulary and validation sentences in ``run_dir``.
 
@@ -91,6 +110,7 @@ def prepare_text(
         normalization: Of the text.
         valid: Validation text; none: a few sentences of the corpus are held out.
         fixed_vocab: Use this vocabulary instead of counting one.
+        on_preparation: Called now and then.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
@@ -100,16 +120,19 @@ def prepare_text(
     held_out = None
     if is_finished(corpus):
         shards = ShardSet.open(corpus[0])
-        maker = _Maker.like(shards, text, normalization)
+        maker = _Maker.like(shards, text, normalization, on_preparation)
         if not valid:
             log.warning("%s is used as it is: nothing is held out, no validation", corpus[0])
     else:
-        maker = _Maker(text, normalization)
+        maker = _Maker(text, normalization, on_preparation)
         shards, held_out = maker.split(run_dir, corpus, hold_out=not valid)
     if valid:
         held_out = maker.find(run_dir / VALID, valid) or maker.write(run_dir / VALID, valid)
     if fixed_vocab is None:
-        fixed_vocab = _count_words(shards.sentences(), vocab)
+        sentences = _watched(
+            shards.sentences(), "counting words", on_preparation, total_words=shards.num_words
+        )
+        fixed_vocab = _count_words(sentences, vocab)
     fixed_vocab.write(run_dir / VOCAB)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
@@ -157,12 +180,21 @@ def vocab_origin(vocab: WordVocab | None) -> str:
 class _Maker:
     """Makes shards of text files, and finds those that are of the same files and settings."""
 
-    def __init__(self, text: TextConfig, normalization: Normalization) -> None:
+    def __init__(
+        self, text: TextConfig, normalization: Normalization, on_preparation: OnPreparation | None
+    ) -> None:
         self.text = text
         self.normalization: Normalization = normalization
+        self.on_preparation = on_preparation
 
     @classmethod
-    def like(cls, shards: ShardSet, text: TextConfig, normalization: Normalization) -> "_Maker":
+    def like(
+        cls,
+        shards: ShardSet,
+        text: TextConfig,
+        normalization: Normalization,
+        on_preparation: OnPreparation | None,
+    ) -> "_Maker":
         """Return a maker that goes on as finished shards were made."""
         facts = shards.metadata.get("tokenizer")
         tokenizer = text.tokenizer if facts is None else TokenizerConfig(**facts)
@@ -175,6 +207,7 @@ class _Maker:
         return cls(
             dataclasses.replace(text, tokenizer=tokenizer),
             shards.metadata.get("normalization", normalization),
+            on_preparation,
         )
 
     def find(
@@ -219,9 +252,10 @@ class _Maker:
         report = ReadReport()
         tokenizer = build_tokenizer(self.text.tokenizer)
         metadata = self._facts(paths, version=tokenizer.version)
-        sentences = read_sentences(
+        read = read_sentences(
             list(paths), tokenizer, normalization=self.normalization, report=report
         )
+        sentences = _watched(read, "tokenizing", self.on_preparation)
 
         def kept(holder: HoldOut) -> Iterator[list[str]]:
             yield from holder.split(sentences)
@@ -257,6 +291,26 @@ def _write_anew(
     return write_shards(
         sentences, target, tokens_per_shard=text.tokens_per_shard, metadata=metadata
     )
+
+
+def _watched(
+    sentences: Iterator[list[str]],
+    stage: Literal["tokenizing", "counting words"],
+    on_preparation: OnPreparation | None,
+    *,
+    total_words: int | None = None,
+) -> Iterator[list[str]]:
+    """Yield the sentences, and say now and then how many there were."""
+    if on_preparation is None:
+        yield from sentences
+        return
+    number = num_words = 0
+    for number, sentence in enumerate(sentences, start=1):
+        num_words += len(sentence)
+        if number % SENTENCES_AN_EVENT == 0:
+            on_preparation(Preparation(stage, number, num_words, total_words))
+        yield sentence
+    on_preparation(Preparation(stage, number, num_words, total_words))
 
 
 def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> WordVocab:

@@ -1,29 +1,21 @@
 """biLM pre-training: from raw text to a model directory, resumable at any moment."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
+from elmokit.errors import at_the_door
 from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.tokenizers import TokenizerConfig
-from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import world
-from elmokit.training.prepare import (
-    PreparedText,
-    TextConfig,
-    VocabConfig,
-    check_files,
-    open_text,
-    prepare_text,
-    vocab_origin,
-)
-from elmokit.training.run import RunConfig, TrainingEvent, TrainingResult, TrainingRun
-from elmokit.training.run_dir import absolute_paths, is_recorded, open_run, record_run
-from elmokit.training.schedules import Limits
+from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, vocab_origin
+from elmokit.training.run import RunConfig, TrainingResult, TrainingRun
+from elmokit.training.run_dir import absolute_paths, record_run
+from elmokit.training.start import RunOptions, ready_text
 from elmokit.weights.model_dir import PretrainedBiLM
 
 
@@ -41,13 +33,7 @@ def pretrain(
     config: PretrainConfig,
     corpus: Sequence[Path],
     run_dir: Path,
-    *,
-    limits: Limits | None = None,
-    valid: Sequence[Path] = (),
-    vocab: WordVocab | None = None,
-    resume: bool = False,
-    device: str = "auto",
-    on_event: Callable[[TrainingEvent], None] | None = None,
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
 ) -> TrainingResult:
     """Train a biLM on raw text.
 
@@ -55,13 +41,8 @@ def pretrain(
         config: The run.
         corpus: Text files, or one directory of finished shards.
         run_dir: Where everything is written; becomes a model directory at the end.
-        limits: How long to train.
-        valid: Validation text; none: a few sentences of the corpus are held out.
-        vocab: Words to predict; none: counted from the corpus.
-        resume: Go on from the last checkpoint in ``run_dir``; with fp32 on CPU and a budget in
-            epochs or tokens the losses are, bit for bit, those of a run that was never stopped.
-        device: ``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own.
-        on_event: Called on rank 0.
+        options: How long, on what device, and so on. A run that is resumed, with fp32 on CPU and a
+            budget in epochs or tokens, has bit for bit the losses of one that was never stopped.
 
     Raises:
         ValueError: if the corpus is smaller than one batch.
@@ -72,51 +53,47 @@ def pretrain(
     """
     origin = {
         "corpus": absolute_paths(corpus),
-        "valid": absolute_paths(valid),
-        "vocab": vocab_origin(vocab),
+        "valid": absolute_paths(options.valid),
+        "vocab": vocab_origin(options.vocab),
     }
-    with world(device) as processes:
-        config.train.rows_per_process(processes.size)
-        if processes.is_main:
-            if not (resume and is_recorded(run_dir)):
-                check_files(corpus, valid)
-            open_run(run_dir, config, origin, resume=resume)
-            if not is_recorded(run_dir):
-                prepare_text(
-                    corpus,
-                    run_dir,
-                    text=config.text,
-                    vocab=config.vocab,
-                    normalization=config.model.char_vocab.normalization,
-                    valid=valid,
-                    fixed_vocab=vocab,
-                )
-        processes.barrier()
-        text = open_text(corpus, run_dir)
+    with world(options.device) as processes:
+        text = ready_text(
+            config,
+            corpus,
+            run_dir,
+            options,
+            processes,
+            origin=origin,
+            text=config.text,
+            vocab=config.vocab,
+            normalization=config.model.char_vocab.normalization,
+            fixed_vocab=options.vocab,
+        )
         run = TrainingRun(
             config,
             text,
             new_model(config, text),
             run_dir,
             processes,
-            limits or Limits(),
-            resume=resume,
+            options.limits,
+            resume=options.resume,
         )
         if processes.is_main:
             record_run(run_dir, config, origin)
-        return run.run(on_event)
+        return run.run(options.on_event)
 
 
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
     """Build a model with fresh weights for prepared text."""
     num_words = None if config.model.char_cnn is not None else len(text.vocab)
-    model = PretrainedBiLM(
-        dataclasses.replace(config.model, num_words=num_words),
-        word_vocab=text.vocab,
-        softmax_config=config.softmax,
-        tokenizer=_tokenizer_of(config, text),
-        warm_text=text.warm_text(),
-    )
+    with at_the_door():  # settings meet the vocabulary's size here
+        model = PretrainedBiLM(
+            dataclasses.replace(config.model, num_words=num_words),
+            word_vocab=text.vocab,
+            softmax_config=config.softmax,
+            tokenizer=_tokenizer_of(config, text),
+            warm_text=text.warm_text(),
+        )
     generator = torch.Generator().manual_seed(config.train.seed)
     model.reset_parameters(generator)
     assert model.softmax is not None

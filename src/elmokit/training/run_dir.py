@@ -8,16 +8,16 @@ written ``.elmokit-run`` marks the directory as one that was empty when the run 
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import elmokit
+from elmokit.atomic import whole_file
 from elmokit.config import from_dict, to_dict
 from elmokit.corpus.files import STANDARD_INPUT
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.weights.locate import CONFIG_NAME
 
 log = logging.getLogger(__name__)
@@ -99,9 +99,23 @@ def absolute_paths(paths: Sequence[Path]) -> list[str]:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON file, whole or not at all."""
-    aside = path.with_name(f".writing-{path.name}")
-    aside.write_text(json.dumps(dict(data), indent=2), encoding="utf-8")
-    os.replace(aside, path)
+    with whole_file(path) as aside:
+        aside.write_text(json.dumps(dict(data), indent=2), encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file of a run.
+
+    Raises:
+        FormatError: if it is damaged.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FormatError(
+            f"{path}: damaged: {error}. The run cannot be resumed; start a new one in another "
+            "directory."
+        ) from error
 
 
 def publish_best(run_dir: Path) -> None:
@@ -112,9 +126,8 @@ def publish_best(run_dir: Path) -> None:
     """
     best = run_dir / BEST
     for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
-        aside = run_dir / f".writing-{path.name}"
-        shutil.copyfile(path, aside)
-        os.replace(aside, run_dir / path.name)
+        with whole_file(run_dir / path.name) as aside:
+            shutil.copyfile(path, aside)
     done = run_dir / f".removing-{BEST}"
     shutil.rmtree(done, ignore_errors=True)  # left by a run that was killed here
     best.rename(done)
@@ -123,7 +136,7 @@ def publish_best(run_dir: Path) -> None:
 
 def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
     """Raise for the first fixed setting that differs from the run to be resumed; log the others."""
-    record = json.loads(run_file.read_text(encoding="utf-8"))
+    record = read_json(run_file)
     # settings that are newer than the run have their defaults
     saved = _flat(to_dict(from_dict(type(config), record["config"], source=str(run_file))))
     given = _flat(to_dict(config))

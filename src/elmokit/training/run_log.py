@@ -1,10 +1,11 @@
 """``metrics.jsonl``: one JSON object a line for every logged step and every validation."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from elmokit.atomic import whole_file
 
 
 class RunLog:
@@ -19,9 +20,8 @@ class RunLog:
     def __init__(self, path: Path, *, resume_step: int = 0) -> None:
         self.path = path
         kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
-        aside = path.with_name(f".writing-{path.name}")
-        aside.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        os.replace(aside, path)
+        with whole_file(path) as aside:
+            aside.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``."""

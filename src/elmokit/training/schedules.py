@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from elmokit.errors import InputError
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -94,7 +96,7 @@ class Limits:
         for name in ("minutes", "epochs", "tokens"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"--{name} must be above zero, got {value}.")
+                raise InputError(f"--{name} must be above zero, got {value}.")
 
     def budget(
         self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float
@@ -109,7 +111,7 @@ class Limits:
             epochs = default_epochs
         steps = None if epochs is None else int(epochs * targets_per_epoch / targets_per_step)
         if steps == 0:
-            raise ValueError(
+            raise InputError(
                 f"{epochs} epochs over {targets_per_epoch} targets are less than one update of "
                 f"{targets_per_step} (train.batch_size × train.unroll_steps). Give more text, more "
                 "epochs or a smaller batch."

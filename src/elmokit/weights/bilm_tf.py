@@ -18,7 +18,8 @@ import h5py
 import numpy as np
 import torch
 
-from elmokit.errors import FormatError
+from elmokit.atomic import StrPath, whole_file
+from elmokit.errors import FormatError, InputError
 from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.softmax import AdaptiveSoftmax
 from elmokit.text.tokenizers import TokenizerConfig
@@ -41,8 +42,6 @@ from elmokit.weights.bilm_tf_options import (
 from elmokit.weights.model_dir import PretrainedBiLM
 
 logger = logging.getLogger(__name__)
-
-StrPath = str | os.PathLike[str]
 
 _BILM_PREFIXES = ("char_embed", "embedding", "CNN", "RNN", "rnn")
 
@@ -123,12 +122,12 @@ def write_bilm_tf(
             given for a model without one.
     """
     if isinstance(model.softmax, AdaptiveSoftmax):
-        raise ValueError(
+        raise InputError(
             "The original format has no adaptive softmax. Write the model without its output layer "
             "(model.softmax = None), or train it with a full or sampled softmax."
         )
     if softmax is not None and model.softmax is None:
-        raise ValueError("`softmax` names a file for the output layer, but the model has none.")
+        raise InputError("`softmax` names a file for the output layer, but the model has none.")
     for loss in format_losses(model):
         logger.warning("%s: %s", os.fspath(weights), loss)
     arrays = {
@@ -142,10 +141,10 @@ def write_bilm_tf(
         if softmax is None:
             layout += output
         else:
-            _write_hdf5(files.enter_context(_aside(softmax)), output, arrays)
-        _write_hdf5(files.enter_context(_aside(weights)), layout, arrays)
+            _write_hdf5(files.enter_context(whole_file(softmax)), output, arrays)
+        _write_hdf5(files.enter_context(whole_file(weights)), layout, arrays)
         text = json.dumps(options_of(model), indent=2, ensure_ascii=False) + "\n"
-        files.enter_context(_aside(options)).write_text(text, encoding="utf-8")
+        files.enter_context(whole_file(options)).write_text(text, encoding="utf-8")
 
 
 def format_losses(model: PretrainedBiLM) -> list[str]:
@@ -179,8 +178,9 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
 @contextmanager
 def _open_hdf5(path: Path, first: str, expected: str) -> Iterator[h5py.File]:
     """Open a file; ``first`` of shape ``expected`` is named if it cannot be read at all."""
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"There is no weight file {path}.")
+    path.open("rb").close()  # a system error names the path here, in h5py it does not
     try:
         file = h5py.File(path, "r")
     except OSError as error:
@@ -331,16 +331,3 @@ def _write_hdf5(path: Path, layout: list[Dataset], arrays: Arrays) -> None:
             array = np.ascontiguousarray(dataset.write(arrays))
             assert array.shape == dataset.shape
             file.create_dataset(dataset.name, data=array)
-
-
-@contextmanager
-def _aside(path: StrPath) -> Iterator[Path]:
-    """Give a name to write to, which becomes ``path`` if all goes well and vanishes otherwise."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        yield aside
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, find_model
-from elmokit.weights.model_dir import VOCAB_NAME, PretrainedBiLM, load_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_files import VOCAB_NAME
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
@@ -133,7 +134,7 @@ def _to_original(
     softmax: StrPath | None,
 ) -> ConversionReport:
     if vocab is not None:
-        raise ValueError(
+        raise InputError(
             f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
             "only for a source in the original's format."
         )

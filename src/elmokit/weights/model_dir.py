@@ -12,20 +12,19 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Int
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit import __version__
-from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError
+from elmokit.atomic import whole_directory
+from elmokit.config import to_dict
+from elmokit.errors import FormatError, InputError
 from elmokit.nn.bilm import BiLM, BiLMConfig
 from elmokit.nn.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.text.char_vocab import normalize
@@ -33,37 +32,18 @@ from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.model_files import (
+    CARD_NAME,
+    VOCAB_NAME,
+    WEIGHTS_NAME,
+    ModelDirConfig,
+    check_replaceable,
+    load_tensors,
+    no_directory,
+    read_config,
+)
 
 logger = logging.getLogger(__name__)
-
-MODEL_TYPE = "elmokit"
-WEIGHTS_NAME = "model.safetensors"
-VOCAB_NAME = "vocab.txt"
-CARD_NAME = "README.md"
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
-"""Everything that a model directory holds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelDirConfig:
-    """What ``config.json`` holds."""
-
-    model_type: str = MODEL_TYPE
-    """Tells our directories from others."""
-    elmokit_version: str = ""
-    """The version that wrote the directory."""
-    bilm: BiLMConfig
-    """The network."""
-    softmax: SoftmaxConfig | None = None
-    """The output layer; none for a model that only encodes."""
-    num_words: int | None = None
-    """V, classes of the softmax."""
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    """What made words of the training text."""
-    warm_text: tuple[str, ...] = ()
-    """Neutral sentences, words joined by one space, that warm up the LSTM state."""
-    training: dict[str, Any] = field(default_factory=dict)
-    """Facts about the training, free in form."""
 
 
 class PretrainedBiLM(BiLM):
@@ -149,7 +129,7 @@ class PretrainedBiLM(BiLM):
             return torch.from_numpy(self.char_vocab.encode(sentences, boundaries=boundaries))
         vocab = self.word_vocab
         if vocab is None:
-            raise ValueError(
+            raise InputError(
                 "This model reads word ids and came without its vocabulary, so it cannot encode "
                 "words. Load it with its vocabulary: read_bilm_tf(options, weights, "
                 "vocab='vocab.txt')."
@@ -203,20 +183,9 @@ class PretrainedBiLM(BiLM):
             FileExistsError: if ``directory`` exists and is anything but a model directory.
         """
         target = Path(directory).expanduser().resolve()
-        _check_replaceable(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh, previous = _beside(target, "new"), _beside(target, "previous")
-        shutil.rmtree(fresh, ignore_errors=True)  # left by a save that was killed
-        try:
-            fresh.mkdir()
+        check_replaceable(target)
+        with whole_directory(target) as fresh:
             self._write(fresh)
-            if target.exists():
-                shutil.rmtree(previous, ignore_errors=True)
-                target.rename(previous)
-            fresh.rename(target)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(previous, ignore_errors=True)
 
     def _write(self, directory: Path) -> None:
         softmax = self.softmax_config if self.softmax is not None else None
@@ -257,8 +226,8 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
     """
     directory = Path(path).expanduser()
     if not directory.is_dir():
-        raise FileNotFoundError(_no_directory(directory))
-    config = _read_config(directory)
+        raise FileNotFoundError(no_directory(directory))
+    config = read_config(directory)
     vocab_path = directory / VOCAB_NAME
     vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None
     expected = config.num_words if config.num_words is not None else config.bilm.num_words
@@ -279,113 +248,5 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
         )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
-    _load_tensors(model, directory / WEIGHTS_NAME)
+    load_tensors(model, directory / WEIGHTS_NAME)
     return model.eval()
-
-
-def _read_config(directory: Path) -> ModelDirConfig:
-    path = directory / CONFIG_NAME
-    if not path.exists():
-        hint = ""
-        if list(directory.glob("*options.json")):
-            hint = (
-                f"\nIt looks like weights in the original's format: `elmokit convert {directory} "
-                "DST` makes a model directory of them, elmokit.read_bilm_tf(options, weights) "
-                "reads them."
-            )
-        raise FormatError(f"{directory} is no model directory: it has no {CONFIG_NAME}.{hint}")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path}: not valid JSON, damaged or cut short: {error}") from error
-    if not isinstance(data, dict) or data.get("model_type") != MODEL_TYPE:
-        found = data.get("model_type") if isinstance(data, dict) else None
-        raise FormatError(
-            f"{path}: `model_type` is {found!r}, and only {MODEL_TYPE!r} can be loaded: this is "
-            "another program's model."
-        )
-    if "bilm" not in data:
-        raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
-    return from_dict(ModelDirConfig, data, source=str(path))
-
-
-def _load_tensors(model: PretrainedBiLM, path: Path) -> None:
-    """Give a model of shapes alone the file's tensors, after checking all names and shapes."""
-    parameters = model.state_dict()
-    if not path.exists():
-        raise FormatError(f"{path} is missing. Copy the whole model directory again.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            _check_tensors(file, parameters, path)
-            with torch.no_grad():
-                for name, parameter in model.state_dict().items():
-                    parameter.copy_(file.get_tensor(name))
-    except SafetensorError as error:
-        raise FormatError(
-            f"{path}: not a whole safetensors file ({error}). Expected {len(parameters)} tensors, "
-            f"the first `{next(iter(parameters))}` of shape "
-            f"{tuple(next(iter(parameters.values())).shape)}; copy or convert it again."
-        ) from error
-
-
-def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
-    found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    for name, parameter in parameters.items():
-        expected = tuple(parameter.shape)
-        if name not in found:
-            raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {expected}.")
-        if found[name] != expected:
-            raise FormatError(
-                f"{path}: tensor `{name}` has shape {found[name]}, expected {expected}."
-            )
-    surplus = sorted(set(found) - set(parameters))
-    if surplus:
-        raise FormatError(
-            f"{path}: tensor `{surplus[0]}` of shape {found[surplus[0]]} has no place in the model "
-            f"that {CONFIG_NAME} describes; the two files belong to different models."
-        )
-
-
-def _check_replaceable(target: Path) -> None:
-    """Refuse a target that exists, unless it is empty or holds a model and nothing else."""
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise FileExistsError(
-            f"{target} is a file; a model is saved as a directory. Give another name."
-        )
-    entries = sorted(entry.name for entry in target.iterdir())
-    foreign = [name for name in entries if name not in FILE_NAMES]
-    if entries and (foreign or not _is_model_dir(target)):
-        raise FileExistsError(
-            f"{target} exists and is not just a model directory (it holds "
-            f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files "
-            "away."
-        )
-
-
-def _is_model_dir(directory: Path) -> bool:
-    try:
-        return (
-            json.loads((directory / CONFIG_NAME).read_text(encoding="utf-8"))["model_type"]
-            == MODEL_TYPE
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _beside(target: Path, role: str) -> Path:
-    return target.with_name(f".{target.name}.{role}")
-
-
-def _no_directory(directory: Path) -> str:
-    if directory.exists():
-        return f"{directory} is a file; give the model directory that holds {CONFIG_NAME}."
-    message = f"There is no model directory {directory.absolute()}."
-    previous = _beside(directory, "previous")
-    if previous.exists():
-        message += (
-            " A save was interrupted: the model as it was before is whole in "
-            f"{previous}; rename it."
-        )
-    return message

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elmokit.cli import common
-from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.errors import ConfigError, InputError, MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,20 @@ def test_json_is_ascii_where_the_stream_is(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "code_is_2", "words"),
     [
-        (ValueError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
+        (InputError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
+        (ValueError("shapes do not match"), False, "error: ValueError: shapes"),
+        (TypeError("not callable"), False, "error: TypeError: not callable"),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
         (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
         (MissingExtraError("kiwipiepy", extra="ko"), True, r"elmokit\[ko\]"),
         (FileNotFoundError(2, "No such file or directory", "a.txt"), True, "directory: a.txt"),
         (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
-        (IsADirectoryError(21, "Is a directory", "a"), True, "Is a directory: a"),
+        (IsADirectoryError(21, "Is a directory", "a"), True, r"directory: a\nA file is needed"),
+        (NotADirectoryError(20, "Not a directory", "a/b"), True, r"a/b\nA part of this path"),
+        (PermissionError(13, "Permission denied", "a"), True, r"denied: a\nChange the permissions"),
+        (PermissionError(1, "Operation not permitted"), False, "error: PermissionError"),
+        (FileExistsError(17, "File exists", "a"), True, r"File exists: a\nGive another name"),
+        (OSError(5, "Input/output error", "a"), False, "Input/output error: a"),
         (RuntimeError("boom"), False, "error: RuntimeError: boom"),
         (MemoryError(), False, "error: MemoryError"),
         (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, "disk is full.*o.h5"),
@@ -109,6 +117,20 @@ def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
     ]
 
 
+def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
+    clock = iter([0.0, 60.0, 90.0, 120.0])
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
+    update = common._line_writer("training", None, 0)
+    update(4000, total=8000, description="counting words")
+    update(300, description="training")
+    update(0.5, total=1.0, description="training")
+    assert capsys.readouterr().err.splitlines() == [
+        "counting words 50% 0 s, about 0 min left",
+        "training 300 0 s",
+        "training 50% 30 s, about 1 min left",
+    ]
+
+
 def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     with common.progress_bar("training", total=200, log_every_seconds=0) as progress:
@@ -125,6 +147,17 @@ def test_progress_on_a_terminal_draws_a_bar_on_stderr(capsys, monkeypatch):
     assert captured.out == ""
     assert "100%" in captured.err
     assert "loss 3.1" in captured.err
+
+
+def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with common.progress_bar("training") as progress:
+        progress(5000, total=10_000, status="5,000 words", description="counting words")
+        progress(0.25, total=1.0, status="loss 3.1", description="training")
+    last = capsys.readouterr().err.rstrip().rsplit("\r", 1)[-1]
+    assert "training" in last
+    assert "25%" in last
+    assert "words" not in last
 
 
 def test_logs_go_to_stderr_once(capsys):

@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 def run(monkeypatch):
     """Run the command line with a stand-in for the module of `elmokit demo`."""
     from elmokit import cli
+    from elmokit.errors import InputError
 
     def demo(kind: str, *, layers: int = 3) -> None:
         """Do as told."""
         errors = {
-            "wrong": ValueError("`layers` must be 3."),
+            "wrong": InputError("`layers` must be 3."),
+            "slip": ValueError("not enough values to unpack"),
             "absent": FileNotFoundError(2, "No such file or directory", "a.txt"),
             "full": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
             "bug": RuntimeError("boom"),
@@ -46,6 +48,7 @@ def test_results_and_logs_take_different_streams(run):
         ("absent", 2, "elmokit: error: No such file or directory: a.txt"),
         ("full", 1, "elmokit: the disk is full: could not write out.h5"),
         ("bug", 1, "elmokit: error: RuntimeError: boom"),
+        ("slip", 1, "elmokit: error: ValueError: not enough values"),
         ("stop", 130, "elmokit: interrupted"),
     ],
 )

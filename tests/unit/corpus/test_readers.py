@@ -105,15 +105,6 @@ def test_the_line_limit_is_exact_and_the_next_line_is_whole(read, size, ending):
     assert report.skipped["too_long"] == (size > 100)
 
 
-def test_lines_across_pieces_are_joined():
-    from elmokit.corpus.readers import _split_lines
-
-    data = b"one\n\nthree three\nfour"
-    for size in range(1, len(data) + 1):
-        pieces = [data[i : i + size] for i in range(0, len(data), size)]
-        assert list(_split_lines(pieces, 8)) == [b"one", b"", None, b"four"]
-
-
 def test_a_long_line_is_never_held(tmp_path):
     import tracemalloc
 

@@ -210,14 +210,6 @@ def test_a_manifest_that_is_not_json_is_refused(written):
         ShardSet.open(written.shard_dir)
 
 
-def test_a_file_of_another_format_is_refused(tmp_path):
-    from elmokit.corpus.shards import _decode_shard
-    from elmokit.errors import FormatError
-
-    with pytest.raises(FormatError, match=r"expected the bytes b'ELMOKSH1' first, found b'PK"):
-        _decode_shard(b"PK\x03\x04" + bytes(60), path=tmp_path / "a.bin")
-
-
 def test_no_shard_size_below_one_word(tmp_path):
     from elmokit.corpus.shards import write_shards
 

@@ -1,7 +1,6 @@
 import json
 from itertools import islice
 
-import numpy as np
 import pytest
 
 SENTENCES = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
@@ -200,14 +199,3 @@ def test_a_single_shard_is_loaded_once(tmp_path, make_stream, monkeypatch):
     monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
     assert sum(1 for _ in make_stream(shards=write_shards(SENTENCES, tmp_path), num_epochs=3)) > 20
     assert loads == [0]
-
-
-def test_shard_order_is_a_permutation_drawn_each_epoch(make_stream):
-    stream = make_stream()
-    orders = [stream.shard_order(epoch).tolist() for epoch in range(5)]
-    assert all(sorted(order) == list(range(len(stream.shards))) for order in orders)
-    assert len(set(map(tuple, orders))) > 1
-    assert np.array_equal(
-        stream.sentence_order(2, 1),
-        np.random.default_rng((0, 2, 1)).permutation(stream.shards.entries[1].num_sentences),
-    )

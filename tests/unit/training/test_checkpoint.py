@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from elmokit import atomic
 from elmokit.errors import FormatError
 from elmokit.training import checkpoint as checkpoint_module
 from elmokit.training.checkpoint import (
@@ -125,7 +126,7 @@ class TestFolder:
 
         with monkeypatch.context() as patch:
             patch.setattr(checkpoint_module, "save_file", dies(checkpoint_module.save_file))
-            patch.setattr(checkpoint_module, "_force_to_disk", dies(os.fspath))
+            patch.setattr(atomic, "_force_to_disk", dies(os.fspath))
             with pytest.raises(KeyboardInterrupt):
                 save(tmp_path, 9, module, optimizer)
         assert latest_checkpoint(tmp_path) == tmp_path / "step-000000005"

@@ -15,7 +15,10 @@ from elmokit.training.perplexity import perplexity
 from elmokit.training.prepare import VocabConfig
 from elmokit.training.run import TrainConfig
 from elmokit.training.schedules import Limits
+from elmokit.training.start import RunOptions
 from elmokit.training.validation import ValidationConfig
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
 from .models import VOCAB, WORDS, random_sentences, toy_model, write_text
@@ -144,9 +147,10 @@ class TestFinetune:
         return save
 
     def run(self, model_path, domain, tmp_path, **settings):
-        settings = {"limits": SHORT, "device": "cpu", **settings}
         config = settings.pop("config", CONFIG)
-        return finetune(config, model_path, [domain], tmp_path / "tuned", **settings)
+        own = {key: settings.pop(key) for key in ("general", "count_vocab") if key in settings}
+        options = RunOptions(**{"limits": SHORT, "device": "cpu", **settings})
+        return finetune(config, model_path, [domain], tmp_path / "tuned", options, **own)
 
     def test_perplexity_falls_in_the_domain(self, save, domain, tmp_path):
         general = write_text(tmp_path / "general.txt", random_sentences(20))
@@ -233,6 +237,24 @@ class TestFinetune:
         assert facts["base_model"] == {"name": "base", "hash": base_hash}
         assert facts["base"] == {"steps": 90, "corpus": "news"}
         assert facts["steps"] == 10
+
+    def test_the_options_of_an_original_come_back(self, domain, tmp_path):
+        original, files = tmp_path / "original", ("options.json", "weights.hdf5")
+        write_bilm_tf(toy_model(vocab=VOCAB), *(original / name for name in files))
+        VOCAB.write(original / "vocab.txt")
+        options = json.loads((original / "options.json").read_text())
+        options |= {"n_train_tokens": 768648884, "all_clip_norm_val": 10.0, "unroll_steps": 20}
+        (original / "options.json").write_text(json.dumps(options))
+        convert(original, tmp_path / "base")
+
+        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
+        self.run(str(tmp_path / "base"), domain, tmp_path, vocab=vocab)
+        report = convert(tmp_path / "tuned", tmp_path / "back")
+        back = json.loads((tmp_path / "back" / "options.json").read_text())
+        assert options["n_tokens_vocab"] == len(VOCAB)
+        assert back == {**options, "n_tokens_vocab": len(vocab)}
+        assert report.same_bits
+        assert "original_options" not in load_model(tmp_path / "tuned").training_facts["base"]
 
     def test_mistyped_general_text_is_refused_at_once(self, save, domain, tmp_path):
         with pytest.raises(FileNotFoundError):

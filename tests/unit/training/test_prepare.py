@@ -36,6 +36,21 @@ def words(shards):
     return sorted(" ".join(sentence) for sentence in shards.sentences())
 
 
+class TestProgress:
+    def test_tells_the_words_of_every_stage(self, corpus, run_dir, monkeypatch):
+        monkeypatch.setattr(prepare, "SENTENCES_AN_EVENT", 10)
+        events = []
+        made = prepared(corpus, run_dir, on_preparation=events.append)
+        stages = [event.stage for event in events]
+        assert stages == sorted(stages, reverse=True)
+        assert set(stages) == {"tokenizing", "counting words"}
+        read = [event for event in events if event.stage == "tokenizing"]
+        assert read[0].sentences == 10
+        assert (read[-1].sentences, read[-1].total_words) == (len(SENTENCES), None)
+        assert read[-1].words == sum(map(len, SENTENCES))
+        assert events[-1].words == events[-1].total_words == made.shards.num_words
+
+
 class TestSplit:
     def test_every_sentence_is_trained_on_or_held_out(self, corpus, run_dir):
         made = prepared(corpus, run_dir)

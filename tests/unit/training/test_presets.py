@@ -116,6 +116,29 @@ def test_word_input_is_two_settings():
         pretrain_config("toy", overrides=["model.char_cnn=none"])
 
 
+class TestInput:
+    def test_words_are_a_choice_of_the_command(self):
+        config = pretrain_config("toy", input_kind="words")
+        assert (config.model.char_cnn, config.model.num_words) == (None, 0)
+        assert config.model.lstm == pretrain_config("toy").model.lstm
+
+    def test_words_are_a_choice_of_the_recipe(self, recipe):
+        path = recipe('preset = "toy"\ninput = "words"\n')
+        assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
+
+    def test_the_command_wins_over_the_recipe(self, recipe):
+        path = recipe('preset = "toy"\ninput = "words"\n')
+        assert pretrain_config(recipe=path, input_kind="chars") == pretrain_config("toy")
+
+    def test_another_input_is_refused(self, recipe):
+        with pytest.raises(ConfigError, match=r"`input` must be one of chars, words, got 'bytes'"):
+            pretrain_config(recipe=recipe('input = "bytes"\n'))
+
+    def test_a_char_cnn_has_no_place_in_a_model_of_words(self):
+        with pytest.raises(ConfigError, match=r"`char_cnn` is a value, not a table"):
+            pretrain_config("toy", input_kind="words", overrides=["model.char_cnn.num_highway=2"])
+
+
 def test_one_setting_of_the_tokenizer_leaves_its_name():
     config = pretrain_config("toy", overrides=['text.tokenizer.version="9"'])
     assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "simple"

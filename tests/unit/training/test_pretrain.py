@@ -16,6 +16,7 @@ from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig
 from elmokit.training.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.run import TrainConfig
 from elmokit.training.schedules import Limits
+from elmokit.training.start import RunOptions
 from elmokit.training.validation import ValidationConfig
 from elmokit.weights.model_dir import load_model
 
@@ -41,7 +42,10 @@ def corpus(tmp_path):
 def test_text_becomes_a_model(corpus, tmp_path):
     events = []
     result = pretrain(
-        CONFIG, [corpus], tmp_path / "run", limits=SHORT, device="cpu", on_event=events.append
+        CONFIG,
+        [corpus],
+        tmp_path / "run",
+        RunOptions(limits=SHORT, device="cpu", on_event=events.append),
     )
     model = load_model(tmp_path / "run")
     assert len(events) == 5
@@ -57,7 +61,7 @@ def test_text_becomes_a_model(corpus, tmp_path):
 @pytest.mark.parametrize("num_words", [0, 999])
 def test_a_word_input_model_reads_its_own_vocabulary(corpus, tmp_path, num_words):
     config = dataclasses.replace(CONFIG, model=toy_config(word_input=True, num_words=num_words))
-    pretrain(config, [corpus], tmp_path / "run", limits=SHORT, device="cpu")
+    pretrain(config, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
     model = load_model(tmp_path / "run")
     assert model.config.num_words == len(model.word_vocab)
 
@@ -65,22 +69,25 @@ def test_a_word_input_model_reads_its_own_vocabulary(corpus, tmp_path, num_words
 class TestRunDirectory:
     @pytest.fixture
     def run_dir(self, corpus, tmp_path):
-        pretrain(CONFIG, [corpus], tmp_path / "run", limits=SHORT, device="cpu")
+        pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
         return tmp_path / "run"
 
     def test_a_run_is_not_overwritten(self, corpus, run_dir):
         with pytest.raises(FileExistsError, match="holds a training run already"):
-            pretrain(CONFIG, [corpus], run_dir, limits=SHORT, device="cpu")
+            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
         with pytest.raises(ConfigError, match=r"softmax.kind='full', the command says 'adaptive'"):
-            pretrain(other, [corpus], run_dir, limits=SHORT, resume=True, device="cpu")
+            pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
 
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
         corpus.unlink()
         result = pretrain(
-            CONFIG, [corpus], run_dir, limits=Limits(tokens=200), resume=True, device="cpu"
+            CONFIG,
+            [corpus],
+            run_dir,
+            RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
         )
         assert result.progress.tokens == 200
 
@@ -94,13 +101,21 @@ class TestRunDirectory:
         ):
             with pytest.raises(ConfigError, match=f"this run has {name}="):
                 pretrain(
-                    CONFIG, corpora, run_dir, limits=SHORT, resume=True, device="cpu", **settings
+                    CONFIG,
+                    corpora,
+                    run_dir,
+                    RunOptions(limits=SHORT, resume=True, device="cpu", **settings),
                 )
         assert before == (load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text())
 
     def test_a_lower_learning_rate_may_be_resumed_with(self, corpus, run_dir):
         lower = dataclasses.replace(CONFIG, optimizer=OptimizerConfig(learning_rate=0.001))
-        pretrain(lower, [corpus], run_dir, limits=Limits(tokens=200), resume=True, device="cpu")
+        pretrain(
+            lower,
+            [corpus],
+            run_dir,
+            RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
+        )
 
     def test_files_of_the_user_are_not_touched(self, tmp_path):
         project = tmp_path / "project"
@@ -108,18 +123,22 @@ class TestRunDirectory:
         corpus = write_text(project / "train.txt", random_sentences(60))
         valid = write_text(project / "valid" / "a.txt", random_sentences(9))
         with pytest.raises(FileExistsError, match="is not empty"):
-            pretrain(CONFIG, [corpus], project, valid=[valid.parent], device="cpu")
+            pretrain(CONFIG, [corpus], project, RunOptions(valid=[valid.parent], device="cpu"))
         assert corpus.exists()
         assert valid.exists()
 
     def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
         run_dir = tmp_path / "new"
         with pytest.raises(FileNotFoundError):
-            pretrain(CONFIG, [tmp_path / "corpsu.txt"], run_dir, limits=SHORT, device="cpu")
+            pretrain(
+                CONFIG, [tmp_path / "corpsu.txt"], run_dir, RunOptions(limits=SHORT, device="cpu")
+            )
         with pytest.raises(FileNotFoundError):
-            pretrain(CONFIG, [corpus], run_dir, valid=[tmp_path / "vaild.txt"], device="cpu")
+            pretrain(
+                CONFIG, [corpus], run_dir, RunOptions(valid=[tmp_path / "vaild.txt"], device="cpu")
+            )
         assert not run_dir.exists()
-        pretrain(CONFIG, [corpus], run_dir, limits=SHORT, device="cpu")
+        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
@@ -129,11 +148,10 @@ def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_director
             dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20)),
             [small],
             tmp_path / "run",
-            limits=SHORT,
-            device="cpu",
+            RunOptions(limits=SHORT, device="cpu"),
         )
     config = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=1, unroll_steps=2))
-    pretrain(config, [small], tmp_path / "run", limits=Limits(tokens=4), device="cpu")
+    pretrain(config, [small], tmp_path / "run", RunOptions(limits=Limits(tokens=4), device="cpu"))
 
 
 class TestNewModel:
@@ -171,7 +189,9 @@ def test_a_few_sentences_are_learned_by_heart(tmp_path):
         train=TrainConfig(batch_size=6, unroll_steps=6, num_epochs=60),
         optimizer=OptimizerConfig(learning_rate=0.05),
     )
-    report = pretrain(config, [corpus], tmp_path / "run", valid=[corpus], device="cpu").perplexity
+    report = pretrain(
+        config, [corpus], tmp_path / "run", RunOptions(valid=[corpus], device="cpu")
+    ).perplexity
     least = 12 ** (1 / 6)
     assert least * 0.98 < report.forward < 2
     assert least * 0.98 < report.backward < 2
@@ -181,6 +201,6 @@ def test_the_result_does_not_depend_on_global_randomness(corpus, tmp_path):
     hashes = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        pretrain(CONFIG, [corpus], tmp_path / f"run{seed}", limits=SHORT, device="cpu")
+        pretrain(CONFIG, [corpus], tmp_path / f"run{seed}", RunOptions(limits=SHORT, device="cpu"))
         hashes.append(load_model(tmp_path / f"run{seed}").model_hash())
     assert hashes[0] == hashes[1]

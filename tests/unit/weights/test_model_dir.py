@@ -204,7 +204,7 @@ class TestSave:
             PretrainedBiLM(CONFIG).save(tmp_path / "m")
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
-        for role in ("new", "previous"):
+        for role in ("partial", "previous"):
             left = directory.with_name(f".{directory.name}.{role}")
             left.mkdir()
             (left / "model.safetensors").write_text("half")

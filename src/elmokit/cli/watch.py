@@ -1,0 +1,66 @@
+"""How a training run looks on stderr: a bar for preparation and training, words after Ctrl-C."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elmokit.cli.common import Progress, progress_bar, say_on_interrupt
+
+if TYPE_CHECKING:
+    from elmokit.training.prepare import Preparation
+    from elmokit.training.run import TrainingEvent
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """What a run calls, see `RunOptions`."""
+
+    on_preparation: "Callable[[Preparation], None]"
+    on_event: "Callable[[TrainingEvent], None]"
+
+
+@contextmanager
+def watch_training(description: str, run_dir: Path) -> Iterator[Listeners]:
+    """Show a run in a bar; after Ctrl-C say how to go on.
+
+    Args:
+        description: What is being done, two or three words.
+        run_dir: Where the checkpoints are.
+    """
+    with (
+        progress_bar(description) as update,
+        say_on_interrupt(
+            lambda: f"Checkpoints in {run_dir} are whole; go on with the same command and --resume."
+        ),
+    ):
+        yield listeners(description, update)
+
+
+def listeners(description: str, update: Progress) -> Listeners:
+    """Return what shows the words prepared, then tokens/s, loss and validation beside the bar."""
+    validation = ""
+
+    def on_preparation(event: "Preparation") -> None:
+        update(
+            event.words,
+            total=event.total_words,
+            status=f"{event.sentences:,} sentences, {event.words:,} words",
+            description=event.stage,
+        )
+
+    def on_event(event: "TrainingEvent") -> None:
+        nonlocal validation
+        if event.validation is not None:
+            validation = f" · held-out perplexity {event.validation.mean:.1f}"
+        report = event.report
+        update(
+            report.share,
+            total=1.0,
+            status=f"step {report.progress.step} · {event.tokens_per_second:,.0f} tokens/s · "
+            f"loss {report.loss:.3f}{validation}",
+            description=description,
+        )
+
+    return Listeners(on_preparation, on_event)

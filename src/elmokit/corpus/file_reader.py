@@ -1,0 +1,261 @@
+"""One corpus file to lines: what is skipped is counted, and past a limit it is an error."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from elmokit.corpus.encodings import guess_encoding
+from elmokit.corpus.files import file_kind, read_pieces
+from elmokit.errors import FormatError, MissingExtraError
+
+SkipReason = Literal[
+    "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
+]
+
+_HARMLESS: tuple[SkipReason, ...] = ("blank", "empty_sentence")
+_MAX_BAD_LINES = 100  # past this many and this share of all lines, reading stops at once
+_MAX_BAD_SHARE = 0.01
+_MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
+_MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
+_SAMPLE_BYTES = 1 << 14  # of lines that are not UTF-8, to guess their encoding
+_UTF8_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass
+class ReadReport:
+    """What was read and what was skipped; filled while reading."""
+
+    files: int = 0
+    """Files read to their end."""
+    lines: int = 0
+    """Lines, or records of JSON lines and Parquet, blank and bad ones included."""
+    sentences: int = 0
+    words: int = 0
+    skipped: Counter[SkipReason] = field(default_factory=Counter)
+    """Lines that gave no text, by reason (and sentences in which the tokenizer found no word)."""
+
+    @property
+    def num_bad(self) -> int:
+        """Lines skipped for a fault: neither blank lines nor empty sentences."""
+        return sum(count for reason, count in self.skipped.items() if reason not in _HARMLESS)
+
+
+class FileReader:
+    """Reads one file and keeps count of what is wrong with it.
+
+    Args:
+        path: Of the file; its name tells its kind.
+        report: Counts what is read and skipped, over all files.
+        text_field: Field of JSON lines, column of Parquet.
+        max_line_bytes: Longer lines are skipped.
+    """
+
+    def __init__(
+        self, path: Path, report: ReadReport, *, text_field: str, max_line_bytes: int
+    ) -> None:
+        self.path = path
+        self.report = report
+        self.text_field = text_field
+        self.max_line_bytes = max_line_bytes
+        self.num_lines = 0
+        self.skipped: Counter[SkipReason] = Counter()
+        self._sample = b""  # lines that are not UTF-8
+        self._found_fields: list[str] = []  # in the first record without the text field
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that hold text.
+
+        Raises:
+            FormatError: for a damaged file, and past the limits of bad lines.
+        """
+        kind = file_kind(self.path)
+        if kind == "parquet":
+            yield from self._split(self._parquet_values())
+        elif kind == "jsonl":
+            yield from self._split(self._json_values())
+        else:
+            yield from self._decode(self._raw_lines())
+        self._check_end()
+
+    def _raw_lines(self) -> Iterator[bytes]:
+        """Yield lines that are short enough, without line end and byte order mark."""
+        for raw in split_lines(read_pieces(self.path), self.max_line_bytes):
+            self._count()
+            if self.num_lines == 1 and raw is not None:
+                raw = raw.removeprefix(_UTF8_BOM)
+            if raw is None:
+                self._skip("too_long")
+            else:
+                yield raw.removesuffix(b"\r")
+
+    def _decode(self, raw_lines: Iterable[bytes]) -> Iterator[str]:
+        """Yield the lines that are text."""
+        for raw in raw_lines:
+            if b"\0" in raw:
+                self._skip("nul", raw)
+                continue
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                self._skip("not_utf8", raw)
+                continue
+            if not text or text.isspace():
+                self._skip("blank")
+            else:
+                yield text
+
+    def _split(self, values: Iterable[bytes]) -> Iterator[str]:
+        """Yield the lines of texts that may hold several; each further line counts as one."""
+        return self._decode(self._value_lines(values))
+
+    def _value_lines(self, values: Iterable[bytes]) -> Iterator[bytes]:
+        for value in values:
+            for index, line in enumerate(value.split(b"\n")):
+                if index:
+                    self._count()
+                if len(line) > self.max_line_bytes:
+                    self._skip("too_long")
+                else:
+                    yield line.removesuffix(b"\r")
+
+    def _json_values(self) -> Iterator[bytes]:
+        for raw in self._raw_lines():
+            if not raw.strip():
+                self._skip("blank")
+                continue
+            try:
+                record = json.loads(raw.decode("utf-8"))
+            except UnicodeDecodeError:
+                self._skip("not_utf8", raw)
+            except (ValueError, RecursionError):
+                self._skip("bad_json", raw)
+            else:
+                text = record.get(self.text_field) if isinstance(record, dict) else None
+                if isinstance(text, str):
+                    # an escaped lone surrogate passes through and then fails as UTF-8
+                    yield text.encode("utf-8", "surrogatepass")
+                else:
+                    self._found_fields = self._found_fields or _fields(record)
+                    self._skip("no_text")
+
+    def _parquet_values(self) -> Iterator[bytes]:
+        try:
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", extra="arrow") from error
+        self.path.open("rb").close()  # a system error names the path here, in pyarrow it does not
+        try:
+            with parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
+                self._check_column(file.schema_arrow)
+                for batch in file.iter_batches(batch_size=256, columns=[self.text_field]):
+                    for value in batch.column(0).cast(arrow.large_binary()):
+                        self._count()
+                        text = value.as_py()
+                        if text is None:
+                            self._skip("no_text")
+                        else:
+                            yield text
+        except (arrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # not about the contents
+                raise
+            raise FormatError(
+                f"{self.path}: damaged Parquet file after row {self.num_lines}: {error}. "
+                f"Copy or write the file again."
+            ) from error
+
+    def _check_column(self, schema: Any) -> None:
+        names = list(schema.names)
+        if self.text_field not in names:
+            raise FormatError(
+                f"{self.path}: no column {self.text_field!r}; it has: {', '.join(names)}. "
+                f"Say which one holds the text (`text_field`)."
+            )
+        kind = str(schema.field(self.text_field).type)
+        if kind not in ("string", "large_string", "string_view"):
+            raise FormatError(
+                f"{self.path}: column {self.text_field!r} must hold strings, got {kind}. "
+                f"Say which column holds the text (`text_field`)."
+            )
+
+    def _count(self) -> None:
+        self.num_lines += 1
+        self.report.lines += 1
+
+    def _skip(self, reason: SkipReason, raw: bytes = b"") -> None:
+        self.skipped[reason] += 1
+        self.report.skipped[reason] += 1
+        if reason in _HARMLESS:
+            return
+        if reason in ("not_utf8", "nul") and len(self._sample) < _SAMPLE_BYTES:
+            self._sample += raw[:_SAMPLE_BYTES] + b"\n"
+        num_bad = self.report.num_bad
+        if num_bad > _MAX_BAD_LINES and num_bad > _MAX_BAD_SHARE * self.report.lines:
+            raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")
+
+    def _check_end(self) -> None:
+        num_lines = self.num_lines - self.skipped["blank"]
+        num_bad = sum(count for why, count in self.skipped.items() if why not in _HARMLESS)
+        if (
+            num_bad > _MAX_BAD_SHARE_OF_FILE * num_lines
+            or self.skipped["not_utf8"] > _MAX_NOT_UTF8_SHARE_OF_FILE * num_lines
+        ):
+            raise self._too_bad(f"{num_bad} of {num_lines} lines of the file")
+
+    def _too_bad(self, how_many: str) -> FormatError:
+        bad: list[SkipReason] = [why for why in self.skipped if why not in _HARMLESS]
+        worst = max(bad, key=lambda why: self.skipped[why])
+        return FormatError(
+            f"{self.path}, line {self.num_lines}: too many bad lines: {how_many} cannot be read "
+            f"({describe_skips(self.report.skipped)}). {self._advice(worst)}"
+        )
+
+    def _advice(self, worst: SkipReason) -> str:
+        if worst == "too_long":
+            return (
+                f"Lines may have {self.max_line_bytes} bytes (`max_line_bytes`). Put one sentence "
+                f"or paragraph on a line."
+            )
+        if worst == "bad_json":
+            return "JSON lines hold one JSON object a line."
+        if worst == "no_text":
+            found = f"; the first record without it has: {', '.join(self._found_fields)}"
+            return (
+                f"Each record needs a string in the field {self.text_field!r} (`text_field`)"
+                f"{found if self._found_fields else ''}."
+            )
+        encoding = guess_encoding(self._sample)
+        if encoding is not None:
+            return (
+                f"The text must be UTF-8; this looks like {encoding}. Convert it: "
+                f"iconv -f {encoding} -t UTF-8 IN > OUT."
+            )
+        return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
+
+
+def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
+    """Yield lines without their line feed; None for a line that is too long."""
+    begun = b""
+    too_long = False
+    for piece in pieces:
+        end, *rest = piece.split(b"\n")
+        too_long = too_long or len(begun) + len(end) > max_line_bytes
+        begun = b"" if too_long else begun + end
+        for line in rest:  # each ends the line before it
+            yield None if too_long else begun
+            too_long = len(line) > max_line_bytes
+            begun = b"" if too_long else line
+    if too_long or begun:
+        yield None if too_long else begun
+
+
+def _fields(record: object) -> list[str]:
+    return list(map(str, record))[:20] if isinstance(record, dict) else []
+
+
+def describe_skips(skipped: Counter[SkipReason]) -> str:
+    """Return the counts of skipped lines in words, the largest first."""
+    return ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common() if count)
