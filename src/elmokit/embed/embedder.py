@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from elmokit.embed.engine import Engine
 from elmokit.embed.precision import Precision, build_network, check_precision
 from elmokit.embed.results import Layers, check_layers
 from elmokit.embed.unique_tokens import find_distinct_tokens
+from elmokit.embed.word_cache import WordCache
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.device import pick_device
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
@@ -55,7 +57,8 @@ class Embedder:
     Args:
         model: The model; it is used as it is, and neither moved nor changed.
         device: Where to compute, as in `load`; a model that is elsewhere is copied there.
-        precision: ``"fp32"``, or ``"bf16"`` for bfloat16 products.
+        precision: ``"fp32"``; ``"bf16"`` or ``"int8"`` for products in half or a quarter of it.
+        word_cache: Keep the token vectors of words from call to call (64 MB at most).
 
     Raises:
         ValueError: if ``precision`` is none of these, or there is no such device.
@@ -67,12 +70,19 @@ class Embedder:
         *,
         device: str | torch.device = "cpu",
         precision: Precision | str = "fp32",
+        word_cache: bool = True,
     ) -> None:
-        self.model = model
+        self._model: PretrainedBiLM | None = model
+        self._model_dir: Path | None = None
+        self.num_layers, self.dim = model.num_layers, model.output_dim
+        self.tokenizer_config = model.tokenizer
+        self._char_vocab = model.char_vocab if model.config.char_cnn is not None else None
         self.precision = check_precision(precision)
         chosen = pick_device(device) if isinstance(device, str) else device
         network = build_network(model, precision=self.precision, device=chosen)
         self._engine = Engine(network)
+        keep = word_cache and self._char_vocab is not None and chosen.type == "cpu"
+        self._words = WordCache(self.dim // 2) if keep else None
 
     @classmethod
     def load(
@@ -82,6 +92,7 @@ class Embedder:
         device: str = "auto",
         precision: Precision | str = "fp32",
         num_threads: int | None = None,
+        word_cache: bool = True,
     ) -> "Embedder":
         """Load a model for embedding.
 
@@ -89,8 +100,9 @@ class Embedder:
             model: Model directory or name, a model that is already loaded, or none for the model in
                 the package.
             device: ``"auto"`` is CUDA where there is one, else the CPU; or a name torch knows.
-            precision: ``"fp32"`` or ``"bf16"``.
+            precision: ``"fp32"``, ``"bf16"`` or ``"int8"``.
             num_threads: Threads of the processor, for the whole process; none: leave as it is.
+            word_cache: As for the class.
 
         Raises:
             FileNotFoundError: if there is no such model.
@@ -103,9 +115,23 @@ class Embedder:
                 raise ValueError(f"`num_threads` must be at least 1, got {num_threads}.")
             torch.set_num_threads(num_threads)
         chosen = pick_device(device)
-        if not isinstance(model, PretrainedBiLM):
-            model = load_model(find_model(model)).to(chosen)
-        return cls(model, device=chosen, precision=precision)
+        if isinstance(model, PretrainedBiLM):
+            return cls(model, device=chosen, precision=precision, word_cache=word_cache)
+        model_dir = find_model(model)
+        embedder = cls(
+            load_model(model_dir), device=chosen, precision=precision, word_cache=word_cache
+        )
+        # The engine has what it needs; the weights as loaded would only take memory beside it.
+        embedder._model, embedder._model_dir = None, model_dir
+        return embedder
+
+    @property
+    def model(self) -> PretrainedBiLM:
+        """The model; one that came from a directory is loaded again when it is asked for."""
+        if self._model is None:
+            assert self._model_dir is not None
+            self._model = load_model(self._model_dir)
+        return self._model
 
     @property
     def device(self) -> torch.device:
@@ -115,7 +141,7 @@ class Embedder:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The model's own tokenizer, for sentences given as strings."""
-        return build_tokenizer(self.model.tokenizer)
+        return build_tokenizer(self.tokenizer_config)
 
     def embed(
         self,
@@ -195,7 +221,7 @@ class Embedder:
             TypeError: as `embed`.
             ValueError: as `embed`, and if ``state`` is of another model.
         """
-        which = check_layers(layers, self.model.num_layers)
+        which = check_layers(layers, self.num_layers)
         vectors, index = self._encode(list(self._tokenized(sentences)))
         out = self._engine.run(vectors, index, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
@@ -221,7 +247,7 @@ class Embedder:
         Returns:
             The vectors of each sentence and, for ``"carry"``, the state after it.
         """
-        which = check_layers(layers, self.model.num_layers)
+        which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
         if batch_tokens < 1:
             raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
@@ -233,7 +259,7 @@ class Embedder:
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
         """Return what made the vectors: model, text processing, options, versions; JSON-able."""
-        tokenizer = self.model.tokenizer
+        tokenizer = self.tokenizer_config
         facts = {
             "model_hash": self.model.model_hash(),
             "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
@@ -242,8 +268,8 @@ class Embedder:
             "state": state,
             "precision": self.precision,
             "dtype": "float32",
-            "num_layers": self.model.num_layers,
-            "dim": self.model.output_dim,
+            "num_layers": self.num_layers,
+            "dim": self.dim,
             "elmokit_version": __version__,
             "torch_version": str(torch.__version__),
         }
@@ -297,12 +323,21 @@ class Embedder:
 
     def _encode(self, sentences: list[list[str]]) -> tuple[torch.Tensor, list[np.ndarray]]:
         """Return the token vectors of the distinct words, and the sentences as rows of them."""
-        tokens = find_distinct_tokens(sentences, self._encode_words)
-        return self._engine.encode_tokens(tokens.ids), tokens.sentences
+        tokens = find_distinct_tokens(sentences)
+        words = tokens.words
+        if self._words is None:
+            return self._engine.encode_tokens(self._encode_words(words)), tokens.sentences
+        vectors, missing = self._words.read(words)
+        if len(missing):
+            new_words = [words[i] for i in missing]
+            new_vectors = self._engine.encode_tokens(self._encode_words(new_words))
+            vectors[torch.from_numpy(missing)] = new_vectors
+            self._words.write(new_words, new_vectors)
+        return vectors, tokens.sentences
 
     def _encode_words(self, words: Sequence[str]) -> np.ndarray:
-        if self.model.config.char_cnn is not None:
-            return self.model.char_vocab.encode_words(words)
+        if self._char_vocab is not None:
+            return self._char_vocab.encode_words(words)
         return self.model.encode_words(words).numpy()
 
     def _tokenized(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[list[str]]:

@@ -118,14 +118,14 @@ def embed_files(
         shard,
         resume,
         overwrite,
-        num_layers=embedder.model.num_layers,
+        num_layers=embedder.num_layers,
     )
     splitter = embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer)
-    if splitter.name != embedder.model.tokenizer.name:
+    if splitter.name != embedder.tokenizer_config.name:
         logger.warning(
             "the model was trained on words made by the tokenizer %r, and reads words made by %r "
             "now: expect worse vectors",
-            embedder.model.tokenizer.name,
+            embedder.tokenizer_config.name,
             splitter.name,
         )
     facts = embedder.facts(layers=layers, state=state) | {

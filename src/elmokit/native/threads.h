@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 
 #define MAX_THREADS 64
-#define SPINS 4000 /* looks at a flag before giving the processor away */
+#define SPINS 4000          /* looks at a flag before giving the processor away */
+#define WORKER_SPINS 40000  /* before a worker without work goes to sleep: a third of a millisecond */
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
@@ -54,7 +55,7 @@ static void *work(void *identity) {
     unsigned seen = pool.first_round[thread];
     for (;;) {
         int spin = 0;
-        while (atomic_load(&pool.round) == seen && ++spin < SPINS) PAUSE();
+        while (atomic_load(&pool.round) == seen && ++spin < WORKER_SPINS) PAUSE();
         if (atomic_load(&pool.round) == seen) {
             pthread_mutex_lock(&pool.lock);
             pool.sleeping++;

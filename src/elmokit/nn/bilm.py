@@ -127,16 +127,15 @@ class BiLMOutput:
 class BiLM(nn.Module):
     """Bidirectional language model over characters (or words), without its softmax.
 
-    The constructor only builds; fresh weights come from `reset_parameters`.
-
     Args:
         config: Shape of the model.
+        initialize: Draw fresh weights (seed 0); False where others take their place at once.
 
     Shape: ids (B, T, C), or (B, T) for word input -> `BiLMOutput`.
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
 
-    def __init__(self, config: BiLMConfig) -> None:
+    def __init__(self, config: BiLMConfig, *, initialize: bool = True) -> None:
         super().__init__()
         self.config = config
         self.char_vocab = CharVocab(config.char_vocab)
@@ -155,7 +154,8 @@ class BiLM(nn.Module):
         self.backward_layers = nn.ModuleList(
             LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)
         )
-        self.reset_parameters(torch.Generator().manual_seed(0))
+        if initialize:
+            self.reset_parameters(torch.Generator().manual_seed(0))
 
     @property
     def num_layers(self) -> int:

@@ -65,6 +65,7 @@ class PretrainedBiLM(BiLM):
         tokenizer: The tokenizer of the training text.
         warm_text: Neutral sentences.
         training: The training facts.
+        initialize: As for `BiLM`.
 
     Raises:
         ValueError: if vocabulary, ``num_words`` and the network's word embedding differ in size, or
@@ -81,8 +82,9 @@ class PretrainedBiLM(BiLM):
         tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
         warm_text: Sequence[str] = (),
         training: Mapping[str, Any] | None = None,
+        initialize: bool = True,
     ) -> None:
-        super().__init__(config)
+        super().__init__(config, initialize=initialize)
         num_lines = None if word_vocab is None else len(word_vocab)
         sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
         if len(set(sizes)) > 1:
@@ -100,7 +102,8 @@ class PretrainedBiLM(BiLM):
             if not sizes:
                 raise ValueError("A softmax needs `word_vocab` (or `num_words`) to know its size.")
             self.softmax = build_softmax(softmax_config, sizes[0], config.lstm.projection_dim)
-            self.softmax.reset_parameters(torch.Generator().manual_seed(0))
+            if initialize:
+                self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights, those of the softmax included."""
@@ -245,6 +248,7 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
             tokenizer=config.tokenizer,
             warm_text=config.warm_text,
             training=config.training,
+            initialize=False,
         )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error

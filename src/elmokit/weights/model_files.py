@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
@@ -81,7 +80,11 @@ def read_config(directory: Path) -> ModelDirConfig:
 
 
 def load_tensors(model: nn.Module, path: Path) -> None:
-    """Give a model of shapes alone the file's tensors, after checking all names and shapes."""
+    """Give a model the file's tensors, after checking all names and shapes.
+
+    They are mapped, not read: pages come from the disk when they are used, and writing to a tensor
+    does not change the file.
+    """
     parameters = model.state_dict()
     if not path.exists():
         raise FormatError(f"{path} is missing. Copy the whole model directory again.")
@@ -89,9 +92,8 @@ def load_tensors(model: nn.Module, path: Path) -> None:
     try:
         with safe_open(path, framework="pt") as file:
             _check_tensors(file, parameters, path)
-            with torch.no_grad():
-                for name, parameter in model.state_dict().items():
-                    parameter.copy_(file.get_tensor(name))
+            tensors = {name: file.get_tensor(name).float() for name in parameters}
+            model.load_state_dict(tensors, assign=True)
     except SafetensorError as error:
         raise FormatError(
             f"{path}: not a whole safetensors file ({error}). Expected {len(parameters)} tensors, "

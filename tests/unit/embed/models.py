@@ -67,9 +67,11 @@ def run_engine(model: PretrainedBiLM, sentences: list[list[str]], **options):
     network = build_network(
         model, precision=options.pop("precision", "fp32"), device=torch.device("cpu")
     )
-    tokens = find_distinct_tokens(sentences, lambda words: model.encode_words(words).numpy())
+    tokens = find_distinct_tokens(sentences)
     engine = Engine(network)
-    return engine.run(engine.encode_tokens(tokens.ids), tokens.sentences, **options)
+    return engine.run(
+        engine.encode_tokens(model.encode_words(tokens.words).numpy()), tokens.sentences, **options
+    )
 
 
 def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:

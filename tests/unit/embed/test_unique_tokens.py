@@ -1,15 +1,7 @@
-import numpy as np
-
 from elmokit.embed.unique_tokens import find_distinct_tokens
 
 
-def test_every_distinct_word_is_encoded_once():
-    calls = []
-
-    def encode(words):
-        calls.append(list(words))
-        return np.zeros((len(words), 3), dtype=np.uint16)
-
-    tokens = find_distinct_tokens([["a", "b", "a"], [], ["b", "</S>"]], encode)
-    assert calls == [["<S>", "</S>", "a", "b"]]
+def test_every_distinct_word_is_numbered_once():
+    tokens = find_distinct_tokens([["a", "b", "a"], [], ["b", "</S>"]])
+    assert tokens.words == ["<S>", "</S>", "a", "b"]
     assert [s.tolist() for s in tokens.sentences] == [[0, 2, 3, 2, 1], [0, 1], [0, 3, 1, 1]]

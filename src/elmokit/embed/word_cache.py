@@ -1,0 +1,73 @@
+"""Token vectors that are kept from call to call: most running words were seen before.
+
+A word's token vector depends on its characters alone, so it can be kept; the words used longest ago
+go first. A cache belongs to one embedder, and so to one set of weights and one precision.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+DEFAULT_BYTES = 64 * 2**20
+"""Memory for vectors: 32,000 words of the original model, 128,000 of the small one."""
+
+
+class WordCache:
+    """Vectors of the words used last.
+
+    Args:
+        dim: D, the width of a token vector.
+        max_bytes: Bound on the vectors' memory; 0: nothing is kept.
+    """
+
+    def __init__(self, dim: int, *, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._capacity = max_bytes // (4 * dim)
+        self._vectors = torch.from_numpy(np.empty((self._capacity, dim), dtype=np.float32))
+        self._rows: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Return the number of words that are kept."""
+        return len(self._rows)
+
+    def read(self, words: Sequence[str]) -> tuple[Float[Tensor, "U D"], Integer[np.ndarray, " M"]]:
+        """Return room for the words' vectors, filled where they are known.
+
+        Args:
+            words: Distinct words.
+
+        Returns:
+            The vectors, and the positions of those that are still to be filled in.
+        """
+        rows = np.empty(len(words), dtype=np.int64)
+        with self._lock:
+            for i, word in enumerate(words):
+                row = self._rows.get(word, -1)
+                rows[i] = row
+                if row >= 0:
+                    self._rows.move_to_end(word)
+            missing = np.flatnonzero(rows < 0)
+            vectors = torch.empty(len(words), self._vectors.shape[1])
+            if len(missing) < len(words):
+                known = torch.from_numpy(np.flatnonzero(rows >= 0))
+                vectors[known] = self._vectors[torch.from_numpy(rows[rows >= 0])]
+        return vectors, missing
+
+    def write(self, words: Sequence[str], vectors: Float[Tensor, "U D"]) -> None:
+        """Keep the vectors of some distinct words, at most as many as there is room for."""
+        words = words[: self._capacity]
+        rows = np.empty(len(words), dtype=np.int64)
+        with self._lock:
+            for i, word in enumerate(words):
+                row = self._rows.pop(word, -1)
+                if row < 0:
+                    row = len(self._rows)
+                    if row == self._capacity:
+                        row = self._rows.popitem(last=False)[1]
+                rows[i] = self._rows[word] = row
+            self._vectors[torch.from_numpy(rows)] = vectors[: len(words)]

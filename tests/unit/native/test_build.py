@@ -1,0 +1,88 @@
+import logging
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from elmokit.native import build
+from elmokit.native.build import load_library
+
+needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, tmp_path):
+    """An empty cache of libraries, and no memory of what was loaded."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    load_library.cache_clear()
+    yield
+    load_library.cache_clear()
+
+
+@needs_compiler
+def test_a_library_is_compiled_once(monkeypatch, tmp_path):
+    assert load_library("kernels") is not None
+    (made,) = (tmp_path / "elmokit" / "native").iterdir()
+    load_library.cache_clear()
+    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert load_library("kernels") is not None
+    assert made.name.startswith("kernels-")
+
+
+def test_the_switch_turns_it_off(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv(build.SWITCH, "0")
+    assert load_library("kernels") is None
+    assert "ELMOKIT_NATIVE=0" in caplog.text
+
+
+def test_without_a_compiler_the_log_says_so(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+    assert load_library("kernels") is None
+    assert "no C compiler found" in caplog.text
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'no such instruction' >&2\nexit 1\n")
+    compiler.chmod(compiler.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setattr(build, "_compiler", lambda: str(compiler))
+    assert load_library("kernels") is None
+    assert "PyTorch computes everything" in caplog.text
+    assert "no such instruction" in caplog.text
+
+
+@needs_compiler
+def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch, tmp_path, caplog):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    assert load_library("kernels") is None
+    assert "could not be built" in caplog.text
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_computes_too():
+    code = """
+import os, torch
+from elmokit.native.kernels import load_kernels
+from elmokit.native.layers import PackedLinear
+torch.set_num_threads(2)
+weight = torch.eye(100)
+linear = PackedLinear(load_kernels(), weight, torch.zeros(100), "fp32")
+x = torch.ones(50, 100)
+assert torch.equal(linear(x, torch.empty(50, 100)), x)
+child = os.fork()
+if child == 0:
+    os._exit(0 if torch.equal(linear(x, torch.empty(50, 100)), x) else 3)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
