@@ -1,38 +1,66 @@
 """How long `elmokit --help` and `Embedder.load` take in a fresh process.
 
-    python benchmarks/bench_startup.py [MODEL] [--repeats 7]
+    python benchmarks/bench_startup.py [MODEL] [--shapes tiny original] [--repeats 7]
 
-Without MODEL a random one of the tiny preset's shape is made. Loading counts the imports.
+Without MODEL random models of these shapes are made in the cache folder; `original` is the released
+4096 model, ``help`` needs none. ``process`` is the whole process with interpreter and imports;
+``load`` is the call alone, ``first_sentence`` one short sentence after it. Runs take turns; the
+first, which warms the disk, does not count.
 """
 
 import argparse
-import statistics
+import json
 import sys
-import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from common import print_result, run_measured
+from common import Spread, alternate, print_result, run_measured
+from shapes import CACHE_DIR, SHAPES, model_folder
 
-LOAD = "import elmokit, sys; elmokit.Embedder.load(sys.argv[1])"
+PRECISIONS = ("fp32", "bf16", "int8")
+LOAD = """
+import json, sys, time
+import elmokit
+elmokit.Embedder
+started = time.perf_counter()
+embedder = elmokit.Embedder.load(sys.argv[1], precision=sys.argv[2])
+loaded = time.perf_counter()
+embedder.embed([["I", "sat", "by", "the", "bank", "."]])
+print(json.dumps([loaded - started, time.perf_counter() - loaded]))
+"""
 
 
-def write_tiny_model(path: Path) -> None:
-    """Write a model directory of the tiny preset's shape with fresh weights."""
-    from elmokit import PretrainedBiLM
-    from elmokit.training.presets import pretrain_config
+class Loading:
+    """Loads a model in a fresh process, and keeps what the process said of itself."""
 
-    PretrainedBiLM(pretrain_config("tiny").model).save(path)
+    def __init__(self, model: Path, precision: str) -> None:
+        self.command = [sys.executable, "-c", LOAD, str(model), precision]
+        self.said: list[tuple[float, float]] = []
+        self.peaks: list[int] = []
+
+    def __call__(self) -> float:
+        """Return the seconds of the whole process."""
+        done = run_measured(self.command)
+        self.said.append(tuple(json.loads(done.stdout)))
+        self.peaks.append(done.peak_bytes)
+        return done.seconds
+
+    def summary(self, seconds: list[float]) -> dict[str, Any]:
+        """Return the rounds that count."""
+        counted = self.said[-len(seconds) :]
+        return {
+            "process": rounded(seconds),
+            "load": rounded([load for load, _ in counted]),
+            "first_sentence": rounded([first for _, first in counted]),
+            "peak_mb": round(max(self.peaks) / 2**20),
+        }
 
 
-def median_seconds(command: list[str], repeats: int) -> dict[str, float]:
-    """Run the command once to warm up, then measure."""
-    run_measured(command)
-    seconds = [run_measured(command).seconds for _ in range(repeats)]
-    return {
-        "median": round(statistics.median(seconds), 3),
-        "min": round(min(seconds), 3),
-        "max": round(max(seconds), 3),
-    }
+def rounded(seconds: list[float]) -> dict[str, float]:
+    """Return median and extremes to the millisecond."""
+    return {name: round(value, 3) for name, value in asdict(Spread.of(seconds)).items()}
 
 
 def main() -> None:
@@ -41,18 +69,30 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", nargs="?", type=Path)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["tiny", "original"])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["fp32"])
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--cache", type=Path, default=CACHE_DIR, help="weights")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        model = options.model
-        if model is None:
-            model = Path(folder) / "model"
-            write_tiny_model(model)
-        program = str(Path(sys.executable).with_name("elmokit"))
-        results = {
-            "help": median_seconds([program, "--help"], options.repeats),
-            "load": median_seconds([sys.executable, "-c", LOAD, str(model)], options.repeats),
-        }
+    if options.model is not None:
+        models = {options.model.name: options.model}
+    else:
+        models = {shape: model_folder(shape, options.cache) / "model" for shape in options.shapes}
+    program = str(Path(sys.executable).with_name("elmokit"))
+    loadings = {
+        f"{name} {precision}": Loading(model, precision)
+        for name, model in models.items()
+        for precision in options.precisions
+    }
+    runs: dict[str, Callable[[], float]] = {
+        "help": lambda: run_measured([program, "--help"]).seconds,
+        **loadings,
+    }
+    seconds = alternate(runs, repeats=options.repeats)
+    results = {
+        "help": rounded(seconds["help"]),
+        **{name: loading.summary(seconds[name]) for name, loading in loadings.items()},
+    }
     print_result("startup", {"repeats": options.repeats}, results)
 
 

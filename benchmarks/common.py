@@ -1,14 +1,67 @@
-"""What the benchmarks share: facts about the machine, measured child processes, one JSON result."""
+"""What the benchmarks share: the schedule, spread and ratios, facts about the machine, results."""
 
 import json
 import os
 import platform
+import re
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+RESULTS_DIR = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and extremes of repeated measurements."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """Summarize at least one value."""
+        return cls(statistics.median(values), min(values), max(values))
+
+
+def alternate(
+    programs: Mapping[str, Callable[[], float]],
+    *,
+    repeats: int,
+    warm_ups: int = 1,
+) -> dict[str, list[float]]:
+    """Run the programs in turn, A B C A B C …, so that a slow minute of the machine hits all alike.
+
+    Args:
+        programs: Each runs once when it is called, and returns its seconds.
+        repeats: Rounds that count.
+        warm_ups: Rounds before them that do not.
+
+    Returns:
+        The seconds of every program, a round each.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for done in range(warm_ups + repeats):
+        for name, run in programs.items():
+            taken = run()
+            if done >= warm_ups:
+                seconds[name].append(taken)
+    return seconds
+
+
+def speed_ratio(seconds: Sequence[float], of_other: Sequence[float]) -> Spread:
+    """Return how many times as fast as another program one is: the other's seconds over its own.
+
+    The ratio is taken within each round, where both met the same machine.
+    """
+    return Spread.of([theirs / own for own, theirs in zip(seconds, of_other, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -40,15 +93,16 @@ def run_measured(command: list[str]) -> Measured:
     return Measured(time.perf_counter() - start, usage.ru_maxrss * unit, stdout)
 
 
-def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:
-    """Print one JSON object: what ran, on what, and what came out."""
+def describe(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
+    """Return what ran, on what, and what came out; JSON-able."""
     import torch
 
     import elmokit
 
-    facts = {
+    return {
         "benchmark": name,
-        "command": " ".join([Path(sys.executable).name, *sys.argv]),
+        "command": _command(),
+        "date": date.today().isoformat(),
         "commit": _commit(),
         "hardware": {"processor": _processor(), "cores": os.cpu_count()},
         "versions": {
@@ -59,7 +113,47 @@ def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> N
         "sizes": sizes,
         "results": results,
     }
-    print(json.dumps(facts, indent=2, ensure_ascii=False))
+
+
+def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:
+    """Print one JSON object: what ran, on what, and what came out."""
+    print(json.dumps(describe(name, sizes, results), indent=2, ensure_ascii=False))
+
+
+def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def markdown_page(title: str, description: Mapping[str, Any], body: str) -> str:
+    """Return a page of results that says by what command and on what machine they came about."""
+    hardware, versions = description["hardware"], description["versions"]
+    facts = [
+        ["command", f"`{description['command']}`"],
+        ["hardware", f"{hardware['processor']}, {hardware['cores']} cores"],
+        ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
+        ["commit", description["commit"]],
+        ["date", description["date"]],
+    ]
+    return f"# {title}\n\n{markdown_table(['', ''], facts)}\n{body}"
+
+
+def write_page(subject: str, description: Mapping[str, Any], page: str) -> Path:
+    """Keep a page of results under its subject, hardware and month."""
+    hardware = description["hardware"]
+    processor = re.sub(r"\W+", "-", hardware["processor"].lower()).strip("-")
+    month = description["date"][:7]
+    path = RESULTS_DIR / f"{subject}_{processor}-{hardware['cores']}-cores_{month}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _command() -> str:
+    """Return the command line; of folders outside the repository only the last name."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
 
 
 def _commit() -> str:

@@ -1,0 +1,112 @@
+"""Peer: AllenNLP's ELMo, as its `ElmoEmbedder` ran it, or with its cache of a known vocabulary.
+
+AllenNLP itself is unmodified. What its ELMo imports and never uses (spaCy, transformers, ...) is
+not installed: empty modules stand in for it.
+"""
+
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from protocol import EmbeddingProgram, serve_embedding
+
+STAND_INS = {
+    "_jsonnet", "base58", "cached_path", "dill", "fairscale", "huggingface_hub", "lmdb",
+    "more_itertools", "spacy", "torchvision", "tqdm", "transformers",
+}  # fmt: skip
+
+
+class _Name(type):
+    """A class whose every attribute is such a class again; good for imports and annotations."""
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Name(name, (), {})
+
+    def __getitem__(cls, item: object) -> type:
+        return cls
+
+
+class _StandIn(types.ModuleType):
+    """A module that has every name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "cached_path":
+            return lambda path, **_: path  # of a local file the path itself
+        return _Name(name, (), {})
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives stand-ins where nothing is installed."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> Any:
+        if fullname.partition(".")[0] not in STAND_INS:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module = _StandIn(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+sys.meta_path.append(_Finder())
+from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402  # pyright: ignore
+from allennlp.nn.util import remove_sentence_boundaries  # noqa: E402  # pyright: ignore
+
+
+class AllenNLP(EmbeddingProgram):
+    """The steps of `ElmoEmbedder.embed_batch` (AllenNLP 0.9), which 2.x no longer ships."""
+
+    packages = ("allennlp", "torch", "numpy")
+
+    def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
+        """Load the weights."""
+        torch.set_num_threads(threads)
+        self.files = str(Path(folder, "options.json")), str(Path(folder, "weights.hdf5"))
+        self.vocab_to_cache = settings.get("vocab_to_cache", False)
+        self.model = _ElmoBiLm(*self.files).eval()
+
+    @torch.inference_mode()
+    def prepare(self, words: Sequence[str]) -> None:
+        """Make ready for words that are known before."""
+        if self.vocab_to_cache:
+            vocab = ["@@PADDING@@", "@@UNKNOWN@@", *words]
+            self.word_ids = {word: index for index, word in enumerate(vocab)}
+            self.model.create_cached_cnn_embeddings(vocab)
+
+    def begin_run(self, first_batch: list[list[str]]) -> None:
+        """Forget earlier runs."""
+        self.model._elmo_lstm.reset_states()  # else sentences go on from those of the last call
+
+    @torch.inference_mode()
+    def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
+        """Embed one batch."""
+        if self.vocab_to_cache:
+            rows = [torch.tensor([self.word_ids[word] for word in words]) for words in sentences]
+            ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+            output = self.model(None, word_inputs=ids)
+        else:
+            output = self.model(batch_to_ids(sentences))
+        layers = [
+            remove_sentence_boundaries(layer, output["mask"])[0].unsqueeze(1)
+            for layer in output["activations"]
+        ]
+        stacked = torch.cat(layers, dim=1)  # (B, L, W, 2D)
+        return [stacked[row, :, : len(words)].numpy() for row, words in enumerate(sentences)]
+
+
+if __name__ == "__main__":
+    serve_embedding(AllenNLP())
