@@ -115,7 +115,7 @@ class _PackedTokenEncoder:
             weight, bias = last.weight.detach(), last.bias.detach()
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
         self._room = Room()
-        self._dim = encoder.config.num_filters if encoder.projection is None else len(bias)
+        self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
 
     def __call__(self, char_ids: np.ndarray) -> Tensor:
         lengths = (char_ids != PADDING_ID).sum(axis=1)

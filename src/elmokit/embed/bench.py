@@ -1,0 +1,107 @@
+"""Measure a model on this machine at every precision: what `elmokit bench` prints."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import get_args
+
+import torch
+
+from elmokit.corpus.files import Paths, file_kind, find_files, read_pieces
+from elmokit.corpus.readers import read_sentences
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.precision import Precision
+from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
+from elmokit.text.tokenizers import build_tokenizer
+
+BATCHES = (1, 64)
+"""Sentences in one call."""
+MAX_LINES_READ, MAX_SENTENCES = 2000, 512
+"""Sentences that are read to know the text, and those of them that are embedded."""
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True)
+class CorpusEstimate:
+    """What all of a text would take."""
+
+    num_bytes: int
+    tokens: int
+    """About so many words and sentence boundaries, from a sample at the start."""
+    hours: dict[str, float]
+    """At the speed of the larger batch, no word seen twice."""
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """What was measured."""
+
+    model: str
+    threads: int
+    speeds: list[Speed]
+    corpus: CorpusEstimate | None
+
+
+def bench(
+    model: str | PathLike[str],
+    text: Paths | None = None,
+    *,
+    seconds: float = 5.0,
+    tokenizer: str | None = None,
+    on_progress: Callable[[int], object] = lambda done: None,
+) -> BenchReport:
+    """Measure tokens per second, one sentence and many at a time, at each precision.
+
+    Args:
+        model: Model directory or name.
+        text: A text of the kind that is to be embedded; none: the demo's.
+        seconds: Time for each measurement; there are two at each precision.
+        tokenizer: As for `elmokit embed`; none: the model's own.
+        on_progress: Told how many measurements are done.
+
+    Raises:
+        FormatError: if the text holds no words.
+    """
+    loaded = Embedder.load(model, device="cpu", word_cache=False).model
+    splitter = build_tokenizer(tokenizer or loaded.tokenizer)
+    with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
+        paths = demo if text is None else text
+        sentences = list(islice(read_sentences(paths, splitter), MAX_LINES_READ))
+    sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
+    speeds = []
+    for precision in get_args(Precision):
+        embedder = Embedder(loaded, precision=precision, word_cache=False)
+        ceilings = measure_ceilings(precision)
+        for batch in BATCHES:
+            speed = measure_speed(
+                embedder, sample, ceilings, sentences_at_once=batch, seconds=seconds
+            )
+            speeds.append(speed)
+            on_progress(len(speeds))
+    corpus = None if text is None else _estimate(text, sentences, speeds)
+    return BenchReport(str(model), torch.get_num_threads(), speeds, corpus)
+
+
+def _estimate(
+    text: Paths, sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
+) -> CorpusEstimate:
+    num_bytes = sum(map(_text_bytes, find_files(text)))
+    sample_bytes = sum(len(" ".join(sentence).encode()) + 1 for sentence in sentences)
+    sample_tokens = sum(len(sentence) + 2 for sentence in sentences)
+    tokens = round(num_bytes * sample_tokens / sample_bytes)
+    hours: dict[str, float] = {
+        speed.precision: tokens / speed.tokens_per_second / 3600
+        for speed in speeds
+        if speed.sentences_at_once == max(BATCHES)
+    }
+    return CorpusEstimate(num_bytes, tokens, hours)
+
+
+def _text_bytes(path: Path) -> int:
+    """Return the size of a file, decompressed."""
+    if file_kind(path) == "text" and path.suffix not in COMPRESSED:
+        return path.stat().st_size
+    return sum(map(len, read_pieces(path)))
