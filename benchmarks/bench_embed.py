@@ -11,7 +11,8 @@ installed anywhere else). All read the same random weights of the released shape
 sentences; only one works at a time, in turns (A B C A B C …), and ratios are taken within a turn.
 All layers are returned as arrays. Batch: sentences of one call. The clock includes text to ids, the
 network and the copies that are handed out; loading, vocabularies known before (vocab_to_cache) and
-one warm-up run are outside. Ours begins every run with a new embedder, which knows no word yet.
+one warm-up run are outside. Ours works without its word cache, but for the corpus in one call,
+which begins with an empty one.
 Throughput counts words and the two boundaries of each sentence. Sentences come in text order;
 --sorted gives them by length to every program.
 """
@@ -101,11 +102,11 @@ class Programs:
                 continue
             self.workers[name], self.versions[name] = worker, loaded["versions"]
 
-    def prepare(self, calls: Sequence[Sequence[Sentence]]) -> None:
+    def prepare(self, calls: Sequence[Sequence[Sentence]], *, keep_words: bool = False) -> None:
         """Hand over the sentences; whoever cannot take them is out."""
         for name, worker in list(self.workers.items()):
             try:
-                worker.ask("prepare", batches=calls)
+                worker.ask("prepare", batches=calls, keep_words=keep_words)
             except PeerError as error:
                 self.skipped[name] = str(error)
                 self.workers.pop(name).close()
@@ -140,7 +141,7 @@ def measure_cell(
     only_ours: bool = False,
 ) -> dict[str, Any]:
     """Run all programs over the calls in turns."""
-    programs.prepare(calls)
+    programs.prepare(calls, keep_words=only_ours)
     config = shape_config(shape)
     flop = needed_flop(config, calls)
     runs: dict[str, Callable[[], float]] = {}

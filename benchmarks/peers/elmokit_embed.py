@@ -13,7 +13,7 @@ WARM_UP = 128
 
 
 class Elmokit(EmbeddingProgram):
-    """One `Embedder.embed` a batch; a new embedder for each run, which knows no word yet."""
+    """One `Embedder.embed` a batch; with its word cache, empty at first, where that is allowed."""
 
     packages = ("elmokit", "torch", "numpy")
     embedder: Embedder | None
@@ -22,12 +22,16 @@ class Elmokit(EmbeddingProgram):
         """Load the weights."""
         self.arguments = {"num_threads": threads, **settings}
         self.model = Path(folder, "model")
-        self.embedder = Embedder.load(self.model, **self.arguments)
+        self.caches = False
+        self.embedder = Embedder.load(self.model, word_cache=False, **self.arguments)
 
     def begin_run(self, first_batch: list[list[str]]) -> None:
         """Forget earlier runs."""
+        if not self.keep_words and not self.caches:
+            return
         self.embedder = None  # before the next one takes its memory
-        self.embedder = Embedder.load(self.model, **self.arguments)
+        self.caches = self.keep_words
+        self.embedder = Embedder.load(self.model, word_cache=self.caches, **self.arguments)
         self.embedder.embed([["a"] * len(words) for words in first_batch[:WARM_UP]])
 
     def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:

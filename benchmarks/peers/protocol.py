@@ -24,6 +24,8 @@ class EmbeddingProgram:
 
     packages: tuple[str, ...]
     """Distributions whose versions belong to the result."""
+    keep_words = False
+    """Whether a program may keep what it knows of words from call to call of a run."""
 
     def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
         """Load the weights in ``folder`` (options.json, weights.hdf5)."""
@@ -73,8 +75,9 @@ def serve_embedding(program: EmbeddingProgram) -> None:
         program.load(**settings)
         return {"seconds": time.perf_counter() - started, "versions": versions(program.packages)}
 
-    def prepare(batches: list[list[list[str]]]) -> dict[str, Any]:
+    def prepare(batches: list[list[list[str]]], keep_words: bool = False) -> dict[str, Any]:
         calls[:] = batches
+        program.keep_words = keep_words
         program.prepare(sorted({word for batch in batches for words in batch for word in words}))
         return {}
 

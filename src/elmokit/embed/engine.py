@@ -25,9 +25,6 @@ from elmokit.embed.network import Network
 from elmokit.embed.results import Layers, Places, Results
 from elmokit.nn.bilm import BiLMState, Direction, DirectionState
 
-MAX_CHUNK_VALUES = 2**22
-"""Gate inputs held at a time (positions x 4H): 16 MB as fp32."""
-
 
 @dataclass(frozen=True)
 class EngineOutput:
@@ -104,8 +101,8 @@ class Engine:
                 (hidden[:, index].index_select(1, rows), cell[:, index].index_select(1, rows)),
                 (results, order),
             )
-            hidden[:, index, rows] = new_hidden
-            cell[:, index, rows] = new_cell
+            hidden[:, index].index_copy_(1, rows, new_hidden)
+            cell[:, index].index_copy_(1, rows, new_cell)
         return EngineOutput(results.arrays, BiLMState(hidden, cell))
 
     def _grown(self, state: BiLMState | None, num_rows: int) -> BiLMState:
@@ -149,8 +146,7 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         tokens = np.concatenate(sentences) if sentences else np.zeros(0, dtype=np.int64)
         first = np.cumsum(lengths) - lengths
-        max_positions = max(1, MAX_CHUNK_VALUES // (4 * self.network.config.lstm.cell_dim))
-        for chunk in _cut(lengths, max_positions):
+        for chunk in _cut(lengths, self.network.max_positions):
             step = chunk.start + chunk.steps
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
             half = 0 if direction == "forward" else 1

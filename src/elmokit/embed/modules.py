@@ -23,6 +23,8 @@ ROW_BLOCK = 8
 """Heights of the LSTM's products are multiples of this."""
 TOKEN_BLOCK = 16
 """Words go through the character CNN in multiples of this."""
+MAX_GATE_VALUES = 2**22
+"""Gate inputs held at a time: 16 MB as fp32."""
 MAX_CHARACTERS_PER_CHUNK = 4096
 """Character positions in one call of the character CNN: bounds its memory."""
 
@@ -39,6 +41,7 @@ class ModuleNetwork:
     def __init__(self, model: BiLM, *, halved: bool, device: torch.device) -> None:
         self.config = model.config
         self.device = device
+        self.max_positions = max(1, MAX_GATE_VALUES // (4 * model.config.lstm.cell_dim))
         self._halved = halved
         self._token_encoder = self._convert(model.token_encoder)
         stacks = {"forward": model.forward_layers, "backward": model.backward_layers}

@@ -38,6 +38,8 @@ class Network(Protocol):
 
     config: BiLMConfig
     device: torch.device
+    max_positions: int
+    """Positions that a reader should be given at a time, about: it bounds the memory."""
 
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
         """Run the token layer over distinct tokens: character ids (U, C) or word ids (U,).

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elmokit.embed.results import Places
 from elmokit.native.kernels import Kernels, Kind
-from elmokit.native.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
+from elmokit.native.layers import GatesOfTokens, PackedCharCNN, PackedLinear, PackedLSTM, Room
 from elmokit.nn.bilm import BiLM, Direction, DirectionState
 from elmokit.nn.char_cnn import PADDING_ID, CharTokenEncoder
 from elmokit.nn.highway import Highway
@@ -21,6 +21,8 @@ WORDS_PER_CHUNK = 1024
 """Words that go through the token layer at a time: bounds its memory."""
 MAX_GATE_VALUES = 2**24
 """Gate inputs of distinct tokens that are held for a batch: 64 MB."""
+MAX_POSITIONS = 2**13
+"""Positions that are read at a time: bounds memory."""
 
 
 class PackedNetwork:
@@ -35,6 +37,7 @@ class PackedNetwork:
     def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
         self.config = model.config
         self.device = torch.device("cpu")
+        self.max_positions = MAX_POSITIONS
         self._room = Room()
         with torch.no_grad():
             encoder = model.token_encoder
@@ -45,7 +48,7 @@ class PackedNetwork:
             )
             stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
             self._stacks = {
-                name: [_pack_layer(kernels, layer, precision) for layer in stack]
+                name: [_pack_layer(kernels, layer, precision, self._room) for layer in stack]
                 for name, stack in stacks.items()
             }
 
@@ -61,7 +64,7 @@ class PackedNetwork:
         return _PackedReader(self._stacks[direction], skip, self._room, vectors, state)
 
 
-def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind) -> PackedLSTM:
+def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: Room) -> PackedLSTM:
     assert isinstance(layer, LSTMP)
     weights = (
         layer.input_weight.detach(), layer.recurrent_weight.detach(), layer.gate_bias().detach(),
@@ -74,6 +77,7 @@ def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind) -> PackedL
         cell_clip=layer.config.cell_clip,
         projection_clip=projection_clip,
         kind=kind,
+        room=room,
     )
 
 
@@ -142,37 +146,31 @@ class _PackedReader:
         vectors: Tensor,
         state: DirectionState,
     ) -> None:
-        self._stack, self._skip, self._room, self._vectors = stack, skip, room, vectors
+        self._stack, self._skip, self._vectors = stack, skip, vectors
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
         first = stack[0].input
-        self._gates: Tensor | None = None
-        if np.prod(first.gates_shape(len(vectors))) <= MAX_GATE_VALUES:
-            self._gates = self._gates_of(0, vectors, "gates of distinct tokens")
-
-    def _gates_of(self, layer: int, x: Tensor, name: str) -> Tensor:
-        linear = self._stack[layer].input
-        return linear(x, self._room.take(name, *linear.gates_shape(len(x))))
+        self._gates: Tensor | None = None  # (H / VL, U, 4 * VL)
+        shape = first.gates_shape(len(vectors))
+        if np.prod(shape) <= MAX_GATE_VALUES:
+            self._gates = first(vectors, room.take("gates of tokens", *shape))
 
     def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
         """Read some steps; the kernel writes what is wanted straight to its place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
-        gates_row: np.ndarray | None = np.ascontiguousarray(index, dtype=np.int64)
-        gates = self._gates
-        if gates is None:  # too many distinct tokens to hold: those of this chunk
-            distinct, gates_row = np.unique(index, return_inverse=True)
-            gates = self._gates_of(0, self._vectors[torch.from_numpy(distinct)], "gates")
-        x: Tensor | None = None
+        rows = np.ascontiguousarray(index, dtype=np.int64)
+        x: Tensor | GatesOfTokens
+        if self._gates is not None:
+            x = GatesOfTokens(self._gates, rows)
+        else:  # too many distinct tokens to hold
+            x = self._vectors[torch.from_numpy(rows)]
         for n, layer in enumerate(self._stack):
-            if x is not None:
-                gates, gates_row = self._gates_of(n, x, "gates"), None
             x = layer(
-                gates,
+                x,
                 counts,
                 self._hidden[n],
                 self._cells[n],
-                gates_row=gates_row,
-                residual=x if self._skip else None,
+                skip=self._skip and n > 0,
                 targets=places.addresses(n + 1),
             )
             if places.results.layers == "average":

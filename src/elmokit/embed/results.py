@@ -76,12 +76,12 @@ class Results:
         """Put the token layer, twice side by side, if it is wanted."""
         if not self.wants(0):
             return
+        table = vectors.cpu().numpy()
         piece = 4096  # of a long sentence at a time
         for sentence, tokens in enumerate(sentences):
             words = tokens[1:-1]
             for start in range(0, len(words), piece):
-                index = torch.from_numpy(words[start : start + piece]).to(vectors.device)
-                values = vectors[index].cpu().numpy()
+                values = table[words[start : start + piece]]
                 for half in (0, 1):
                     self.add(sentence, 0, half, start, values)
 

@@ -2,6 +2,9 @@
 
 A word's token vector depends on its characters alone, so it can be kept; the words used longest ago
 go first. A cache belongs to one embedder, and so to one set of weights and one precision.
+
+NumPy moves the vectors: some of PyTorch's indexing wakes its own threads, which then spin for some
+milliseconds beside those of the kernels.
 """
 
 import threading
@@ -27,7 +30,7 @@ class WordCache:
 
     def __init__(self, dim: int, *, max_bytes: int = DEFAULT_BYTES) -> None:
         self._capacity = max_bytes // (4 * dim)
-        self._vectors = torch.from_numpy(np.empty((self._capacity, dim), dtype=np.float32))
+        self._vectors = np.empty((self._capacity, dim), dtype=np.float32)
         self._rows: OrderedDict[str, int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -52,11 +55,9 @@ class WordCache:
                 if row >= 0:
                     self._rows.move_to_end(word)
             missing = np.flatnonzero(rows < 0)
-            vectors = torch.empty(len(words), self._vectors.shape[1])
-            if len(missing) < len(words):
-                known = torch.from_numpy(np.flatnonzero(rows >= 0))
-                vectors[known] = self._vectors[torch.from_numpy(rows[rows >= 0])]
-        return vectors, missing
+            vectors = np.empty((len(words), self._vectors.shape[1]), dtype=np.float32)
+            vectors[rows >= 0] = self._vectors[rows[rows >= 0]]
+        return torch.from_numpy(vectors), missing
 
     def write(self, words: Sequence[str], vectors: Float[Tensor, "U D"]) -> None:
         """Keep the vectors of some distinct words, at most as many as there is room for."""
@@ -70,4 +71,4 @@ class WordCache:
                     if row == self._capacity:
                         row = self._rows.popitem(last=False)[1]
                 rows[i] = self._rows[word] = row
-            self._vectors[torch.from_numpy(rows)] = vectors[: len(words)]
+            self._vectors[rows] = vectors[: len(words)].numpy()

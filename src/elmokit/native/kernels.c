@@ -24,8 +24,6 @@ int64_t elmokit_instructions(void) {
     return found;
 }
 
-static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
     if (type == FP32) {
         store((float *)row + column, value);
@@ -198,14 +196,24 @@ void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
 
 /* ---- LSTM with projection over packed steps: the rows of step 0, of step 1, … ---- */
 
+#define GATE_ROWS 96 /* positions whose input products are made at a time: at least one step */
+
 typedef struct {
-    matrix recurrent, projection;  /* projection.values is null where there is none */
+    matrix input, recurrent, projection; /* projection.values is null where there is none */
     int64_t num_steps, dim, cell_dim; /* cell_dim: padded */
     const int64_t *num_rows;       /* of each step; never rising */
     const float *gates_in;         /* input products and bias: (H / VL, gates_rows, (i, f, g, o) x
-                                      VL): rows of a panel lie together, for the cache's sake */
+                                      VL): rows of a panel lie together, for the cache's sake. Null:
+                                      they are made here, of x */
     int64_t gates_rows;
-    const int64_t *gates_row;      /* (P) row of gates_in of each packed position, or null: P-th */
+    const int64_t *gates_row;      /* (P) row of gates_in of each packed position */
+    const float *x;                /* (P, input_dim) */
+    int64_t input_dim;
+    const float *bias;             /* (4 H), in panels */
+    uint32_t *x_groups;            /* (P, input.num_groups) */
+    float *x_scales;               /* (P) */
+    float *gates_made;             /* (H / VL, made_rows, 4 * VL) */
+    int64_t made_rows;             /* GATE_ROWS, or the rows of the first step if more */
     const float *residual;         /* (P, D) added to what goes out, or null */
     int64_t num_sentences;         /* B */
     float *hidden, *cell;          /* (B, D), (H / VL, B, VL): advanced in place */
@@ -227,14 +235,32 @@ typedef struct {
 typedef struct {
     lstm_call *call;
     int64_t position, first_row; /* packed position of the step's row 0 */
+    int64_t made_from;           /* packed position of row 0 of gates_made */
 } lstm_step;
+
+static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums) {
+    lstm_call *call = ((lstm_step *)argument)->call;
+    float *gates = call->gates_made + (panel * call->made_rows + row) * PANEL;
+    for (int v = 0; v < NV; v++)
+        store(gates + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
+}
+
+static void make_gates(lstm_step *step, int64_t panel, int64_t next, int64_t rows) {
+    lstm_call *call = step->call;
+    panel_product(&call->input, panel, next,
+                  call->x_groups + step->made_from * call->input.num_groups,
+                  call->input.num_groups, call->x_scales + step->made_from, rows, finish_gates,
+                  step);
+}
 
 static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums) {
     lstm_step *step = argument;
     lstm_call *call = step->call;
     int64_t position = step->position + row;
-    int64_t from = call->gates_row ? call->gates_row[position] : position;
-    const float *gates = call->gates_in + (panel * call->gates_rows + from) * PANEL;
+    const float *gates =
+        call->gates_in
+            ? call->gates_in + (panel * call->gates_rows + call->gates_row[position]) * PANEL
+            : call->gates_made + (panel * call->made_rows + position - step->made_from) * PANEL;
     vf i = load(sums) + load(gates);
     vf f = load(sums + VL) + load(gates + VL);
     vf g = load(sums + 2 * VL) + load(gates + 2 * VL);
@@ -286,9 +312,31 @@ static void lstm_task(void *argument, int thread, int num_threads) {
     const matrix *recurrent = &call->recurrent, *projection = &call->projection;
     int64_t first = recurrent->num_panels * thread / num_threads;
     int64_t last = recurrent->num_panels * (thread + 1) / num_threads;
-    lstm_step step = {call, 0, 0};
+    lstm_step step = {call, 0, 0, 0};
+    int64_t made = 0; /* packed positions whose gates were made */
+    if (!call->gates_in) {
+        int64_t all_rows = 0;
+        for (int64_t t = 0; t < call->num_steps; t++) all_rows += call->num_rows[t];
+        int64_t until = all_rows * (thread + 1) / num_threads;
+        for (int64_t row = all_rows * thread / num_threads; row < until; row++)
+            call->x_scales[row] = convert_row((int)call->input.type, call->x + row * call->input_dim,
+                                              call->input_dim, call->input.num_groups,
+                                              call->x_groups + row * call->input.num_groups);
+        meet(&job->place, num_threads);
+    }
     for (int64_t t = 0; t < call->num_steps; step.position += call->num_rows[t++]) {
         int64_t rows = call->num_rows[t];
+        int together = 0; /* the gates of this step alone are made panel by panel */
+        if (!call->gates_in && step.position == made) {
+            step.made_from = made;
+            int64_t steps = 0;
+            while (t + steps < call->num_steps &&
+                   (!steps || made + call->num_rows[t + steps] - step.made_from <= call->made_rows))
+                made += call->num_rows[t + steps++];
+            together = steps == 1;
+            for (int64_t k = first; k < last && !together; k++)
+                make_gates(&step, k, k + 1 < last ? k + 1 : k, made - step.made_from);
+        }
         int64_t begin = rows * thread / num_threads, end = rows * (thread + 1) / num_threads;
         if (t == 0 || recurrent->type == INT8) { /* later steps find fp32 and bf16 converted */
             for (int64_t row = begin; row < end; row++)
@@ -302,6 +350,7 @@ static void lstm_task(void *argument, int thread, int num_threads) {
         for (int64_t k = first; k < last; k++) {
             int64_t panel = t % 2 ? first + last - 1 - k : k;
             int64_t next = k + 1 == last ? panel : panel + (t % 2 ? -1 : 1);
+            if (together) make_gates(&step, panel, next, rows);
             panel_product(recurrent, panel, next, call->hidden_groups, recurrent->num_groups,
                           call->hidden_scales, rows, finish_cell, &step);
         }

@@ -67,14 +67,15 @@ class LSTMCall(Structure):
     """``lstm_call``."""
 
     _fields_ = (
-        ("recurrent", MatrixArgument), ("projection", MatrixArgument),
+        ("input", MatrixArgument), ("recurrent", MatrixArgument), ("projection", MatrixArgument),
         ("num_steps", c_int64), ("dim", c_int64), ("cell_dim", c_int64), ("num_rows", c_void_p),
-        ("gates_in", c_void_p), ("gates_rows", c_int64), ("gates_row", c_void_p),
-        ("residual", c_void_p), ("num_sentences", c_int64), ("hidden", c_void_p), ("cell", c_void_p), ("out", c_void_p),
+        ("gates_in", c_void_p), ("gates_rows", c_int64), ("gates_row", c_void_p), ("x", c_void_p),
+        ("input_dim", c_int64), ("bias", c_void_p), ("x_groups", c_void_p), ("x_scales", c_void_p),
+        ("gates_made", c_void_p), ("made_rows", c_int64), ("residual", c_void_p),
+        ("num_sentences", c_int64), ("hidden", c_void_p), ("cell", c_void_p), ("out", c_void_p),
         ("targets", c_void_p), ("hidden_groups", c_void_p), ("inner_groups", c_void_p),
-        ("inner_stride", c_int64),
-        ("inner", c_void_p), ("hidden_scales", c_void_p), ("inner_scales", c_void_p),
-        ("cell_clip", c_float), ("projection_clip", c_float),
+        ("inner_stride", c_int64), ("inner", c_void_p), ("hidden_scales", c_void_p),
+        ("inner_scales", c_void_p), ("cell_clip", c_float), ("projection_clip", c_float),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Every one gives a row the same bits whatever stands beside it and however many t
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from elmokit.native.matrices import empty, interleave, pack_matrix, padded, poin
 
 WORDS_TOGETHER = 16
 """As in ``kernels.c``: words whose characters a thread holds."""
+GATE_ROWS = 96
+"""As in ``kernels.c``: positions whose input products are made at a time."""
 
 
 class Room(threading.local):
@@ -163,6 +166,16 @@ class PackedCharCNN:
         return out
 
 
+@dataclass(frozen=True)
+class GatesOfTokens:
+    """Input products of distinct tokens, made once, and the token at each packed position."""
+
+    values: Tensor
+    """What a layer's ``input`` makes of the tokens: (H / VL, U, 4 * VL)."""
+    rows: np.ndarray
+    """int64 (P,)."""
+
+
 class PackedLSTM:
     """One layer and direction of `nn.lstmp.LSTMP` over packed steps.
 
@@ -173,6 +186,7 @@ class PackedLSTM:
         cell_clip: Bound on the cell; none: no clipping.
         projection_clip: Bound on the projected output; none: no clipping.
         kind: How the values are held.
+        room: For intermediate values; may be shared with other layers.
     """
 
     def __init__(
@@ -183,9 +197,10 @@ class PackedLSTM:
         cell_clip: float | None,
         projection_clip: float | None,
         kind: Kind,
+        room: Room,
     ) -> None:
         input_weight, recurrent_weight, bias, projection_weight = weights
-        self._kernels, self._kind = kernels, kind
+        self._kernels, self._kind, self._room = kernels, kind, room
         self._length = kernels.vector_length
         self.input = PackedLinear(
             kernels, input_weight.unflatten(0, (4, -1)), bias.unflatten(0, (4, -1)), kind
@@ -212,32 +227,38 @@ class PackedLSTM:
 
     def __call__(
         self,
-        gates_in: Tensor,
+        inputs: Tensor | GatesOfTokens,
         num_rows: np.ndarray,
         hidden: Tensor,
         cell: Tensor,
         *,
-        gates_row: np.ndarray | None,
-        residual: Tensor | None,
+        skip: bool = False,
         targets: np.ndarray | None = None,
     ) -> Tensor:
-        """Advance ``hidden`` and ``cell`` in place; return the outputs plus ``residual``.
+        """Advance ``hidden`` and ``cell`` in place; return the outputs.
 
         Args:
-            gates_in: What ``self.input`` makes of the inputs: (H / VL, R, 4 * VL).
+            inputs: (P, input dim), contiguous; or what `GatesOfTokens` holds.
             num_rows: int64, running rows of each step, never rising; their sum is P.
             hidden: (B, D), contiguous.
             cell: As `pack_cell` makes it.
-            gates_row: int64 (P,) row of ``gates_in`` for each position; none: the P-th.
-            residual: (P, D), contiguous, added to the outputs; or none.
+            skip: Add ``inputs``, of width D, to the outputs.
             targets: int64 (P,) addresses at which the D values are written too, 0 for nowhere.
 
         Returns:
             (P, D).
         """
-        rows = len(hidden)
-        out = torch.empty(int(num_rows.sum()), self._dim)
-        hidden_groups = torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32)
+        rows, positions = len(hidden), int(num_rows.sum())
+        out = torch.empty(positions, self._dim)
+        gates = x = None
+        made_rows = 0
+        if isinstance(inputs, Tensor):
+            x = inputs
+            made_rows = max(GATE_ROWS, int(num_rows[0]) if len(num_rows) else 0)
+            groups = self._room.take("x", positions, self.input.matrix.num_groups)
+            made = self._room.take("gates", *self.input.gates_shape(made_rows))
+        else:
+            gates, groups, made = inputs, None, None
         inner = inner_groups = None
         inner_stride = 0
         if self._projection is None or self._kind == "int8":
@@ -246,13 +267,18 @@ class PackedLSTM:
             # One line more than the values: rows at powers of two would share places of the cache.
             inner_stride = self._projection.num_groups + 16
             inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
-        scales = torch.empty(2, rows)
+        hidden_groups = torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32)
+        scales, x_scales = torch.empty(2, rows), torch.empty(positions)
         none = MatrixArgument(TYPES[self._kind], 0, 0, None, None, None)
         call = LSTMCall(
-            self._recurrent.argument(), self._projection.argument() if self._projection else none,
-            len(num_rows), self._dim, self._padded_cell_dim, num_rows.ctypes.data,
-            gates_in.data_ptr(), gates_in.shape[1],
-            None if gates_row is None else gates_row.ctypes.data, pointer(residual), rows,
+            self.input.matrix.argument(), self._recurrent.argument(),
+            self._projection.argument() if self._projection else none, len(num_rows), self._dim,
+            self._padded_cell_dim, num_rows.ctypes.data,
+            None if gates is None else gates.values.data_ptr(),
+            0 if gates is None else gates.values.shape[1],
+            None if gates is None else gates.rows.ctypes.data,
+            pointer(x), self.input.inner, self.input.bias.data_ptr(), pointer(groups),
+            x_scales.data_ptr(), pointer(made), made_rows, pointer(x) if skip else None, rows,
             hidden.data_ptr(), cell.data_ptr(), out.data_ptr(),
             None if targets is None else targets.ctypes.data, hidden_groups.data_ptr(),
             pointer(inner_groups), inner_stride, pointer(inner), scales[0].data_ptr(),

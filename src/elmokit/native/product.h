@@ -11,6 +11,8 @@ enum { FP32 = 0, BF16 = 1, INT8 = 2 };
 #define K_BLOCK 1024      /* groups of K before moving on to the next tile: a panel stays in cache */
 #define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K */
 
+static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
 typedef struct {
     int64_t type, num_panels, num_groups; /* num_groups: of K, padded */
     const uint32_t *values;               /* (panels, groups, NV, VL) */
@@ -50,7 +52,7 @@ static inline __attribute__((always_inline)) vf add_product(int type, vf sum, co
 #endif
 }
 
-/* What to fetch into the cache meanwhile: two lines for each group of K, `step` values onward. */
+/* What to fetch into the cache meanwhile: `step` values for each group of K. */
 typedef struct {
     const uint32_t *from;
     int64_t step;
@@ -67,7 +69,7 @@ static inline __attribute__((always_inline)) void tile_of(int type, int rows, co
         vi b[NV];
         for (int v = 0; v < NV; v++) b[v] = *(const vi_any *)(panel + k * PANEL + v * VL);
         __builtin_prefetch(ahead.from, 0, 2);
-        __builtin_prefetch(ahead.from + 16, 0, 2);
+        __builtin_prefetch(ahead.from + ahead.step / 2, 0, 2);
         ahead.from += ahead.step;
         for (int r = 0; r < rows; r++)
             for (int v = 0; v < NV; v++)
@@ -104,32 +106,28 @@ static inline void to_float(const matrix *m, int64_t panel, float row_scale, flo
     }
 }
 
-/* One panel of a product: `rows` rows of `a`, each handed to `done`. `next` is the panel after it,
-   fetched meanwhile, evenly: all at once the memory would keep the computing waiting. */
+/* One panel of a product: `rows` rows of `a`, each handed to `done`. While a block of K is computed,
+   the next one is fetched, evenly: all at once the memory would keep the computing waiting. `next`
+   is the panel after this one. */
 static void panel_product(const matrix *m, int64_t panel, int64_t next, const uint32_t *a,
                           int64_t stride, const float *row_scales, int64_t rows, finish done,
                           void *argument) {
-    if (!rows) return;
     float sums[ROWS_BLOCK * PANEL] __attribute__((aligned(64)));
-    int64_t size = m->num_groups * PANEL; /* 32-bit values of a panel */
-    const uint32_t *values = m->values + panel * size, *fetch = m->values + next * size;
-    int64_t fetched = next == panel ? size : 0, tiles = (rows + MAX_TILE - 1) / MAX_TILE;
-    int64_t step = (PANEL + tiles - 1) / tiles;
+    const uint32_t *values = m->values + panel * m->num_groups * PANEL;
     for (int64_t block = 0; block < rows; block += ROWS_BLOCK) {
-        int64_t end = block + ROWS_BLOCK < rows ? block + ROWS_BLOCK : rows;
+        int64_t end = smaller_of(block + ROWS_BLOCK, rows);
+        int64_t tiles = (end - block + MAX_TILE - 1) / MAX_TILE;
         for (int64_t k = 0; k < m->num_groups; k += K_BLOCK) {
-            int64_t groups = m->num_groups - k < K_BLOCK ? m->num_groups - k : K_BLOCK;
+            int64_t groups = smaller_of(m->num_groups - k, K_BLOCK);
             int last = k + groups == m->num_groups;
+            upcoming ahead = {values + (k + groups) * PANEL, (PANEL + tiles - 1) / tiles};
+            if (last) ahead.from = m->values + (end < rows ? panel : next) * m->num_groups * PANEL;
             for (int64_t row = block; row < end; row += MAX_TILE) {
-                int height = (int)(end - row < MAX_TILE ? end - row : MAX_TILE);
+                int height = (int)smaller_of(end - row, MAX_TILE);
                 float *place = sums + (row - block) * PANEL;
-                upcoming ahead = {values, 0};
-                if (fetched < size) {
-                    ahead = (upcoming){fetch + fetched, step};
-                    fetched += groups * step;
-                }
                 tile((int)m->type, height, a + row * stride + k, stride, values + k * PANEL,
                      groups, place, k == 0, ahead);
+                ahead.from += groups * ahead.step;
                 if (!last) continue;
                 for (int r = 0; r < height; r++) {
                     float *one = place + r * PANEL;

@@ -5,10 +5,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #define MAX_THREADS 64
-#define SPINS 4000          /* looks at a flag before giving the processor away */
-#define WORKER_SPINS 40000  /* before a worker without work goes to sleep: a third of a millisecond */
+#define SPINS 200             /* looks at a flag before letting others have the processor */
+#define IDLE_SECONDS 0.003    /* before a worker without work goes to sleep */
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
@@ -50,12 +51,22 @@ static void meet(barrier *place, int num_threads) {
         else sched_yield();
 }
 
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static void *work(void *identity) {
     int thread = (int)(intptr_t)identity;
     unsigned seen = pool.first_round[thread];
     for (;;) {
-        int spin = 0;
-        while (atomic_load(&pool.round) == seen && ++spin < WORKER_SPINS) PAUSE();
+        double idle_since = seconds();
+        for (int spin = 0; atomic_load(&pool.round) == seen;) {
+            if (++spin < SPINS) PAUSE();
+            else if (seconds() - idle_since < IDLE_SECONDS) sched_yield();
+            else break;
+        }
         if (atomic_load(&pool.round) == seen) {
             pthread_mutex_lock(&pool.lock);
             pool.sleeping++;

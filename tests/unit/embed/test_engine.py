@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.embed import engine, packed, results
+from elmokit.embed import modules, packed, results
 from elmokit.nn.bilm import BiLMState
 
 from .models import largest_difference, plain_layers, random_sentences, run_engine, toy_model
@@ -36,7 +36,8 @@ def test_chunks_of_any_size_give_the_same_bits(model, monkeypatch):
     whole = run_engine(model, sentences)
     width = model.forward_layers[0].input_weight.shape[0]
     for positions in (1, 7, 30):
-        monkeypatch.setattr(engine, "MAX_CHUNK_VALUES", positions * width)
+        monkeypatch.setattr(packed, "MAX_POSITIONS", positions)
+        monkeypatch.setattr(modules, "MAX_GATE_VALUES", positions * width)
         chunked = run_engine(model, sentences)
         assert largest_difference(whole.vectors, chunked.vectors) == 0
         assert torch.equal(whole.state.hidden, chunked.state.hidden)
@@ -117,7 +118,8 @@ def _long_sentence_equals_one_piece(num_words: int, monkeypatch) -> None:
     model = toy_model(num_layers=1)
     words = np.random.default_rng(0).choice(["I", "sat", "bank", "배", "."], num_words).tolist()
     out = run_engine(model, [words])
-    monkeypatch.setattr(engine, "MAX_CHUNK_VALUES", 2**40)
+    monkeypatch.setattr(packed, "MAX_POSITIONS", 2**40)
+    monkeypatch.setattr(modules, "MAX_GATE_VALUES", 2**40)
     whole = run_engine(model, [words])
     assert largest_difference(out.vectors, whole.vectors) == 0
     assert torch.equal(out.state.cell, whole.state.cell)

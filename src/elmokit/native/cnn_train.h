@@ -1,0 +1,247 @@
+/* Character convolutions with the maximum over positions, and their gradient. Words U, characters
+   C, embedding E, filters F. The winning window of each filter is remembered, so that the gradient
+   touches it alone. Windows inside the run of equal characters that ends a row (padding) are alike:
+   one of them is computed. */
+
+#define WORDS_TOGETHER 16
+#define FILTERS_TOGETHER 64
+#define FEW_WORDS 8 /* the gradients of their characters stay in the nearest cache */
+#define MAX_WINDOW 2048 /* width x E */
+#define TABLES 16           /* parts of the words with an embedding gradient of their own */
+
+typedef struct {
+    matrix m;                    /* columns: filters; inner (width, E) */
+    const float *weight, *bias;  /* (count, width, E), (count) */
+    float *grad_weight, *grad_bias;
+    int64_t width, count, first; /* first: column of the result */
+} train_convolution;
+
+typedef struct {
+    train_convolution *convolutions;
+    int64_t num_convolutions, num_words, max_characters, embedding_dim, num_filters, num_ids;
+    int64_t is_tanh, type;
+    const void *typed_embedding; /* typed (ids, E) */
+    const float *embedding;      /* (ids, E) */
+    const int64_t *char_ids;     /* (U, C) */
+    void *out;                   /* typed (U, F): activated */
+    uint8_t *positions;          /* (U, F): the winners */
+    uint32_t *buffers;           /* (threads, WORDS_TOGETHER, C, E) */
+    const void *grad_out;        /* typed (U, F) */
+    float *grad_answers;         /* (F, U) */
+    uint8_t *winners;            /* (F, U) */
+    float *characters;           /* (U, C, E) */
+    float *tables;               /* (TABLES, ids, E), zeros */
+    float *grad_embedding;       /* (ids, E) */
+} cnn_call;
+
+typedef struct {
+    cnn_call *call;
+    atomic_llong next;
+    barrier place;
+} cnn_job;
+
+/* Columns before the padding at the end of a row. */
+static int64_t length_of(const cnn_call *call, const int64_t *ids) {
+    int64_t length = call->max_characters;
+    while (length > 0 && ids[length - 1] == ids[call->max_characters - 1]) length--;
+    return length;
+}
+
+static void convolve_word(const cnn_call *call, const train_convolution *one, int64_t panel,
+                          const uint32_t *characters, const int64_t *ids, int64_t word) {
+    int64_t stride = call->type == FP32 ? call->embedding_dim : call->embedding_dim / 2;
+    int64_t used = smaller_of(length_of(call, ids) + 1, call->max_characters - one->width + 1);
+    const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
+    float sums[MAX_TILE * PANEL] __attribute__((aligned(64)));
+    vf best[NV], where[NV];
+    for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = (vf){0};
+    for (int64_t at = 0; at < used; at += MAX_TILE) {
+        int height = (int)smaller_of(MAX_TILE, used - at);
+        tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
+             sums, 1, (upcoming){values, 0});
+        for (int r = 0; r < height; r++)
+            for (int v = 0; v < NV; v++) {
+                vf value = load(sums + r * PANEL + v * VL);
+                where[v] = if_less(best[v], value, all((float)(at + r)), where[v]);
+                best[v] = larger(best[v], value);
+            }
+    }
+    int64_t count = smaller_of(PANEL, one->count - panel * PANEL);
+    int64_t to = word * call->num_filters + one->first + panel * PANEL;
+    float answers[PANEL], winners[PANEL];
+    for (int v = 0; v < NV; v++)
+        store(answers + v * VL, best[v]), store(winners + v * VL, where[v]);
+    for (int64_t k = 0; k < count; k++) {
+        float value = answers[k] + one->bias[panel * PANEL + k];
+        value = call->is_tanh ? tanhf(value) : value > 0 ? value : 0;
+        set_as((int)call->type, call->out, to + k, value);
+        call->positions[to + k] = (uint8_t)winners[k];
+    }
+}
+
+static void cnn_forward_task(void *argument, int thread, int num_threads) {
+    cnn_job *job = argument;
+    cnn_call *call = job->call;
+    (void)num_threads;
+    int64_t stride = call->type == FP32 ? call->embedding_dim : call->embedding_dim / 2;
+    int64_t row = call->max_characters * stride;
+    uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
+    for (;;) {
+        int64_t start = atomic_fetch_add(&job->next, WORDS_TOGETHER);
+        if (start >= call->num_words) return;
+        int64_t words = smaller_of(WORDS_TOGETHER, call->num_words - start);
+        const int64_t *ids = call->char_ids + start * call->max_characters;
+        for (int64_t c = 0; c < words * call->max_characters; c++)
+            memcpy(buffer + c * stride, (const uint32_t *)call->typed_embedding + ids[c] * stride,
+                   4 * stride);
+        for (int64_t k = 0; k < call->num_convolutions; k++)
+            for (int64_t panel = 0; panel < call->convolutions[k].m.num_panels; panel++)
+                for (int64_t w = 0; w < words; w++)
+                    convolve_word(call, &call->convolutions[k], panel, buffer + w * row,
+                                  ids + w * call->max_characters, start + w);
+    }
+}
+
+void elmokit_cnn_forward(cnn_call *call, int64_t num_threads) {
+    cnn_job job = {.call = call};
+    share(cnn_forward_task, &job, (int)num_threads);
+}
+
+/* Gradient of one filter's weights: over all words, in their order. `size` is width x E; `whole`
+   tells that it is a constant number of vectors, which then stay in registers. */
+static inline __attribute__((always_inline)) void filter_gradient(
+    const cnn_call *call, const train_convolution *one, int64_t f, int64_t size, int whole) {
+    const float *grads = call->grad_answers + (one->first + f) * call->num_words;
+    const uint8_t *positions = call->winners + (one->first + f) * call->num_words;
+    int64_t dim = call->embedding_dim;
+    vf total[MAX_WINDOW / VL] = {{0}};
+    float bias = 0, *rest = (float *)total;
+    for (int64_t word = 0; word < call->num_words; word++) {
+        const float *window =
+            call->characters + (word * call->max_characters + positions[word]) * dim;
+        float grad = grads[word];
+        bias += grad;
+        if (whole)
+#pragma GCC unroll 28
+            for (int64_t v = 0; v < size / VL; v++) total[v] += grad * load(window + v * VL);
+        else
+            for (int64_t k = 0; k < size; k++) rest[k] += grad * window[k];
+    }
+    memcpy(one->grad_weight + f * size, total, 4 * size);
+    one->grad_bias[f] = bias;
+}
+
+/* Gradients of the characters of a few words from one filter. */
+static inline __attribute__((always_inline)) void characters_gradient(
+    const cnn_call *call, const train_convolution *one, int64_t f, int64_t first_word,
+    int64_t num_words, float *grad_characters, int64_t size, int whole) {
+    const float *grads = call->grad_answers + (one->first + f) * call->num_words + first_word;
+    const uint8_t *positions = call->winners + (one->first + f) * call->num_words + first_word;
+    const float *weight = one->weight + f * size;
+    int64_t dim = call->embedding_dim;
+    for (int64_t word = 0; word < num_words; word++) {
+        float *to = grad_characters + (word * call->max_characters + positions[word]) * dim;
+        float grad = grads[word];
+        if (whole)
+#pragma GCC unroll 28
+            for (int64_t v = 0; v < size / VL; v++)
+                store(to + v * VL, load(to + v * VL) + grad * load(weight + v * VL));
+        else
+            for (int64_t k = 0; k < size; k++) to[k] += grad * weight[k];
+    }
+}
+
+/* With the usual embedding windows have a constant size. */
+#define FOR_SIZE(width, dim, FUNCTION, ...)                           \
+    switch ((dim) == 16 ? (width) : 0) {                              \
+    case 1: FUNCTION(__VA_ARGS__, 16, 1); break;                      \
+    case 2: FUNCTION(__VA_ARGS__, 32, 1); break;                      \
+    case 3: FUNCTION(__VA_ARGS__, 48, 1); break;                      \
+    case 4: FUNCTION(__VA_ARGS__, 64, 1); break;                      \
+    case 5: FUNCTION(__VA_ARGS__, 80, 1); break;                      \
+    case 6: FUNCTION(__VA_ARGS__, 96, 1); break;                      \
+    case 7: FUNCTION(__VA_ARGS__, 112, 1); break;                     \
+    default: FUNCTION(__VA_ARGS__, (width) * (dim), 0);               \
+    }
+
+/* Gradients before the activation, and winners, filter by filter; characters of all words. */
+static void prepare_gradient(const cnn_call *call, int thread, int num_threads) {
+    int type = (int)call->type;
+    int64_t filters = call->num_filters, words = call->num_words, dim = call->embedding_dim;
+    for (int64_t block = filters * thread / num_threads;
+         block < filters * (thread + 1) / num_threads; block += FILTERS_TOGETHER) {
+        int64_t end = smaller_of(block + FILTERS_TOGETHER, filters * (thread + 1) / num_threads);
+        for (int64_t some = 0; some < words; some += WORDS_TOGETHER)
+            for (int64_t f = block; f < end; f++)
+                for (int64_t word = some; word < smaller_of(some + WORDS_TOGETHER, words); word++) {
+                    int64_t at = word * filters + f;
+                    float out = value_as(type, call->out, at);
+                    float grad = value_as(type, call->grad_out, at);
+                    grad = call->is_tanh ? grad * (1.0f - out * out) : out > 0 ? grad : 0.0f;
+                    call->grad_answers[f * words + word] = grad;
+                    call->winners[f * words + word] = call->positions[at];
+                }
+    }
+    int64_t characters = words * call->max_characters;
+    for (int64_t c = characters * thread / num_threads;
+         c < characters * (thread + 1) / num_threads; c++)
+        memcpy(call->characters + c * dim, call->embedding + call->char_ids[c] * dim, 4 * dim);
+}
+
+/* Gradients of the embedding from one part of the words: into the part's own table. */
+static void table_gradient(const cnn_call *call, int64_t part, float *grad_characters) {
+    int64_t dim = call->embedding_dim, row = call->max_characters * dim;
+    float *table = call->tables + part * call->num_ids * dim;
+    int64_t end = call->num_words * (part + 1) / TABLES;
+    for (int64_t first = call->num_words * part / TABLES; first < end; first += FEW_WORDS) {
+        int64_t words = smaller_of(FEW_WORDS, end - first);
+        memset(grad_characters, 0, 4 * words * row);
+        int64_t widest = 0;
+        for (int64_t c = 0; c < call->num_convolutions; c++) {
+            const train_convolution *one = call->convolutions + c;
+            widest = one->width > widest ? one->width : widest;
+            for (int64_t f = 0; f < one->count; f++)
+                FOR_SIZE(one->width, dim, characters_gradient, call, one, f, first, words,
+                         grad_characters)
+        }
+        for (int64_t word = 0; word < words; word++) {
+            const int64_t *ids = call->char_ids + (first + word) * call->max_characters;
+            int64_t used = smaller_of(length_of(call, ids) + widest, call->max_characters);
+            for (int64_t c = 0; c < used; c++)
+                for (int64_t e = 0; e < dim; e++)
+                    table[ids[c] * dim + e] += grad_characters[word * row + c * dim + e];
+        }
+    }
+}
+
+static void cnn_backward_task(void *argument, int thread, int num_threads) {
+    cnn_job *job = argument;
+    cnn_call *call = job->call;
+    int64_t dim = call->embedding_dim, row = call->max_characters * dim;
+    prepare_gradient(call, thread, num_threads);
+    meet(&job->place, num_threads);
+    for (int64_t c = 0; c < call->num_convolutions; c++) {
+        const train_convolution *one = call->convolutions + c;
+        for (int64_t f = one->count * thread / num_threads;
+             f < one->count * (thread + 1) / num_threads; f++)
+            FOR_SIZE(one->width, dim, filter_gradient, call, one, f)
+    }
+    for (;;) {
+        int64_t part = atomic_fetch_add(&job->next, 1);
+        if (part >= TABLES) break;
+        table_gradient(call, part, (float *)call->buffers + thread * FEW_WORDS * row);
+    }
+    meet(&job->place, num_threads);
+    int64_t table_size = call->num_ids * dim;
+    for (int64_t k = table_size * thread / num_threads;
+         k < table_size * (thread + 1) / num_threads; k++) {
+        float sum = 0;
+        for (int part = 0; part < TABLES; part++) sum += call->tables[part * table_size + k];
+        call->grad_embedding[k] = sum;
+    }
+}
+
+void elmokit_cnn_backward(cnn_call *call, int64_t num_threads) {
+    cnn_job job = {.call = call};
+    share(cnn_backward_task, &job, (int)num_threads);
+}

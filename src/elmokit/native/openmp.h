@@ -1,0 +1,32 @@
+/* PyTorch's own OpenMP threads for our tasks, where its runtime offers GNU's entry point.
+
+   After a parallel operation of PyTorch its threads wait busily for the next one, for milliseconds:
+   other threads beside them would share their processors. */
+
+typedef void (*region)(void *);
+static void (*openmp_parallel)(region, void *, unsigned, unsigned);
+static int (*openmp_thread)(void), (*openmp_threads)(void);
+
+void elmokit_use_openmp(void *parallel, void *thread_num, void *num_threads) {
+    openmp_parallel = (void (*)(region, void *, unsigned, unsigned))parallel;
+    openmp_thread = (int (*)(void))thread_num;
+    openmp_threads = (int (*)(void))num_threads;
+}
+
+typedef struct {
+    task job;
+    void *argument;
+} openmp_work;
+
+static void openmp_region(void *argument) {
+    openmp_work *one = argument;
+    one->job(one->argument, openmp_thread(), openmp_threads());
+}
+
+/* Run a task on `num_threads` threads, this one among them. */
+static void share(task job, void *argument, int num_threads) {
+    openmp_work one = {job, argument};
+    if (openmp_parallel && num_threads > 1)
+        openmp_parallel(openmp_region, &one, (unsigned)num_threads, 0);
+    else run(job, argument, num_threads);
+}
