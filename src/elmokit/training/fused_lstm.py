@@ -1,10 +1,13 @@
 """`LSTMP` for training: the same numbers with a hand-written backward pass.
 
 What need not recur is outside the recurrence, forward and backward: the input product of all steps
-is one matrix product, and so is each weight's gradient. Held equal to the plain layer by tests
-(values, gradients, gradcheck).
+is one matrix product, and so is each weight's gradient. The recurrence itself runs in C where the
+kernels can be had (`native_lstm`), else in PyTorch. Held equal to the plain layer by tests (values,
+gradients, gradcheck).
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,20 +15,43 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from elmokit.native.training import TrainingKernels, kernels_for
 from elmokit.nn.bilm import DirectionState
 from elmokit.nn.lstmp import LSTMP
+from elmokit.training.native_lstm import NativeLSTMP
 
 
 def run_fused(
     layer: LSTMP, x: Tensor, state: DirectionState, mask: Tensor | None = None
 ) -> tuple[Tensor, DirectionState]:
-    """Do what ``layer(x, state, mask)`` does; with padding or autocast by calling it.
+    """Do what ``layer(x, state, mask)`` does; with padding by calling it.
+
+    Under autocast to bf16 the kernels keep cells and sums in fp32; without kernels the layer is
+    called.
 
     Shape: x (B, T, X), state ((B, D), (B, H)) -> outputs (B, T, D), state.
     """
-    if mask is not None or x.shape[1] == 0 or torch.is_autocast_enabled(x.device.type):
+    if mask is not None or x.numel() == 0:
         return layer(x, state, mask)
-    outputs, hidden, cell = _LSTMPFunction.apply(
+    found = kernels_for(x)
+    if found is not None and _has_whole_vectors(layer, found[0]):
+        with torch.autocast("cpu", enabled=False):
+            return _run(functools.partial(NativeLSTMP.apply, *found), layer, x, state)
+    if torch.is_autocast_enabled(x.device.type):
+        return layer(x, state)
+    return _run(_LSTMPFunction.apply, layer, x, state)
+
+
+def _has_whole_vectors(layer: LSTMP, kernels: TrainingKernels) -> bool:
+    """Tell whether the kernels take the layer's widths."""
+    config = layer.config
+    return config.cell_dim % kernels.vector_length == 0 and config.projection_dim % 2 == 0
+
+
+def _run(
+    function: Callable[..., Any], layer: LSTMP, x: Tensor, state: DirectionState
+) -> tuple[Tensor, DirectionState]:
+    outputs, hidden, cell = function(
         x.transpose(0, 1),
         *state,
         layer.input_weight,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.training.distributed import World
+from elmokit.training.memory import kept_memory
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 Batch = TypeVar("Batch")
@@ -62,6 +63,7 @@ class OptimizerConfig:
                 lr=self.learning_rate,
                 initial_accumulator_value=self.initial_accumulator,
                 eps=1e-10,
+                fused=all(parameter.device.type == "cpu" for parameter in parameters),
             )
         groups = [
             {"params": [p for p in parameters if p.dim() > 1], "weight_decay": self.weight_decay},
@@ -141,48 +143,51 @@ def train(
     world = world or World()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     started = time.monotonic() - progress.seconds
-    while (share := _agreed_share(budget, progress, world)) < 1:
-        batch = next(batches, None)
-        if batch is None:
-            return
-        rate = config.learning_rate * schedule.factor(share)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.zero_grad(set_to_none=True)
-        with autocast():
-            result = objective(batch, carry, progress.step)
-        (result.loss * config.loss_scale).backward()
-        for parameter in frozen(share) if frozen is not None else ():
-            parameter.grad = None
-        limit = float("inf") if config.clip_norm is None else config.clip_norm
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
-        names = sorted(result.parts)
-        means = world.mean(
-            torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
-        )
-        loss, *parts = means.tolist()
-        if not (loss < float("inf") and norm < float("inf")):
-            raise FloatingPointError(
-                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm "
-                f"{norm}). Lower optimizer.learning_rate or optimizer.clip_norm and resume from "
-                "the last checkpoint."
+    with kept_memory():
+        while (share := _agreed_share(budget, progress, world)) < 1:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            rate = config.learning_rate * schedule.factor(share)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.zero_grad(set_to_none=True)
+            with autocast():
+                result = objective(batch, carry, progress.step)
+            (result.loss * config.loss_scale).backward()
+            for parameter in frozen(share) if frozen is not None else ():
+                parameter.grad = None
+            limit = float("inf") if config.clip_norm is None else config.clip_norm
+            norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+            names = sorted(result.parts)
+            means = world.mean(
+                torch.stack(
+                    [result.loss.detach(), *(result.parts[name] for name in names)]
+                ).double()
             )
-        optimizer.step()
-        carry = result.carry
-        progress = Progress(
-            progress.step + 1,
-            progress.tokens + result.num_tokens * world.size,
-            time.monotonic() - started,
-        )
-        yield StepReport(
-            progress,
-            loss,
-            dict(zip(names, parts, strict=True)),
-            rate,
-            norm,
-            budget.share(progress),
-            carry,
-        )
+            loss, *parts = means.tolist()
+            if not (loss < float("inf") and norm < float("inf")):
+                raise FloatingPointError(
+                    f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "
+                    f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm and "
+                    "resume from the last checkpoint."
+                )
+            optimizer.step()
+            carry = result.carry
+            progress = Progress(
+                progress.step + 1,
+                progress.tokens + result.num_tokens * world.size,
+                time.monotonic() - started,
+            )
+            yield StepReport(
+                progress,
+                loss,
+                dict(zip(names, parts, strict=True)),
+                rate,
+                norm,
+                budget.share(progress),
+                carry,
+            )
 
 
 def _agreed_share(budget: Budget, progress: Progress, world: World) -> float:
