@@ -8,11 +8,96 @@ target replaces it. One writer to a target at a time.
 import errno
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from elmokit.errors import InputError
+
 StrPath = str | os.PathLike[str]
+_NO_ROOM = {
+    "No space left on device": errno.ENOSPC,
+    "File too large": errno.EFBIG,
+    "Disk quota exceeded": errno.EDQUOT,
+}
+"""How the system says that it will not write more, in words and as a number."""
+
+
+def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bool) -> None:
+    """Refuse to write where a file stands that is wanted, before any work is done.
+
+    Args:
+        path: A file that is to be written.
+        inputs: What is read; none of it is ever replaced.
+        overwrite: Whether any other file may be.
+
+    Raises:
+        InputError: if ``path`` is one of the inputs.
+        IsADirectoryError: if it is a directory.
+        FileExistsError: if it exists and is not to be replaced.
+    """
+    target = Path(path)
+    if not target.exists():
+        return
+    if any(os.path.exists(source) and target.samefile(source) for source in inputs):
+        raise InputError(
+            f"{target} is read by this command, so it cannot be its output too. Give another name "
+            "for the output."
+        )
+    _refuse_directory(target)
+    if not overwrite:
+        raise FileExistsError(
+            f"{target} exists already. Replace it with --overwrite, or give another name."
+        )
+
+
+def no_room(error: BaseException) -> int | None:
+    """Return the system's number for "not a byte more can be written here", if this is the error.
+
+    h5py and safetensors give the system's words without its number.
+    """
+    number = getattr(error, "errno", None)
+    if number in _NO_ROOM.values():
+        return number
+    text = str(error)
+    return next((number for words, number in _NO_ROOM.items() if words in text), None)
+
+
+def reserve(path: Path, num_bytes: int) -> None:
+    """Make sure that there is room for a file, where the system can tell.
+
+    For HDF5, whose library may crash where it cannot write what it has promised.
+
+    Args:
+        path: The file; made if it is not there, and as long as this afterwards.
+        num_bytes: What it will have at least.
+
+    Raises:
+        OSError: if there is no room.
+    """
+    if num_bytes > 0 and hasattr(os, "posix_fallocate"):
+        with path.open("ab") as file:
+            os.posix_fallocate(file.fileno(), 0, num_bytes)
+
+
+@contextmanager
+def named(target: StrPath) -> Iterator[None]:
+    """Name the target in a system error that has no name, or the name that stands for it.
+
+    What other libraries raise where there is no room becomes a system error.
+    """
+    try:
+        yield
+    except Exception as error:
+        known = getattr(error, "filename", None)
+        aside = str(aside_of(Path(target)))
+        is_ours = known is None or str(known).startswith(aside)
+        number = no_room(error)
+        if number is not None and is_ours:
+            raise OSError(number, os.strerror(number), str(target)) from error
+        if isinstance(error, OSError) and error.errno is not None and known is not None and is_ours:
+            error.filename = str(target)
+        raise
 
 
 @contextmanager
@@ -28,19 +113,19 @@ def whole_file(path: StrPath) -> Iterator[Path]:
         IsADirectoryError: at once, if ``path`` is a directory.
     """
     target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    _refuse_directory(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = aside_of(target)
-    with _named(target):
-        aside.touch()
     try:
-        yield aside
-        _force_to_disk(aside)
-        aside.replace(target)
-        _force_to_disk(target.parent)
+        with named(target):
+            aside.touch()
+            yield aside
+            _force_to_disk(aside)
+            aside.replace(target)
+            _force_to_disk(target.parent)
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # the first error is the one to tell
+            aside.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -57,22 +142,22 @@ def whole_directory(path: StrPath) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     aside, previous = aside_of(target), previous_of(target)
     shutil.rmtree(aside, ignore_errors=True)
-    with _named(target):
-        aside.mkdir()
     try:
-        yield aside
-        for written in (*aside.iterdir(), aside):
-            _force_to_disk(written)
-        if target.exists():
-            shutil.rmtree(previous, ignore_errors=True)
-            target.rename(previous)
-        try:
-            aside.rename(target)
-        except OSError:
-            if previous.exists():
-                previous.rename(target)
-            raise
-        _force_to_disk(target.parent)
+        with named(target):
+            aside.mkdir()
+            yield aside
+            for written in (*aside.iterdir(), aside):
+                _force_to_disk(written)
+            if target.exists():
+                shutil.rmtree(previous, ignore_errors=True)
+                target.rename(previous)
+            try:
+                aside.rename(target)
+            except OSError:
+                if previous.exists():
+                    previous.rename(target)
+                raise
+            _force_to_disk(target.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     shutil.rmtree(previous, ignore_errors=True)
@@ -88,14 +173,9 @@ def previous_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.previous")
 
 
-@contextmanager
-def _named(target: Path) -> Iterator[None]:
-    """Name the target in a system error about the name that stands for it."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = str(target)
-        raise
+def _refuse_directory(target: Path) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
 
 
 def _force_to_disk(path: Path) -> None:

@@ -6,6 +6,7 @@ value of the wrong type and a value that ``__post_init__`` refuses are all `Conf
 dotted path of the key and the file it came from.
 """
 
+import copy
 import dataclasses
 import difflib
 import functools
@@ -20,28 +21,42 @@ from elmokit.errors import ConfigError
 T = TypeVar("T")
 
 
-def from_dict(cls: type[T], data: Mapping[str, Any], *, source: str = "the configuration") -> T:
+def from_dict(
+    cls: type[T],
+    data: Mapping[str, Any],
+    *,
+    source: str = "the configuration",
+    overrides: Sequence[str] = (),
+) -> T:
     """Build the dataclass ``cls`` from nested mappings.
 
     Args:
         cls: A dataclass; fields may be dataclasses, tuples, literals, optional values.
         data: Keys are field names. Absent keys take the field's default.
         source: Where the data came from (a file name), for messages.
+        overrides: Settings over ``data``, as in `apply_overrides`.
 
     Raises:
         ConfigError: for an unknown key (the nearest real one is suggested), a wrong type or a
-            refused value.
+            refused value; an override that is to blame is named instead of ``source``.
     """
     import pydantic
 
-    _check_keys(cls, data, path="", source=source)
+    settings = apply_overrides(data, overrides) if overrides else dict(data)
+    blame = _Blame(source, tuple(overrides))
+    _check_keys(cls, settings, path="", blame=blame)
     try:
-        return _adapter(cls).validate_python(dict(data))
+        return _adapter(cls).validate_python(settings)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the table"
-        message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{source}: `{key}`: {message}, got {first.get('input')!r}.") from error
+        where, value = first["loc"], first.get("input")
+        message = first["msg"].removeprefix("Value error, ").removesuffix(".")
+        if isinstance(value, Mapping):  # a dataclass refused its values: which of them?
+            key = _refused_key(cls, settings, where, blame)
+            where, value = (where, None) if key is None else ((*where, key), value[key])
+        path = ".".join(map(str, where))
+        got = "" if value is None else f", got {value!r}"
+        raise ConfigError(f"{blame.of(path)}: `{path or 'the table'}`: {message}{got}.") from error
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -56,6 +71,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         FileNotFoundError: if there is no such file.
         ConfigError: if it is not valid UTF-8 TOML; the message has the line.
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no recipe {path}. A recipe is a TOML file of settings; single settings go "
+            "without one: --set train.batch_size=64."
+        )
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -96,6 +116,56 @@ def _parse_value(text: str) -> Any:
         return None if text == "none" else text
 
 
+@dataclasses.dataclass(frozen=True)
+class _Blame:
+    """Which of the places that settings came from a key came from."""
+
+    source: str
+    overrides: tuple[str, ...]
+
+    def override(self, path: str) -> str | None:
+        """Return the last override of a key, or of a table that it is in."""
+        for override in reversed(self.overrides):
+            key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
+            if f"{path}.".startswith(f"{key}."):
+                return override
+        return None
+
+    def of(self, path: str) -> str:
+        """Return what to name in a message about a key."""
+        override = self.override(path)
+        return self.source if override is None else f"--set {override}"
+
+
+def _refused_key(
+    cls: type, settings: Mapping[str, Any], where: tuple[int | str, ...], blame: _Blame
+) -> str | None:
+    """Return the key of the table at ``where`` without which the table would not be refused."""
+    import pydantic
+
+    def is_refused_without(key: str) -> bool:
+        trial = copy.deepcopy(dict(settings))
+        del _at(trial, where)[key]
+        try:
+            _adapter(cls).validate_python(trial)
+        except pydantic.ValidationError as error:
+            return any(found["loc"][: len(where)] == where for found in error.errors())
+        return False
+
+    overridden_first = sorted(
+        _at(settings, where),
+        key=lambda key: blame.override(".".join(map(str, (*where, key)))) is None,
+    )
+    return next((key for key in overridden_first if not is_refused_without(key)), None)
+
+
+def _at(settings: Any, where: tuple[int | str, ...]) -> Any:
+    """Return what stands at a path of keys."""
+    for part in where:
+        settings = settings[part]
+    return settings
+
+
 @functools.cache
 def _adapter(cls: type) -> Any:
     import pydantic
@@ -103,11 +173,11 @@ def _adapter(cls: type) -> Any:
     return pydantic.TypeAdapter(cls)
 
 
-def _check_keys(cls: type, data: Any, *, path: str, source: str) -> None:
+def _check_keys(cls: type, data: Any, *, path: str, blame: _Blame) -> None:
     """Raise for the first key, at any depth, that is not a field of its dataclass."""
     if not isinstance(data, Mapping):
         raise ConfigError(
-            f"{source}: `{path or 'the top'}` must be a table of settings, got {data!r}."
+            f"{blame.of(path)}: `{path or 'the top'}` must be a table of settings, got {data!r}."
         )
     hints = get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]
@@ -117,12 +187,12 @@ def _check_keys(cls: type, data: Any, *, path: str, source: str) -> None:
             near = difflib.get_close_matches(str(key), names, n=1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ConfigError(
-                f"{source}: unknown setting `{where}`.{hint} Allowed here: "
+                f"{blame.of(where)}: unknown setting `{where}`.{hint} Allowed here: "
                 f"{', '.join(sorted(names))}."
             )
         nested = _dataclass_in(hints[key])
         if nested is not None and value is not None:
-            _check_keys(nested, value, path=where, source=source)
+            _check_keys(nested, value, path=where, blame=blame)
 
 
 def _dataclass_in(hint: Any) -> type | None:

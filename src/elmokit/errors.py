@@ -26,6 +26,19 @@ class FormatError(ElmokitError, ValueError):
     """A file is not what its format promises; names file, position, what is expected, the cure."""
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal asked a job to stop, and it did so at a point from which it can go on.
+
+    Args:
+        message: What is safe, and how to go on.
+        signal_number: Of the signal; the exit code of a command is 128 more.
+    """
+
+    def __init__(self, message: str, *, signal_number: int) -> None:
+        super().__init__(message)
+        self.signal_number = signal_number
+
+
 class MissingExtraError(ElmokitError, ImportError):
     """An optional library is needed and absent; names the ``pip install`` that brings it.
 

@@ -107,6 +107,33 @@ def test_a_killed_run_resumes_bit_for_bit(kill_at, corpus, whole_run, tmp_path):
     assert ours == (whole_run[0] / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_run_saves_and_resumes_bit_for_bit(number, code, corpus, whole_run, tmp_path):
+    by_time = ["--set", "train.log_steps=1"]
+    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY[:4], *by_time, "--epochs", 2]
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    while time.monotonic() < deadline and process.poll() is None:
+        if metrics.exists() and len(metrics.read_text().splitlines()) >= 2:
+            break
+        time.sleep(0.005)
+    assert process.poll() is None, "the run ended before it could be stopped"
+    os.kill(process.pid, number)
+    _, message = process.communicate(timeout=120)
+    assert process.returncode == code, message
+    step = max(losses(tmp_path / "run"))
+    assert f"stopped by {number.name} after step {step}." in message
+    assert f"step-{step:09d} is whole; go on after it with the same command and --resume" in message
+    assert "Traceback" not in message
+    run(*arguments, "--resume")
+    assert losses(tmp_path / "run") == losses(whole_run[0])
+    ours = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert ours == (whole_run[0] / "model.safetensors").read_bytes()
+
+
 def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
     torchrun = [
         sys.executable,
@@ -217,6 +244,7 @@ def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run):
         for size in (1, 7, 64)
     ]
     assert {report.pop("state") for report in reports} == {"warm"}
+    assert [report.pop("skipped") for report in reports] == [{}, {}, {}]
     for report in reports[1:]:
         assert report == pytest.approx(reports[0], rel=1e-6)
     lines = corpus.read_text(encoding="utf-8").splitlines()

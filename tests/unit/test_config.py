@@ -51,7 +51,7 @@ class TestFromDict:
             ({"part": {"rat": 1}}, r"`part\.rat`\. Did you mean `rate`\? Allowed here: kind, rate"),
             ({"extra": {"zzz": 1}}, r"unknown setting `extra\.zzz`\. Allowed here"),
             ({"part": 5}, r"`part` must be a table of settings, got 5"),
-            ({"part": {"rate": -1}}, r"`part`: `rate` must not be negative"),
+            ({"part": {"rate": -1}}, r"`part\.rate`: `rate` must not be negative, got -1\."),
             ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' or 'slow'.*got 'medium'"),
             ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*got 'a'"),
             ({"limit": "many"}, r"`limit`: .*got 'many'"),
@@ -60,6 +60,40 @@ class TestFromDict:
     def test_errors_name_file_key_and_value(self, data, message):
         with pytest.raises(ConfigError, match=message):
             from_dict(Whole, data, source="run.toml")
+
+
+class TestBlame:
+    """What is said of an override is said of it, and not of the file below it."""
+
+    @pytest.mark.parametrize(
+        ("override", "message"),
+        [
+            ("part.rat=2", r"^--set part\.rat=2: unknown setting `part\.rat`"),
+            ("part.rate=-2", r"^--set part\.rate=-2: `part\.rate`: .*negative, got -2\.$"),
+            ("part . rate = -2", r"^--set part \. rate = -2: `part\.rate`"),
+            ("part.kind=medium", r"^--set part\.kind=medium: `part\.kind`"),
+            ("part=5", r"^--set part=5: `part` must be a table"),
+        ],
+    )
+    def test_an_override_is_named(self, override, message):
+        with pytest.raises(ConfigError, match=message):
+            from_dict(Whole, {"part": {"rate": 2}}, source="run.toml", overrides=[override])
+
+    def test_a_file_is_named_for_what_stands_in_it(self):
+        data = {"part": {"rate": -1}}
+        with pytest.raises(ConfigError, match=r"^run\.toml: `part\.rate`: .*got -1\."):
+            from_dict(Whole, data, source="run.toml", overrides=["part.kind=slow"])
+
+    def test_a_table_that_no_single_key_mends_is_named_without_its_contents(self):
+        @dataclass(frozen=True, kw_only=True)
+        class Odd:
+            a: int = 1
+
+            def __post_init__(self):
+                raise ValueError("never right")
+
+        with pytest.raises(ConfigError, match=r"^the configuration: `the table`: never right\.$"):
+            from_dict(Odd, {"a": 2})
 
 
 class TestReadToml:
@@ -76,7 +110,7 @@ class TestReadToml:
             read_toml(path)
 
     def test_a_missing_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=r"no recipe .*none\.toml\. A recipe is a TOML"):
             read_toml(tmp_path / "none.toml")
 
 

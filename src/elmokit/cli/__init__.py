@@ -3,13 +3,14 @@
 `COMMANDS` is the table that `elmokit --help` prints. Command `name` is the function `name` of the
 module `elmokit.cli.name`; heavy imports (torch above all) happen inside that function.
 
-Exit codes: 0, 2 for wrong input, 1 for everything else, 130 after Ctrl-C. Errors are one message on
-stderr; `--debug` adds the traceback.
+Exit codes: 0, 2 for wrong input, 1 for everything else; 130 after Ctrl-C and 143 after SIGTERM, as
+a shell counts them. Errors are one message on stderr; `--debug` adds the traceback.
 """
 
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from importlib import import_module
+from signal import SIGINT
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "finetune": "Continue a model on text of a domain; perplexity before and after.",
     "perplexity": "Forward, backward and mean perplexity of a model on a text.",
     "embed": "Write contextual vectors of a text to HDF5, Parquet or NPZ.",
+    "bench": "Measure embedding on this machine: tokens/s, what limits it, hours for a text.",
     "convert": "Original options.json + HDF5 to a model directory, or back.",
 }
 
@@ -80,7 +82,7 @@ class _Group(TyperGroup):
             raise
         except KeyboardInterrupt as error:
             print_error(error, debug=ctx.meta["debug"])
-            raise typer.Exit(130) from error
+            raise typer.Exit(128 + getattr(error, "signal_number", SIGINT)) from error
         except Exception as error:
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(2 if is_user_error(error) else 1) from error

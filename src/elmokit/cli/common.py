@@ -9,7 +9,9 @@ import json
 import logging
 import math
 import os
+import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from elmokit.errors import ElmokitError
+from elmokit.atomic import no_room
+from elmokit.errors import ElmokitError, Stopped
 
 # --- results ----------------------------------------------------------------------------------
 
@@ -213,16 +216,17 @@ def is_user_error(error: BaseException) -> bool:
     """
     if isinstance(error, tuple(_CURES)):
         return error.errno is None or error.filename is not None
-    return isinstance(error, ElmokitError) and not _is_full_disk(error)
+    return isinstance(error, ElmokitError) and no_room(error) is None
 
 
 @contextmanager
-def say_on_interrupt(saved: Callable[[], str]) -> Iterator[None]:
-    """Add what is already safe on disk to the message that Ctrl-C ends with."""
+def say_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
+    """Add what is already on disk to the message that Ctrl-C, or a full disk, ends with."""
     try:
         yield
-    except KeyboardInterrupt as error:
-        error.add_note(saved())
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
+            error.add_note(saved())
         raise
 
 
@@ -239,16 +243,15 @@ def print_error(error: BaseException, *, debug: bool) -> None:
 def describe_error(error: BaseException) -> str:
     """One message for one error: what is wrong, in words, without Python's own decoration."""
     text = str(error)
+    has_notes = bool(getattr(error, "__notes__", None))
+    if isinstance(error, Stopped):
+        return text
     if isinstance(error, KeyboardInterrupt):
-        if getattr(error, "__notes__", None):
+        if has_notes:
             return "interrupted."
         return "interrupted. Files appear whole or not at all: nothing is left half written."
-    if _is_full_disk(error):
-        where = getattr(error, "filename", None)
-        return (
-            f"the disk is full: could not write {where or 'the output'} ({text}). What was "
-            "complete before is kept; free some space and run the command again."
-        )
+    if (number := no_room(error)) is not None:
+        return _describe_no_room(number, getattr(error, "filename", None), has_notes=has_notes)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), None)
         message = f"error: {error.strerror}: {error.filename}"
@@ -258,6 +261,35 @@ def describe_error(error: BaseException) -> str:
     return f"error: {type(error).__name__}: {text}" if text else f"error: {type(error).__name__}"
 
 
-def _is_full_disk(error: BaseException) -> bool:
-    # h5py and safetensors give the system's words without its number.
-    return getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in str(error)
+def _describe_no_room(number: int, path: str | None, *, has_notes: bool) -> str:
+    """Say what could not be written for want of room, and how to make some.
+
+    Args:
+        number: The system's.
+        path: What was being written; none: standard output, or a temporary file.
+        has_notes: Whether notes say how to go on.
+    """
+    where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
+    if number == errno.EFBIG:
+        message = (
+            f"error: {where} would be larger than a file may be here. "
+            "Raise the limit (`ulimit -f` shows it), or write to a file system that takes larger "
+            "files"
+        )
+    elif number == errno.EDQUOT:
+        message = f"error: your share of the disk is used up: could not write {where}. Free space"
+    else:
+        message = f"error: the disk is full: could not write {where}{_free_space(path)}. Free space"
+    if not has_notes:
+        message += ", then run the command again"
+    if path is None:
+        return f"{message}."
+    return f"{message}.\nNothing is left half written; what stood there before is unchanged."
+
+
+def _free_space(path: str | None) -> str:
+    """Return how much room there is where a file was to be, as the end of a sentence."""
+    folder = None if path is None else next((p for p in Path(path).parents if p.is_dir()), None)
+    if folder is None:
+        return ""
+    return f", which needs more than the {shutil.disk_usage(folder).free / 1e6:,.1f} MB free there"

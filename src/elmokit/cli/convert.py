@@ -44,6 +44,9 @@ def convert(
         Path | None,
         typer.Option(help="Separate HDF5 file of the softmax, to be read (or, back, written)."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model, or files, that DST holds already.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Convert original weights to a model directory, or a model directory to original weights.
@@ -56,11 +59,21 @@ def convert(
 
     if len(paths) == 1 and options is not None and weights is not None:
         report = convert_model(
-            OriginalFiles(options, weights), paths[0], vocab=vocab, softmax=softmax
+            OriginalFiles(options, weights),
+            paths[0],
+            vocab=vocab,
+            softmax=softmax,
+            overwrite=overwrite,
         )
     elif len(paths) == 2:
         report = convert_model(
-            paths[0], paths[1], options=options, weights=weights, vocab=vocab, softmax=softmax
+            paths[0],
+            paths[1],
+            options=options,
+            weights=weights,
+            vocab=vocab,
+            softmax=softmax,
+            overwrite=overwrite,
         )
     else:
         raise InputError(

@@ -99,8 +99,8 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> Lang
     perplexity = result.perplexity.mean if result.perplexity is not None else float("nan")
     if not quiet:
         typer.echo(
-            f"\n{LANGUAGES[name]}: {result.progress.tokens:,} words read in "
-            f"{result.progress.seconds:.0f} s, held-out perplexity {perplexity:.1f}"
+            f"\n{LANGUAGES[name]}: {result.progress.tokens:,} words and sentence ends "
+            f"read in {result.progress.seconds:.0f} s, held-out perplexity {perplexity:.1f}"
         )
     embedder = Embedder.load(run_dir, device="cpu")
     shares = {}

@@ -76,6 +76,7 @@ def finetune(
             vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
             resume=resume,
             device=device,
+            save_on_signals=True,
             on_preparation=listeners.on_preparation,
             on_event=listeners.on_event,
         )

@@ -1,5 +1,6 @@
 """`elmokit perplexity`: how well a model predicts a text."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -34,20 +35,30 @@ def perplexity(
     json: JsonOption = False,
 ) -> None:
     """Score each word and sentence end of TEXT once, in both directions, by the full softmax."""
+    from elmokit.corpus.readers import ReadReport
     from elmokit.training.perplexity import perplexity_of_files
 
     use_threads(threads)
+    read = ReadReport()
     report = perplexity_of_files(
-        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state
+        model,
+        text,
+        batch_size=batch_size,
+        tokenizer=tokenizer,
+        device=device,
+        state=state,
+        read=read,
     )
     if json:
-        emit_json(report)
+        emit_json({**dataclasses.asdict(report), "skipped": read.skipped})
         return
     typer.echo(f"forward        {report.forward:10.2f}")
     typer.echo(f"backward       {report.backward:10.2f}")
     typer.echo(f"mean           {report.mean:10.2f}")
     typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
     typer.echo(f"sentences      {report.sentences:10d}")
+    if read.num_bad:
+        typer.echo(f"skipped lines  {read.num_bad:10d}   (of {read.lines:,}; they are not scored)")
     typer.echo(
         f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
         f"{report.vocabulary:,} words)"

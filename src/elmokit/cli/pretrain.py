@@ -93,6 +93,7 @@ def pretrain(
             vocab=fixed_vocab,
             resume=resume,
             device=device,
+            save_on_signals=True,
             on_preparation=listeners.on_preparation,
             on_event=listeners.on_event,
         )
@@ -107,7 +108,10 @@ def _print(result: "TrainingResult", *, as_json: bool) -> None:
         return
     typer.echo(f"model          {result.model_dir}")
     typer.echo(f"steps          {result.progress.step}")
-    typer.echo(f"words read     {result.progress.tokens:,} ({result.num_epochs:.2f} epochs)")
+    typer.echo(
+        f"read           {result.progress.tokens:,} words and sentence ends "
+        f"({result.num_epochs:.2f} epochs)"
+    )
     typer.echo(f"time           {result.progress.seconds / 60:.1f} minutes")
     if result.stopped_early:
         typer.echo("stopped early: the held-out perplexity no longer fell")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from elmokit.atomic import check_target
 from elmokit.cli.common import emit_json, progress_bar
 from elmokit.cli.options import JsonOption
 from elmokit.errors import InputError
@@ -30,6 +31,9 @@ def vocab(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write this vocabulary.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
+    ] = False,
     check: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Examine this vocabulary, on CORPUS if given."),
@@ -60,7 +64,11 @@ def vocab(
         return
     if not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
-    _build(corpus, Path(output or ""), max_size, min_count, tokenizer, normalization, as_json=json)
+    from elmokit.corpus.files import find_files
+
+    target = Path(output or "")
+    check_target(target, inputs=find_files(corpus), overwrite=overwrite)
+    _build(corpus, target, max_size, min_count, tokenizer, normalization, as_json=json)
 
 
 def _build(

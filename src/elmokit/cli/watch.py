@@ -1,4 +1,4 @@
-"""How a training run looks on stderr: a bar for preparation and training, words after Ctrl-C."""
+"""How a training run looks on stderr: a bar for preparation and training, words at an early end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmokit.cli.common import Progress, progress_bar, say_on_interrupt
+from elmokit.cli.common import Progress, progress_bar, say_what_is_safe
 
 if TYPE_CHECKING:
     from elmokit.training.prepare import Preparation
@@ -23,19 +23,29 @@ class Listeners:
 
 @contextmanager
 def watch_training(description: str, run_dir: Path) -> Iterator[Listeners]:
-    """Show a run in a bar; after Ctrl-C say how to go on.
+    """Show a run in a bar; after Ctrl-C, or on a full disk, say how to go on.
 
     Args:
         description: What is being done, two or three words.
         run_dir: Where the checkpoints are.
     """
-    with (
-        progress_bar(description) as update,
-        say_on_interrupt(
-            lambda: f"Checkpoints in {run_dir} are whole; go on with the same command and --resume."
-        ),
-    ):
+    with say_what_is_safe(lambda: _what_is_safe(run_dir)), progress_bar(description) as update:
         yield listeners(description, update)
+
+
+def _what_is_safe(run_dir: Path) -> str:
+    from elmokit.training.checkpoint import latest_checkpoint
+    from elmokit.training.run_dir import CHECKPOINTS, is_recorded
+
+    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
+    if checkpoint is not None:
+        return f"{checkpoint} is whole; go on after it with the same command and --resume."
+    if is_recorded(run_dir):
+        return (
+            f"There is no checkpoint yet. The same command with --resume trains from the beginning "
+            f"on the text that is prepared in {run_dir}."
+        )
+    return f"The text was not yet prepared: the same command begins anew in {run_dir}."
 
 
 def listeners(description: str, update: Progress) -> Listeners:

@@ -38,9 +38,14 @@ class ReadReport:
     """Lines that gave no text, by reason (and sentences in which the tokenizer found no word)."""
 
     @property
+    def faults(self) -> Counter[SkipReason]:
+        """Those of ``skipped`` that are lines with a fault: neither blank nor without a word."""
+        return Counter({why: n for why, n in self.skipped.items() if why not in _HARMLESS})
+
+    @property
     def num_bad(self) -> int:
-        """Lines skipped for a fault: neither blank lines nor empty sentences."""
-        return sum(count for reason, count in self.skipped.items() if reason not in _HARMLESS)
+        """Lines skipped for a fault."""
+        return self.faults.total()
 
 
 class FileReader:
@@ -210,7 +215,7 @@ class FileReader:
         worst = max(bad, key=lambda why: self.skipped[why])
         return FormatError(
             f"{self.path}, line {self.num_lines}: too many bad lines: {how_many} cannot be read "
-            f"({describe_skips(self.report.skipped)}). {self._advice(worst)}"
+            f"({describe_skips(self.report.faults)}). {self._advice(worst)}"
         )
 
     def _advice(self, worst: SkipReason) -> str:

@@ -114,7 +114,7 @@ def _read_files(
             "%d of %d corpus lines were skipped: %s",
             report.num_bad,
             report.lines,
-            describe_skips(report.skipped),
+            describe_skips(report.faults),
         )
     if num_lines == 0:
         names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")

@@ -21,6 +21,7 @@ from elmokit.embed.unique_tokens import find_distinct_tokens
 from elmokit.embed.word_cache import WordCache
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.device import pick_device
+from elmokit.text.char_vocab import check_text
 from elmokit.text.tokenizers import Tokenizer, build_tokenizer
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -77,7 +78,7 @@ class Embedder:
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self._char_vocab = model.char_vocab if model.config.char_cnn is not None else None
-        self.precision = check_precision(precision)
+        self.precision: Precision = check_precision(precision)
         chosen = pick_device(device) if isinstance(device, str) else device
         network = build_network(model, precision=self.precision, device=chosen)
         self._engine = Engine(network)
@@ -155,7 +156,9 @@ class Embedder:
         """Return the vectors of every sentence, in the order given.
 
         Args:
-            sentences: Lists of words, or strings, which go through the model's own tokenizer.
+            sentences: Lists of words, or strings, which go through the model's own tokenizer. In a
+                list any string is one word: what has no UTF-8 is left out of its spelling, and an
+                empty word has its two borders only.
             layers: ``"all"``, ``"top"``, ``"average"`` (plain mean) or the number of one layer, 0
                 being the token layer.
             state: ``"reset"`` starts every sentence at zero; ``"carry"`` reads the input as one
@@ -170,7 +173,8 @@ class Embedder:
 
         Raises:
             TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
-            ValueError: if an option has none of its allowed values.
+            ValueError: if an option has none of its allowed values, or a string is no text: it
+                holds NUL, or half of a surrogate pair.
         """
         stream = self.embed_stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
         if not progress:
@@ -331,7 +335,7 @@ class Embedder:
         if len(missing):
             new_words = [words[i] for i in missing]
             new_vectors = self._engine.encode_tokens(self._encode_words(new_words))
-            vectors[torch.from_numpy(missing)] = new_vectors
+            vectors.numpy()[missing] = new_vectors.numpy()
             self._words.write(new_words, new_vectors)
         return vectors, tokens.sentences
 
@@ -345,8 +349,14 @@ class Embedder:
             raise TypeError(_ONE_STRING)
         for i, sentence in enumerate(sentences):
             if isinstance(sentence, str):
+                check_text(sentence, where=f"sentence {i}")
                 yield self.tokenizer.tokenize(sentence)
                 continue
+            if not isinstance(sentence, Iterable):
+                raise TypeError(
+                    f"sentence {i} must be a string or a list of words, got {sentence!r:.60} of "
+                    f"type {type(sentence).__name__}."
+                )
             words = list(sentence)
             for word in words:
                 if not isinstance(word, str):

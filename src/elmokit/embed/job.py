@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.atomic import whole_file
+from elmokit.atomic import check_target, reserve, whole_file
 from elmokit.corpus.files import Paths
 from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
-from elmokit.embed.lines import NumberedLines
+from elmokit.embed.lines import LineShare, NumberedLines
 from elmokit.embed.options import check_options
 from elmokit.embed.parts import PartStore, check_same_job
 from elmokit.embed.results import Layers
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 PART_BYTES = 2**25
 """Vectors that are held before they are put on disk: 32 MB."""
 _COUNTS = ("num_sentences", "num_words")
+_TEXT_HASH = "text_sha256"
 
 OnProgress = Callable[[int, int | None, str], object]
 """Called with the bytes of text done, the total (if known) and a short status."""
@@ -94,8 +95,8 @@ def embed_files(
         tokenizer: Makes words of a line instead of the model's own tokenizer; warns if it differs.
         shard: ``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers.
         batch_tokens: As in `Embedder.embed`.
-        resume: Go on where a job with the same settings stopped; if there is none, begin.
-        overwrite: Replace the output and what is left of an earlier job.
+        resume: Go on where a job with the same settings and text stopped; if there is none, begin.
+        overwrite: Replace the output and what is left of an earlier job; never one of the texts.
         on_progress: Called now and then.
 
     Returns:
@@ -104,8 +105,8 @@ def embed_files(
     Raises:
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
             is set.
-        ValueError: for an option with none of its allowed values, and if ``resume`` finds the parts
-            of another job or another text.
+        ValueError: for an option with none of its allowed values, if the output is one of the
+            texts, and if ``resume`` finds the work of another job or of another text.
         FormatError: for a line that cannot be read, and if there is no line at all.
     """
     path = Path(output)
@@ -134,17 +135,22 @@ def embed_files(
         "format": file_format,
         "shard": f"{shard[0]}/{shard[1]}",
     }
-    job = _Job(embedder, NumberedLines(texts), path, container, facts)
+    lines = NumberedLines(texts)
+    job = _Job(embedder, lines, lines.share(*shard), path, container, facts)
     store = job.store
-    if not (resume or overwrite):
-        _check_nothing_there(path, store)
+    check_target(path, inputs=lines.files, overwrite=resume or overwrite)
+    if store.exists and not (resume or overwrite):
+        raise FileExistsError(
+            f"{store.directory} holds sentences of an unfinished job. Go on with --resume, or "
+            "begin anew with --overwrite."
+        )
     if resume:
         if store.is_finished(path):
             return job.already_done()
         store.resume(facts, output=path)
     else:
         store.start(facts, output=path)
-    return job.run(splitter.tokenize, shard, batch_tokens, on_progress)
+    return job.run(splitter.tokenize, batch_tokens, on_progress)
 
 
 class _Job:
@@ -153,12 +159,14 @@ class _Job:
     def __init__(
         self,
         embedder: Embedder,
-        lines: NumberedLines,
+        text: NumberedLines,
+        lines: LineShare,
         path: Path,
         container: Container,
         facts: dict[str, Any],
     ) -> None:
         self.embedder = embedder
+        self.text = text
         self.lines = lines
         self.path = path
         self.container: Container = container
@@ -167,10 +175,21 @@ class _Job:
         self.started = time.monotonic()
 
     def already_done(self) -> EmbedReport:
-        """Report on an output that is complete, after checking that it is this job's."""
+        """Report on an output that is complete, after checking that it is this job's and text's."""
         stored = read_facts(self.path)
         counts = [stored.pop(name, 0) for name in _COUNTS]
+        text_hash = stored.pop(_TEXT_HASH, None)
         check_same_job(stored, self.facts, where=str(self.path))
+        for _ in self.lines:
+            pass
+        if text_hash != self.lines.sha256():
+            raise InputError(
+                f"Cannot resume: {self.path} is complete, but holds another text: it was made of "
+                f"{counts[0]:,} lines, and the text given has {self.lines.count:,}, not all of "
+                "them the same. Give the same files in the same order, another output, or begin "
+                "anew with --overwrite."
+            )
+        self.facts = self.facts | {_TEXT_HASH: text_hash}
         self.store.remove()  # killed between the rename and this
         logger.info("%s is complete already", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
@@ -178,21 +197,19 @@ class _Job:
     def run(
         self,
         make_words: Callable[[str], list[str]],
-        shard: tuple[int, int],
         batch_tokens: int,
         on_progress: OnProgress | None,
     ) -> EmbedReport:
         """Do what is still to be done, then put the parts together."""
-        lines = (pair for pair in self.lines if pair[0] % shard[1] == shard[0])
-        resumed = self._skip_finished(lines)
+        resumed = self._skip_finished()
         state = self.store.last_state()
         try:
-            new_words = self._embed(lines, resumed, make_words, state, batch_tokens, on_progress)
+            new_words = self._embed(resumed, make_words, state, batch_tokens, on_progress)
         except BaseException as error:
             self._say_what_is_safe(error)
             raise
         if on_progress is not None:
-            on_progress(self.lines.num_bytes, None, f"writing {self.path.name}")
+            on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
         try:
             sentences, words = self._finish()
         except (OSError, KeyboardInterrupt) as error:
@@ -200,11 +217,11 @@ class _Job:
             raise
         return self._report(sentences, words, resumed=resumed, new_words=new_words)
 
-    def _skip_finished(self, lines: Iterator[tuple[int, str]]) -> int:
+    def _skip_finished(self) -> int:
         """Read past the lines that are done, comparing them; return how many."""
         count = 0
         for done in self.store.texts():
-            line = next(lines, None)
+            line = next(self.lines, None)
             if line != done:
                 found = "the text ends before it" if line is None else f"it is now {line[1]!r:.60}"
                 raise InputError(
@@ -217,7 +234,6 @@ class _Job:
 
     def _embed(
         self,
-        lines: Iterator[tuple[int, str]],
         num_done: int,
         make_words: Callable[[str], list[str]],
         state: BiLMState | None,
@@ -228,7 +244,7 @@ class _Job:
         pending: deque[tuple[int, str, list[str]]] = deque()
 
         def sentences() -> Iterator[list[str]]:
-            for index, text in lines:
+            for index, text in self.lines:
                 words = make_words(text)
                 pending.append((index, text, words))
                 yield words
@@ -265,7 +281,7 @@ class _Job:
                 if on_progress is not None:
                     speed = num_words / max(time.monotonic() - self.started, 1e-9)
                     status = f"{first + len(block.indices):,} sentences, {speed:,.0f} words/s"
-                    on_progress(self.lines.num_bytes, self.lines.total_bytes, status)
+                    on_progress(self.text.num_bytes, self.text.total_bytes, status)
         except OSError:
             raise  # the disk may be full
         except BaseException:
@@ -277,13 +293,16 @@ class _Job:
     def _finish(self) -> tuple[int, int]:
         """Put the parts together and give the file its name; return the numbers in it."""
         parts = self.store.parts()
-        if not parts and not self.lines.num_bytes:
+        if not parts and not self.text.num_bytes:
             self.store.remove()
-            names = ", ".join(str(path) for path in self.lines.files)
+            names = ", ".join(str(path) for path in self.text.files)
             raise FormatError(f"{names}: no line to embed. Give files with a sentence a line.")
         counts = (parts[-1].end if parts else 0, self.store.num_words())
+        self.facts = self.facts | {_TEXT_HASH: self.lines.sha256()}
         facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
         with whole_file(self.path) as aside:
+            if self.container == "hdf5":
+                reserve(aside, sum(part.path.stat().st_size for part in parts))
             write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
         self.store.remove()
         return counts
@@ -309,16 +328,4 @@ class _Job:
             seconds=seconds,
             words_per_second=new_words / max(seconds, 1e-9),
             facts=self.facts,
-        )
-
-
-def _check_nothing_there(path: Path, store: PartStore) -> None:
-    if path.exists():
-        raise FileExistsError(
-            f"{path} exists already. Write it anew with --overwrite, or give another name."
-        )
-    if store.exists:
-        raise FileExistsError(
-            f"{store.directory} holds sentences of an unfinished job. Go on with --resume, or "
-            "begin anew with --overwrite."
         )

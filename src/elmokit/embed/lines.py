@@ -4,6 +4,7 @@
 a line is the key of its vectors, so a line that cannot be read stops the job.
 """
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,10 @@ class NumberedLines:
                     "sentence a line. Write the sentences to such a file first."
                 )
 
+    def share(self, index: int, number: int) -> "LineShare":
+        """Return every ``number``-th line, from line ``index`` on."""
+        return LineShare(self, index, number)
+
     @property
     def total_bytes(self) -> int | None:
         """What ``num_bytes`` will be at the end; none where it is not known (compressed files)."""
@@ -57,6 +62,31 @@ class NumberedLines:
                 self.num_bytes += len(line) + 1
                 yield index, _decode(line, path, number)
                 index += 1
+
+
+class LineShare:
+    """The lines of one job, and what tells them from those of another text. Iterate once."""
+
+    def __init__(self, lines: NumberedLines, index: int, number: int) -> None:
+        self._lines = (pair for pair in lines if pair[0] % number == index)
+        self._digest = hashlib.sha256()
+        self.count = 0
+        """Lines read so far."""
+
+    def __iter__(self) -> "LineShare":
+        """Return itself."""
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        """Return the next line and its number."""
+        index, line = next(self._lines)
+        self.count += 1
+        self._digest.update(f"{index} {line}\n".encode())
+        return index, line
+
+    def sha256(self) -> str:
+        """Return the hash, in hex, of the lines read so far and their numbers."""
+        return self._digest.hexdigest()
 
 
 def _split(path: Path) -> Iterator[bytes]:

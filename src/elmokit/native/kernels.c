@@ -8,6 +8,8 @@
 
 #include "threads.h"
 
+#include "openmp.h"
+
 #include "product.h"
 
 int64_t elmokit_vector_length(void) { return VL; }
@@ -107,7 +109,7 @@ void elmokit_linear(linear_call *call, int64_t num_threads) {
     if (!call->rows) return;
     job.a = call->groups ? call->groups : (const uint32_t *)call->x;
     job.stride = call->groups ? call->m.num_groups : call->x_stride;
-    run(linear_task, &job, (int)num_threads);
+    share(linear_task, &job, (int)num_threads);
 }
 
 /* ---- character CNN: embedding, convolutions, maximum over positions, activation ---- */
@@ -191,7 +193,7 @@ static void cnn_task(void *argument, int thread, int num_threads) {
 
 void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
     cnn_job job = {.call = call};
-    run(cnn_task, &job, (int)num_threads);
+    share(cnn_task, &job, (int)num_threads);
 }
 
 /* ---- LSTM with projection over packed steps: the rows of step 0, of step 1, … ---- */
@@ -388,5 +390,5 @@ static void lstm_task(void *argument, int thread, int num_threads) {
 
 void elmokit_lstm(lstm_call *call, int64_t num_threads) {
     lstm_job job = {.call = call};
-    run(lstm_task, &job, (int)num_threads);
+    share(lstm_task, &job, (int)num_threads);
 }

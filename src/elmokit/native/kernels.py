@@ -22,6 +22,20 @@ VECTORS = 4
 """Vectors side by side in a panel: NV of ``product.h``."""
 
 
+def share_threads(library: ctypes.CDLL) -> None:
+    """Let kernels run on PyTorch's threads, where its OpenMP runtime has GNU's entry point.
+
+    After parallel work of PyTorch its threads wait busily for more, for milliseconds; other threads
+    would have to share the processors with them.
+    """
+    runtime = ctypes.CDLL(torch._C.__file__)  # symbols of all that it depends on
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    if all(hasattr(runtime, name) for name in names):
+        library.elmokit_use_openmp(
+            *(ctypes.cast(getattr(runtime, name), c_void_p) for name in names)
+        )
+
+
 class MatrixArgument(Structure):
     """``matrix``."""
 
@@ -89,6 +103,7 @@ class Kernels:
         for name in ("elmokit_linear", "elmokit_char_cnn", "elmokit_lstm"):
             getattr(library, name).argtypes = (c_void_p, c_int64)
             getattr(library, name).restype = None
+        share_threads(library)
         self.vector_length: int = library.elmokit_vector_length()
         instructions = library.elmokit_instructions()
         self.quick_kinds = {"fp32"} | {

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elmokit.native.build import load_library
-from elmokit.native.kernels import VECTORS, MatrixArgument
+from elmokit.native.kernels import VECTORS, MatrixArgument, share_threads
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class TrainingKernels:
         ):  # fmt: skip
             function = getattr(library, f"elmokit_{name}")
             function.argtypes, function.restype = (c_void_p, c_int64), None
-        _share_threads(library)
+        share_threads(library)
         self.vector_length: int = library.elmokit_vector_length()
         self.has_bf16 = bool(library.elmokit_has_bf16())
         """Whether this processor multiplies bf16 with instructions of its own."""
@@ -183,16 +183,6 @@ class TrainingKernels:
         self.call(
             "scatter_rows",
             ScatterCall(*rows.shape, out.data_ptr(), places.data_ptr(), rows.data_ptr()),
-        )
-
-
-def _share_threads(library: ctypes.CDLL) -> None:
-    """Let the kernels run on PyTorch's threads, where its OpenMP runtime has GNU's entry point."""
-    runtime = ctypes.CDLL(torch._C.__file__)  # symbols of all that it depends on
-    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-    if all(hasattr(runtime, name) for name in names):
-        library.elmokit_use_openmp(
-            *(ctypes.cast(getattr(runtime, name), c_void_p) for name in names)
         )
 
 

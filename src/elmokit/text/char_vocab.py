@@ -59,6 +59,27 @@ def normalize(text: str, form: Normalization) -> str:
     return text if form == "none" or text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def check_text(text: str, *, where: str) -> None:
+    """Refuse a string that could not be a line of a text file.
+
+    Raises:
+        ValueError: if it holds NUL or half of a surrogate pair.
+    """
+    if "\0" in text:
+        raise ValueError(
+            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is no text. "
+            "Take it out: text.replace('\\0', '')."
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
+            "pair, which has no UTF-8. Decode the text anew, or take it out: "
+            "text.encode('utf-8', 'ignore').decode()."
+        ) from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class CharVocabConfig:
     """How words become rows of character ids; a model is bound to the values of its training."""

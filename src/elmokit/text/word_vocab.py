@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.atomic import whole_file
+from elmokit.atomic import named, whole_file
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
@@ -235,7 +235,7 @@ class WordCounter:
             self._spill_dir = tempfile.TemporaryDirectory(prefix="elmokit-vocab-")
         path = Path(self._spill_dir.name) / f"run-{self._num_runs_written:06d}.txt"
         self._num_runs_written += 1
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with named(path), path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{count} {word}\n" for word, count in pairs)
         return path
 
@@ -292,8 +292,14 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         The words, stripped; ``!!!MAXTERMID`` is left out.
 
     Raises:
+        FileNotFoundError: if there is no such file.
         FormatError: if the file is empty, not UTF-8, or has a blank line.
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no vocabulary {os.fspath(path)}: a file with a word a line is expected. "
+            "`elmokit vocab CORPUS -o FILE` writes one."
+        )
     data = Path(path).read_bytes()
     try:
         text = data.decode("utf-8-sig")

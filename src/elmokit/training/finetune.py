@@ -111,12 +111,14 @@ def finetune(
             cannot share the batch.
         FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
         FileNotFoundError: if there is no such text.
+        Stopped: after a signal and the checkpoint that it asked for.
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
     if base.word_vocab is None and options.vocab is None and not count_vocab:
         raise InputError(
-            "This model came without a vocabulary, so there is nothing to predict. Give one "
+            "This model has no vocab.txt, so there is nothing to predict. If it once had, put that "
+            "file back into the model directory; if it came without a vocabulary, give one "
             "(--vocab FILE) or let it be counted from the corpus (--vocab corpus); its softmax is "
             "then trained first."
         )
@@ -163,7 +165,7 @@ def finetune(
             if not is_fresh:
                 before = _before(run_dir, lambda: _perplexities(model, text, general))
         processes.barrier()
-        result = run.run(options.on_event)
+        result = run.run(options.on_event, save_on_signals=options.save_on_signals)
         after: dict[str, PerplexityReport] = {}
         if processes.is_main:
             after = _perplexities(load_model(run_dir).to(processes.device), text, general)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from elmokit.corpus.readers import read_sentences
+from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.errors import InputError, at_the_door
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.nn.bilm import BiLMState, Direction
@@ -84,6 +84,12 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
         ValueError: if the model came without vocabulary or softmax.
     """
     if model.word_vocab is None or model.softmax is None:
+        if model.softmax is not None:
+            raise InputError(
+                f"This model has a softmax over {model.softmax.num_words} words, but came without "
+                "the vocabulary that says which: put its vocab.txt into the model directory, or "
+                "convert it again with `elmokit convert … --vocab VOCAB`."
+            )
         raise InputError(
             "This model has no softmax over words, so it has no perplexity (released weight files "
             "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
@@ -180,6 +186,7 @@ def perplexity_of_files(
     tokenizer: str | None = None,
     device: str = "auto",
     state: StartState | str = "warm",
+    read: ReadReport | None = None,
 ) -> PerplexityReport:
     """Score text files with a stored model; see `perplexity`.
 
@@ -190,6 +197,7 @@ def perplexity_of_files(
         tokenizer: Another tokenizer than the model's own; a difference is warned about.
         device: ``auto``, ``cpu`` or ``cuda``.
         state: What every sentence starts from.
+        read: Counts what is read of the files, and the lines that are skipped.
     """
     with at_the_door():
         torch_device = pick_device(device)
@@ -203,5 +211,5 @@ def perplexity_of_files(
             model.tokenizer.name,
         )
     form = model.config.char_vocab.normalization
-    sentences = read_sentences(list(paths), chosen, normalization=form)
+    sentences = read_sentences(list(paths), chosen, normalization=form, report=read)
     return perplexity(model, sentences, batch_size=batch_size, state=state)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.corpus.files import describe_files, find_files
+from elmokit.corpus.files import changed_file, describe_files, find_files
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
@@ -153,6 +153,36 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)
 
 
+def check_same_text(
+    text: PreparedText, corpus: Sequence[Path], valid: Sequence[Path], run_dir: Path
+) -> None:
+    """Refuse to go on with a run whose text files have changed since they were read.
+
+    Files that are gone are no obstacle: the run has what it needs of them. Finished shards are
+    compared by the stream of windows.
+
+    Args:
+        text: What the run trains on.
+        corpus: As it was given to `prepare_text`.
+        valid: As it was given to `prepare_text`.
+        run_dir: Of the run.
+
+    Raises:
+        ConfigError: naming the first file that has changed.
+    """
+    pairs = [] if is_finished(corpus) else [(text.shards, corpus)]
+    if valid and text.valid is not None:
+        pairs.append((text.valid, valid))
+    for shards, paths in pairs:
+        changed = changed_file(shards.metadata.get("sources", []), list(paths))
+        if changed is not None:
+            raise ConfigError(
+                f"{changed} has changed since the run in {run_dir} read it. That run goes on with "
+                f"the text as it was, which stands in {shards.shard_dir}: put the old file back, "
+                "or move the new one away. To train on the new text, give another directory."
+            )
+
+
 def is_finished(corpus: Sequence[Path]) -> bool:
     """Whether the corpus is a directory of finished shards."""
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
@@ -186,6 +216,7 @@ class _Maker:
         self.text = text
         self.normalization: Normalization = normalization
         self.on_preparation = on_preparation
+        self._sources: dict[tuple[Path, ...], list[dict[str, Any]]] = {}
 
     @classmethod
     def like(
@@ -271,6 +302,9 @@ class _Maker:
         return shards
 
     def _facts(self, paths: Sequence[Path], *, version: str) -> dict[str, Any]:
+        key = tuple(paths)
+        if key not in self._sources:  # each file is read once for its hash
+            self._sources[key] = describe_files(list(paths))
         return {
             "tokenizer": {"name": self.text.tokenizer.name, "version": version},
             "normalization": self.normalization,
@@ -279,7 +313,7 @@ class _Maker:
                 for key, value in dataclasses.asdict(self.text).items()
                 if key != "tokenizer"
             },
-            "sources": describe_files(list(paths)),
+            "sources": self._sources[key],
         }
 
 

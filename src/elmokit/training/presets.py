@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from elmokit.config import apply_overrides, from_dict, read_toml, to_dict
+from elmokit.config import from_dict, read_toml, to_dict
 from elmokit.errors import ConfigError, InputError
 from elmokit.training.finetune import FinetuneConfig
 from elmokit.training.pretrain import PretrainConfig
@@ -60,8 +60,9 @@ def pretrain_config(
         settings["model"] = {**settings["model"], "char_cnn": None, "num_words": 0}
     return from_dict(
         PretrainConfig,
-        apply_overrides(settings, overrides),
+        settings,
         source=str(recipe) if recipe else f"preset {preset}",
+        overrides=overrides,
     )
 
 
@@ -76,8 +77,10 @@ def finetune_config(*, recipe: Path | None = None, overrides: Sequence[str] = ()
         ConfigError: for unknown keys or refused values.
     """
     own = {} if recipe is None else read_toml(recipe)
-    settings = apply_overrides(_merge(to_dict(FinetuneConfig()), own), overrides)
-    return from_dict(FinetuneConfig, settings, source=str(recipe or "--set"))
+    settings = _merge(to_dict(FinetuneConfig()), own)
+    return from_dict(
+        FinetuneConfig, settings, source=str(recipe or "the settings"), overrides=overrides
+    )
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def pretrain(
             cannot share the batch.
         FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
         FileNotFoundError: if there is no such text.
+        Stopped: after a signal and the checkpoint that it asked for.
     """
     origin = {
         "corpus": absolute_paths(corpus),
@@ -80,7 +81,7 @@ def pretrain(
         )
         if processes.is_main:
             record_run(run_dir, config, origin)
-        return run.run(options.on_event)
+        return run.run(options.on_event, save_on_signals=options.save_on_signals)
 
 
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:

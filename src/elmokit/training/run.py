@@ -6,8 +6,10 @@ Every process makes one `TrainingRun` and calls `TrainingRun.run`; rank 0 writes
 
 import dataclasses
 import logging
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +17,7 @@ from typing import Any, Literal
 import torch
 
 from elmokit.corpus.stream import WindowStream
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, Stopped
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.nn.bilm import BiLMState
 from elmokit.training.checkpoint import (
@@ -33,10 +35,14 @@ from elmokit.training.prepare import PreparedText
 from elmokit.training.run_dir import CHECKPOINTS, METRICS_FILE
 from elmokit.training.run_log import RunLog
 from elmokit.training.schedules import Limits, Progress, ScheduleConfig
+from elmokit.training.stopping import StopRequest, held_signals
 from elmokit.training.validation import Validation, ValidationConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
+
+FIRST_CHECKPOINT_SECONDS = 15.0
+"""When a run that has no checkpoint yet writes one, unless a validation comes before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,20 +66,20 @@ class TrainConfig:
     log_steps: int = 10
     """A row in metrics.jsonl every so many updates."""
     checkpoint_seconds: float = 120.0
-    """Time between checkpoints."""
+    """Time between checkpoints, at most a tenth of the budget's; the first one comes earlier."""
     checkpoint_steps: int | None = None
     """Updates between checkpoints, instead of the time."""
 
     def __post_init__(self) -> None:
         """Refuse sizes below one."""
-        steps = 1 if self.checkpoint_steps is None else self.checkpoint_steps
-        if min(self.batch_size, self.unroll_steps, self.log_steps, steps) < 1:
-            raise ValueError(
-                "`batch_size`, `unroll_steps`, `log_steps` and `checkpoint_steps` must be at least "
-                "1"
-            )
+        for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1")
         if self.num_epochs <= 0:
             raise ValueError("`num_epochs` must be positive")
+        if self.checkpoint_seconds < 0:
+            raise ValueError("`checkpoint_seconds` must not be negative")
 
     def rows_per_process(self, num_processes: int) -> int:
         """Return the rows that each of so many processes reads.
@@ -166,6 +172,7 @@ class TrainingRun:
         checkpoint_path = latest_checkpoint(run_dir / CHECKPOINTS) if resume else None
         if resume and checkpoint_path is None and processes.is_main:
             log.warning("no checkpoint in %s: beginning anew", run_dir)
+        self._has_checkpoint = checkpoint_path is not None
         self._build(checkpoint_path)
 
     def _build(self, checkpoint_path: Path | None) -> None:
@@ -218,15 +225,31 @@ class TrainingRun:
         )
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
-    def run(self, on_event: Callable[[TrainingEvent], None] | None = None) -> TrainingResult:
-        """Train to the end of budget or patience; the run directory then holds the best model."""
+    def run(
+        self,
+        on_event: Callable[[TrainingEvent], None] | None = None,
+        *,
+        save_on_signals: bool = False,
+    ) -> TrainingResult:
+        """Train to the end of budget or patience; the run directory then holds the best model.
+
+        Args:
+            on_event: Called on rank 0 after every update.
+            save_on_signals: Finish the update and write a checkpoint at Ctrl-C and SIGTERM.
+
+        Raises:
+            Stopped: after such a checkpoint.
+        """
         is_main, config = self.processes.is_main, self.config.train
         log_path = self.run_dir / METRICS_FILE
         run_log = RunLog(log_path, resume_step=self.progress.step) if is_main else None
         last_log, last_save = self.progress, time.monotonic()
         stopped_early = self.validation.is_out_of_patience  # so it was when it was resumed
         self.model.train()
-        with quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"):
+        with (
+            quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"),
+            self._signals(held=save_on_signals) as stop,
+        ):
             for report in () if stopped_early else self._updates():
                 self.progress, self.state = report.progress, report.carry
                 speed = _speed(last_log, report.progress)
@@ -242,14 +265,16 @@ class TrainingRun:
                     on_event(TrainingEvent(report, speed, validation))
                 if stopped_early:
                     break
-                if self._save_is_due(time.monotonic() - last_save):
+                if self._save_is_due(time.monotonic() - last_save, validation is not None):
                     self.save()
                     last_save = time.monotonic()
+                self._stop_if_asked(stop)
             is_behind = self.validation.is_behind(self.progress)
             if is_behind:  # the budget was changed when the run was resumed
                 self._validate(1.0, run_log)
             if is_behind or self._saved_step < self.progress.step:
                 self.save()
+            self._stop_if_asked(stop)
         perplexity = self.validation.finish(self.progress)
         epochs = self.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, self.progress, epochs, perplexity, stopped_early)
@@ -283,11 +308,35 @@ class TrainingRun:
             frozen=self._frozen if self.softmax_first_share > 0 else None,
         )
 
-    def _save_is_due(self, seconds_since_save: float) -> bool:
+    def _save_is_due(self, seconds_since_save: float, was_validated: bool) -> bool:
+        """Tell whether to write a checkpoint; the clock and the validations of rank 0 count."""
         config = self.config.train
         if config.checkpoint_steps is not None:
             return self.progress.step % config.checkpoint_steps == 0
-        return self.processes.agree(seconds_since_save >= config.checkpoint_seconds)
+        interval = config.checkpoint_seconds
+        if self.budget.seconds is not None:
+            interval = min(interval, self.budget.seconds / 10)
+        if self._has_checkpoint:
+            return self.processes.agree(seconds_since_save >= interval)
+        first = min(interval, FIRST_CHECKPOINT_SECONDS)
+        return self.processes.agree(was_validated or seconds_since_save >= first)
+
+    def _signals(self, *, held: bool) -> AbstractContextManager[StopRequest | None]:
+        if not held:
+            return nullcontext()
+        return held_signals(second_stops_at_once=self.processes.size == 1)
+
+    def _stop_if_asked(self, stop: StopRequest | None) -> None:
+        """End the run with a checkpoint of this moment, if a signal asks rank 0 for it."""
+        if stop is None or not self.processes.agree(stop.is_made):
+            return
+        if self._saved_step < self.progress.step:
+            self.save()
+        number = stop.signal_number or signal.SIGTERM
+        raise Stopped(
+            f"stopped by {signal.Signals(number).name} after step {self.progress.step}.",
+            signal_number=number,
+        )
 
     def save(self) -> None:
         """Write a checkpoint of this very moment."""
@@ -307,6 +356,7 @@ class TrainingRun:
                 },
             )
         self._saved_step = self.progress.step
+        self._has_checkpoint = True
         self.processes.barrier()
 
     def _batches(self) -> Iterator[WindowTensors]:

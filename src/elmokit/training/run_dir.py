@@ -56,8 +56,14 @@ def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: b
     Raises:
         FileExistsError: if there is a run and ``resume`` is not set, or anything else that is not
             the unfinished preparation of a run.
+        NotADirectoryError: if ``run_dir`` is a file.
         ConfigError: if the settings differ; names the first that does.
     """
+    if run_dir.exists() and not run_dir.is_dir():
+        raise NotADirectoryError(
+            f"{run_dir} is a file, and a run (--output) is a directory. Give the name of a new or "
+            "an empty one."
+        )
     if is_recorded(run_dir):
         if not resume:
             raise FileExistsError(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmokit.atomic import whole_file
+from elmokit.atomic import named, whole_file
 
 
 class RunLog:
@@ -25,7 +25,7 @@ class RunLog:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``."""
-        with self.path.open("a", encoding="utf-8") as file:
+        with named(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(dict(row)) + "\n")
 
 

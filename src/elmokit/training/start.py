@@ -14,6 +14,7 @@ from elmokit.training.prepare import (
     TextConfig,
     VocabConfig,
     check_files,
+    check_same_text,
     open_text,
     prepare_text,
 )
@@ -36,6 +37,8 @@ class RunOptions:
     """Go on from the last checkpoint of the run directory."""
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
+    save_on_signals: bool = False
+    """At Ctrl-C and SIGTERM finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
     """Called on rank 0 now and then while the text is prepared."""
     on_event: Callable[[TrainingEvent], None] | None = None
@@ -71,15 +74,18 @@ def ready_text(
 
     Raises:
         FileNotFoundError: if there is no such text.
-        FileExistsError, ConfigError: as `open_run`.
+        FileExistsError, ConfigError: as `open_run`, and `check_same_text`.
         FormatError: as `prepare_text`.
     """
     config.train.rows_per_process(processes.size)
     if processes.is_main:
-        if not (options.resume and is_recorded(run_dir)):
+        is_begun = is_recorded(run_dir)
+        if not (options.resume and is_begun):
             check_files(corpus, options.valid)
         open_run(run_dir, config, origin, resume=options.resume)
-        if not is_recorded(run_dir):
+        if is_begun:
+            check_same_text(open_text(corpus, run_dir), corpus, options.valid, run_dir)
+        else:
             prepare_text(
                 corpus,
                 run_dir,

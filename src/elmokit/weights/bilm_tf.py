@@ -8,6 +8,7 @@ same bits.
 import copy
 import json
 import logging
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,7 +19,7 @@ import h5py
 import numpy as np
 import torch
 
-from elmokit.atomic import StrPath, whole_file
+from elmokit.atomic import StrPath, reserve, whole_file
 from elmokit.errors import FormatError, InputError
 from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.softmax import AdaptiveSoftmax
@@ -326,6 +327,7 @@ def _unidirectional_hint(file: h5py.File, missing: str) -> str:
 
 
 def _write_hdf5(path: Path, layout: list[Dataset], arrays: Arrays) -> None:
+    reserve(path, sum(4 * math.prod(dataset.shape) for dataset in layout))
     with h5py.File(path, "w") as file:
         for dataset in layout:
             array = np.ascontiguousarray(dataset.write(arrays))

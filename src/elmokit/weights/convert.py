@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from elmokit.atomic import check_target
 from elmokit.errors import FormatError, InputError
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.model_files import VOCAB_NAME
+from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, check_replaceable
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
@@ -94,6 +95,7 @@ def convert(
     weights: StrPath | None = None,
     vocab: StrPath | None = None,
     softmax: StrPath | None = None,
+    overwrite: bool = False,
 ) -> ConversionReport:
     """Convert a model in the original's format to a model directory, or a model directory back.
 
@@ -106,20 +108,35 @@ def convert(
         vocab: Vocabulary file of a source in the original's format; default its ``vocab.txt``, if
             there is one.
         softmax: Softmax file of the original's format: read, or, on the way back, written.
+        overwrite: Replace the model directory, or the files, that stand at the destination.
 
     Raises:
+        FileExistsError: if something stands at the destination and ``overwrite`` is not set, or
+            anything but a model directory where one is to be written.
         FileNotFoundError: if the source is not there.
         FormatError: if it is damaged.
-        ValueError: if the destination's format cannot hold the model.
+        ValueError: if the destination's format cannot hold the model, or if what is read would be
+            replaced.
     """
     if not isinstance(source, OriginalFiles):
         directory = find_model(source)
         if (directory / CONFIG_NAME).exists():
-            return _to_original(directory, Path(destination), options, weights, vocab, softmax)
+            return _to_original(
+                directory, Path(destination), options, weights, vocab, softmax, overwrite=overwrite
+            )
         source = find_original(directory, options=options, weights=weights)
     beside = source.options.parent / VOCAB_NAME
     if vocab is None and beside.exists():
         vocab = beside
+    target = Path(destination).expanduser()
+    inputs = [path for path in (source.options, source.weights, vocab, softmax) if path is not None]
+    for path in (target / name for name in FILE_NAMES):
+        check_target(path, inputs=inputs, overwrite=True)
+    check_replaceable(target)
+    if (target / CONFIG_NAME).exists() and not overwrite:
+        raise FileExistsError(
+            f"{target} holds a model already. Replace it with --overwrite, or give another name."
+        )
     model = read_bilm_tf(source.options, source.weights, vocab=vocab, softmax=softmax)
     model.save(destination)
     return _report(model, load_model(destination), str(source), str(destination), original=False)
@@ -132,18 +149,23 @@ def _to_original(
     weights: StrPath | None,
     vocab: StrPath | None,
     softmax: StrPath | None,
+    *,
+    overwrite: bool,
 ) -> ConversionReport:
     if vocab is not None:
         raise InputError(
             f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
             "only for a source in the original's format."
         )
-    model = load_model(source)
     files = OriginalFiles(
         destination / (options or "options.json"), destination / (weights or "weights.hdf5")
     )
     vocab_path = files.options.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
+    outputs = [path for path in (*vars(files).values(), vocab_path, softmax_path) if path]
+    for path in outputs:
+        check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    model = load_model(source)
     write_bilm_tf(model, files.options, files.weights, softmax=softmax_path)
     if model.word_vocab is not None:
         model.word_vocab.write(vocab_path)

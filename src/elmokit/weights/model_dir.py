@@ -198,6 +198,7 @@ class PretrainedBiLM(BiLM):
             bilm=self.config,
             softmax=softmax,
             num_words=num_words,
+            has_vocab=self.word_vocab is not None,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
             training=self.training_facts,
@@ -233,6 +234,11 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
     config = read_config(directory)
     vocab_path = directory / VOCAB_NAME
     vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None
+    if vocab is None and config.has_vocab:
+        raise FormatError(
+            f"{vocab_path} is missing: it belongs to this model ({CONFIG_NAME} says so). Copy the "
+            "whole model directory again."
+        )
     expected = config.num_words if config.num_words is not None else config.bilm.num_words
     if vocab is not None and expected is not None and len(vocab) != expected:
         raise FormatError(

@@ -39,6 +39,8 @@ class ModelDirConfig:
     """The output layer; none for a model that only encodes."""
     num_words: int | None = None
     """V, classes of the softmax."""
+    has_vocab: bool | None = None
+    """Whether ``vocab.txt`` belongs to the model; none: written before this was noted."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     """What made words of the training text."""
     warm_text: tuple[str, ...] = ()

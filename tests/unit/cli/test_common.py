@@ -59,7 +59,10 @@ def test_json_is_ascii_where_the_stream_is(monkeypatch):
         (OSError(5, "Input/output error", "a"), False, "Input/output error: a"),
         (RuntimeError("boom"), False, "error: RuntimeError: boom"),
         (MemoryError(), False, "error: MemoryError"),
-        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, "disk is full.*o.h5"),
+        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, "disk is full.*o.h5,"),
+        (OSError(errno.ENOSPC, "No space left on device"), False, "could not write standard out"),
+        (OSError(errno.EFBIG, "File too large", "o.h5"), False, "o.h5 would be larger.*ulimit -f"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "o.h5"), False, "share of the disk.*o.h5"),
         (ValueError("write failed: No space left on device (os error 28)"), False, "disk is full"),
     ],
 )
@@ -74,6 +77,27 @@ def test_errors_become_a_message(error, code_is_2, words, capsys):
         raise AssertionError(captured.err)
 
 
+def test_a_full_disk_says_how_to_go_on(capsys):
+    error = OSError(errno.ENOSPC, "No space left on device", "run/checkpoints/step-8")
+    common.print_error(error, debug=False)
+    assert "MB free there. Free space, then run the command again." in capsys.readouterr().err
+    with (
+        pytest.raises(OSError, match="No space") as raised,
+        common.say_what_is_safe(lambda: "step 40 is saved; go on with --resume"),
+    ):
+        raise error
+    common.print_error(raised.value, debug=False)
+    message = capsys.readouterr().err
+    assert "run the command again" not in message, "that is refused where a run stands"
+    assert "step 40 is saved; go on with --resume" in message
+
+
+def test_other_errors_have_no_such_note():
+    with pytest.raises(InputError) as raised, common.say_what_is_safe(lambda: "saved"):
+        raise InputError("wrong")
+    assert not hasattr(raised.value, "__notes__")
+
+
 def test_debug_shows_the_traceback(capsys):
     try:
         raise ValueError("bad")
@@ -85,7 +109,7 @@ def test_debug_shows_the_traceback(capsys):
 def test_an_interrupt_says_what_is_saved(capsys):
     with (
         pytest.raises(KeyboardInterrupt) as raised,
-        common.say_on_interrupt(lambda: "step 40 is saved in run/last; go on with --resume"),
+        common.say_what_is_safe(lambda: "step 40 is saved in run/last; go on with --resume"),
     ):
         raise KeyboardInterrupt
     common.print_error(raised.value, debug=False)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 def run(monkeypatch):
     """Run the command line with a stand-in for the module of `elmokit demo`."""
     from elmokit import cli
-    from elmokit.errors import InputError
+    from elmokit.errors import InputError, Stopped
 
     def demo(kind: str, *, layers: int = 3) -> None:
         """Do as told."""
@@ -22,6 +22,7 @@ def run(monkeypatch):
             "full": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
             "bug": RuntimeError("boom"),
             "stop": KeyboardInterrupt(),
+            "term": Stopped("stopped by SIGTERM after step 3.", signal_number=15),
         }
         if kind in errors:
             raise errors[kind]
@@ -46,10 +47,11 @@ def test_results_and_logs_take_different_streams(run):
     [
         ("wrong", 2, "elmokit: error: `layers` must be 3."),
         ("absent", 2, "elmokit: error: No such file or directory: a.txt"),
-        ("full", 1, "elmokit: the disk is full: could not write out.h5"),
+        ("full", 1, "elmokit: error: the disk is full: could not write out.h5"),
         ("bug", 1, "elmokit: error: RuntimeError: boom"),
         ("slip", 1, "elmokit: error: ValueError: not enough values"),
         ("stop", 130, "elmokit: interrupted"),
+        ("term", 143, "elmokit: stopped by SIGTERM after step 3.\n"),
     ],
 )
 def test_exit_codes(run, kind, code, message):

@@ -54,6 +54,35 @@ def test_the_doctor_finds_nothing_in_its_own_vocabulary(run, corpus, tmp_path):
     assert report["errors"] == []
 
 
+def test_what_is_there_is_replaced_only_if_asked_for(run, corpus, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("precious")
+    result = run(corpus, "-o", notes)
+    assert result.exit_code == 2
+    assert "notes.txt exists already. Replace it with --overwrite" in result.stderr
+    assert notes.read_text() == "precious"
+    assert run(corpus, "-o", notes, "--overwrite").exit_code == 0
+    assert notes.read_text().startswith("<S>\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+@pytest.mark.parametrize("name", ["corpus.txt", "link.txt"])
+def test_the_corpus_is_never_replaced(run, corpus, options, name):
+    (corpus.parent / "link.txt").symlink_to(corpus)
+    before = corpus.read_bytes()
+    result = run(corpus.parent, "-o", corpus.parent / name, *options)
+    assert result.exit_code == 2
+    assert f"{name} is read by this command" in result.stderr
+    assert corpus.read_bytes() == before
+
+
+def test_a_vocabulary_that_is_not_there_is_named(run, corpus, tmp_path):
+    result = run("--check", tmp_path / "none.txt")
+    assert result.exit_code == 2
+    assert "There is no vocabulary" in result.stderr
+    assert "a file with a word a line is expected" in result.stderr
+
+
 def test_a_sick_vocabulary_is_exit_code_2(run, tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("<S>\n</S>\na\na\n")

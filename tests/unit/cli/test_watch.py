@@ -1,5 +1,8 @@
 """What a training run shows while it goes on."""
 
+import errno
+import re
+
 import pytest
 
 from elmokit.cli.watch import listeners, watch_training
@@ -53,7 +56,20 @@ def test_the_last_validation_stays_in_sight(two, shown):
     assert statuses[1] == statuses[2] == f"{statuses[0]} · held-out perplexity 10.0"
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path):
-    with pytest.raises(KeyboardInterrupt) as raised, watch_training("training", tmp_path):
-        raise KeyboardInterrupt
-    assert "--resume" in raised.value.__notes__[0]
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ([], "not yet prepared: the same command begins anew"),
+        (["run.json"], "no checkpoint yet. The same command with --resume trains from the begin"),
+        (["run.json", "checkpoints/step-000000008"], "step-000000008 is whole; .*--resume"),
+    ],
+)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "x")]
+)
+def test_a_run_that_ends_early_says_how_to_go_on(there, words, error, tmp_path):
+    for name in there:
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(type(error)), watch_training("training", tmp_path):
+        raise error
+    assert re.search(words, error.__notes__[-1])

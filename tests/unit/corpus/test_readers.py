@@ -95,6 +95,14 @@ def test_a_few_bad_lines_are_skipped_and_counted(read, caplog, bad, reason):
     assert f"1 of 101 corpus lines were skipped: {reason}: 1" in caplog.text
 
 
+def test_the_lines_that_are_said_to_be_skipped_add_up(read, caplog):
+    with caplog.at_level(logging.WARNING):
+        _, report = read(GOOD + b"\n\n\n\na\0b\n" + GOOD)
+    assert report.skipped == {"blank": 4, "nul": 1}
+    assert report.faults == {"nul": 1}
+    assert caplog.messages == ["1 of 105 corpus lines were skipped: nul: 1"]
+
+
 @pytest.mark.parametrize("ending", [b"\n", b""])
 @pytest.mark.parametrize("size", [100, 101, 1 << 19])
 def test_the_line_limit_is_exact_and_the_next_line_is_whole(read, size, ending):

@@ -132,6 +132,24 @@ def test_other_things_in_a_sentence_are_named(embedder):
         embedder.embed(sentence for sentence in [["a"], ["b", 7]])
 
 
+@pytest.mark.parametrize("sentence", [None, 7])
+def test_what_is_no_sentence_is_named(embedder, sentence):
+    with pytest.raises(TypeError, match=rf"sentence 1 must be a string or a list.* got {sentence}"):
+        embedder.embed(one for one in [["a"], sentence])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\0b", "sentence 1 holds a NUL character at position 1"),
+        ("ab \ud800", "sentence 1 holds .* at position 3, half of a surrogate pair"),
+    ],
+)
+def test_strings_that_could_not_be_a_line_of_text_are_refused(embedder, text, message):
+    with pytest.raises(ValueError, match=message):
+        embedder.embed(["a", text])
+
+
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
     never = (pytest.fail("read") for _ in range(1))
     with pytest.raises(ValueError, match=r"`layers` must be"):

@@ -109,6 +109,57 @@ def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
         embed_files(embedder, text, output, resume=True, layers="top")
 
 
+@pytest.mark.parametrize("change", ["other", "shorter", "longer", "one letter"])
+def test_resuming_a_finished_job_refuses_another_text(embedder, text, tmp_path, change):
+    output = tmp_path / "out.h5"
+    embed_files(embedder, text, output)
+    before, whole = text.read_text(encoding="utf-8"), output.read_bytes()
+    lines = before.splitlines(keepends=True)
+    changed = {
+        "other": "one\n",
+        "shorter": "".join(lines[:-2]),
+        "longer": before + "more\n",
+        "one letter": "x" + before[1:],
+    }[change]
+    text.write_text(changed, encoding="utf-8")
+    number = len(changed.splitlines())
+    with pytest.raises(ValueError, match=rf"another text: it was made of 41 .* has {number}, not"):
+        embed_files(embedder, text, output, resume=True)
+    assert output.read_bytes() == whole
+    text.write_text(before, encoding="utf-8")
+    assert embed_files(embedder, text, output, resume=True).resumed_sentences == 41
+
+
+def test_the_text_of_a_share_is_its_own_lines(embedder, text, tmp_path):
+    output = tmp_path / "out.h5"
+    first = embed_files(embedder, text, output, shard=(1, 2))
+    lines = text.read_text(encoding="utf-8").splitlines()
+    lines[0] = "not of this share"
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    again = embed_files(embedder, text, output, shard=(1, 2), resume=True)
+    assert again.facts == first.facts
+    lines[1] = "of this share"
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="holds another text"):
+        embed_files(embedder, text, output, shard=(1, 2), resume=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
+def test_the_text_is_never_replaced(embedder, text, tmp_path, options):
+    both = text.rename(tmp_path / "both.h5")
+    before = both.read_bytes()
+    with pytest.raises(ValueError, match=r"both\.h5 is read by this command"):
+        embed_files(embedder, both, both, **options)
+    assert both.read_bytes() == before
+
+
+def test_a_directory_is_refused_before_the_work(embedder, text, tmp_path):
+    (tmp_path / "out.h5").mkdir()
+    with pytest.raises(IsADirectoryError):
+        embed_files(embedder, text, tmp_path / "out.h5", overwrite=True)
+    assert not (tmp_path / "out.h5.parts").exists()
+
+
 def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     output.write_text("precious")

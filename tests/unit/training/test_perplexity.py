@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 import torch
 
+from elmokit.corpus.readers import ReadReport
 from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training import perplexity as perplexity_module
@@ -200,6 +201,12 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"no softmax over words.*elmokit finetune"):
             perplexity(toy_model(**settings), SENTENCES)
 
+    def test_a_softmax_without_its_words_is_not_called_absent(self):
+        model = toy_model()
+        model.word_vocab = None
+        with pytest.raises(ValueError, match=r"has a softmax over \d+ words, .*put its vocab\.txt"):
+            perplexity(model, SENTENCES)
+
 
 class TestFiles:
     @pytest.fixture
@@ -213,6 +220,14 @@ class TestFiles:
         model_path, text = stored
         report = perplexity_of_files(model_path, [text], device="cpu")
         assert losses(report) == pytest.approx(losses(perplexity(model, SENTENCES)), abs=2e-6)
+
+    def test_what_is_skipped_is_counted(self, stored):
+        model_path, text = stored
+        text.write_bytes(b"\n" + text.read_bytes() * 20 + b"a\0b\n")
+        read = ReadReport()
+        report = perplexity_of_files(model_path, [text], device="cpu", read=read)
+        assert read.skipped == {"blank": 1 + 20 * SENTENCES.count([]), "nul": 1}
+        assert report.sentences == read.sentences
 
     def test_another_tokenizer_is_warned_about(self, stored, caplog):
         model_path, text = stored

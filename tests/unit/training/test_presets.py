@@ -80,9 +80,21 @@ def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
         pretrain_config("toy", recipe=path)
 
 
-def test_a_refused_value_names_the_preset():
-    with pytest.raises(ConfigError, match=r"preset toy: `train`: .*must be at least 1"):
+def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
+    with pytest.raises(
+        ConfigError, match=r"^--set train.batch_size=0: `train.batch_size`: .*, got 0"
+    ):
         pretrain_config("toy", overrides=["train.batch_size=0"])
+    path = recipe("[model.lstm]\ncell_dim = 0\n")
+    with pytest.raises(ConfigError, match=r"recipe\.toml: `model.lstm.cell_dim`: .*, got 0"):
+        pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
+
+
+def test_an_unknown_key_of_a_setting_is_not_blamed_on_the_preset():
+    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: .*Did you mean `batch_size`"):
+        pretrain_config("toy", overrides=["train.batchsize=3"])
+    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: "):
+        finetune_config(overrides=["train.batchsize=3"])
 
 
 @pytest.mark.parametrize(

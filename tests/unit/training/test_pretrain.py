@@ -91,6 +91,21 @@ class TestRunDirectory:
         )
         assert result.progress.tokens == 200
 
+    @pytest.mark.parametrize("valid", [False, True])
+    def test_a_text_that_has_changed_is_refused(self, corpus, tmp_path, valid):
+        held_out = write_text(tmp_path / "held_out.txt", random_sentences(5))
+        settings = {"valid": [held_out] if valid else [], "device": "cpu"}
+        run_dir = tmp_path / "run"
+        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, **settings))
+        again = RunOptions(limits=SHORT, resume=True, **settings)
+        changed = held_out if valid else corpus
+        before = changed.read_text()
+        changed.write_text("more .\n" + before)
+        with pytest.raises(ConfigError, match=rf"{changed.name} has changed since the run in"):
+            pretrain(CONFIG, [corpus], run_dir, again)
+        changed.write_text(before)
+        assert pretrain(CONFIG, [corpus], run_dir, again).progress.tokens == 100
+
     def test_another_origin_is_refused_and_changes_nothing(self, corpus, run_dir, tmp_path):
         other = write_text(tmp_path / "other.txt", random_sentences(60, seed=9))
         before = load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text()

@@ -1,11 +1,13 @@
 """A run over prepared text: events, log, checkpoints, going on, stopping."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 import torch
 
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, Stopped
 from elmokit.training.checkpoint import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
 from elmokit.training.loop import OptimizerConfig
@@ -220,6 +222,82 @@ class TestStopping:
         assert saved == [5, 10]
 
 
+class TestTimeOfCheckpoints:
+    @pytest.fixture
+    def run(self, build):
+        return build(train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
+
+    @pytest.mark.parametrize(
+        ("seconds", "was_validated", "due"),
+        [(14.9, False, False), (15.0, False, True), (0.1, True, True)],
+    )
+    def test_the_first_comes_early(self, run, seconds, was_validated, due):
+        assert run._save_is_due(seconds, was_validated) is due
+
+    @pytest.mark.parametrize(
+        ("seconds", "was_validated", "due"),
+        [(119.0, False, False), (15.0, True, False), (120.0, False, True)],
+    )
+    def test_the_others_at_their_interval(self, run, seconds, was_validated, due):
+        run.save()
+        assert run._save_is_due(seconds, was_validated) is due
+
+    def test_a_resumed_run_has_its_first_already(self, run, build):
+        run.save()
+        resumed = build(resume=True, train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
+        assert not resumed._save_is_due(15.0, True)
+
+    def test_a_short_budget_has_at_least_ten(self, run):
+        run.budget = dataclasses.replace(run.budget, seconds=90.0)
+        assert not run._save_is_due(8.9, False)
+        assert run._save_is_due(9.0, False)
+        run.save()
+        assert not run._save_is_due(8.9, False)
+        assert run._save_is_due(9.0, False)
+
+
+class TestSignals:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, number):
+        whole = build(name="whole")
+        whole.run()
+
+        def kill(event):
+            if event.report.progress.step == 7:
+                os.kill(os.getpid(), number)
+
+        stopped = build(name="stopped")
+        with pytest.raises(Stopped, match=rf"stopped by {number.name} after step 7") as raised:
+            stopped.run(kill, save_on_signals=True)
+        assert raised.value.signal_number == number
+        resumed = build(name="stopped", resume=True)
+        assert resumed.progress.step == 7
+        resumed.run()
+        assert log_of(resumed) == log_of(whole)
+        assert (resumed.run_dir / "model.safetensors").read_bytes() == (
+            whole.run_dir / "model.safetensors"
+        ).read_bytes()
+
+    def test_at_the_last_update_too(self, build):
+        def kill(event):
+            if event.report.progress.step == 12:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        run = build()
+        with pytest.raises(Stopped):
+            run.run(kill, save_on_signals=True)
+        assert latest_checkpoint(run.run_dir / CHECKPOINTS).name == "step-000000012"
+        assert build(resume=True).run().perplexity is not None
+
+    def test_nothing_is_held_back_unless_asked_for(self, build):
+        def kill(event):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt) as raised:
+            build().run(kill)
+        assert not isinstance(raised.value, Stopped)
+
+
 class TestSoftmaxFirst:
     def test_the_bilm_is_untouched_during_its_share(self, build):
         run = build(softmax_first_share=0.5)
@@ -259,6 +337,7 @@ class TestErrors:
             ({"log_steps": 0}, "`log_steps`.* must be at least 1"),
             ({"checkpoint_steps": 0}, "`checkpoint_steps` must be at least 1"),
             ({"num_epochs": 0.0}, "`num_epochs` must be positive"),
+            ({"checkpoint_seconds": -1.0}, "`checkpoint_seconds` must not be negative"),
         ],
     )
     def test_settings_that_cannot_work(self, settings, message):

@@ -63,6 +63,12 @@ class TestOpening:
             open_run(tmp_path, CONFIG, ORIGIN, resume=resume)
         assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
+    def test_a_file_is_refused_in_plain_words(self, tmp_path):
+        path = tmp_path / "taken"
+        path.touch()
+        with pytest.raises(NotADirectoryError, match=r"taken is a file, .*\(--output\) is a dir"):
+            open_run(path, CONFIG, ORIGIN, resume=False)
+
     def test_an_empty_directory_is_taken(self, tmp_path):
         open_run(tmp_path, CONFIG, ORIGIN, resume=False)
 

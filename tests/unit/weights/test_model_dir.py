@@ -1,6 +1,8 @@
+import errno
 import json
 import unicodedata
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -229,6 +231,35 @@ class TestLoadErrors:
         with pytest.raises(FileNotFoundError, match="give the model directory"):
             load_model(directory / "config.json")
 
+    def test_a_vocabulary_that_belongs_to_the_model_is_missed(self, directory):
+        (directory / "vocab.txt").unlink()
+        with pytest.raises(FormatError, match=r"vocab\.txt is missing: it belongs to this model"):
+            load_model(directory)
+
+    def test_a_model_without_vocabulary_misses_none(self, tmp_path):
+        PretrainedBiLM(CONFIG).save(tmp_path / "m")
+        assert json.loads((tmp_path / "m" / "config.json").read_text())["has_vocab"] is False
+        assert load_model(tmp_path / "m").word_vocab is None
+
+    def test_an_older_directory_does_not_say_whether_it_had_one(self, directory):
+        edit_config(directory, lambda data: data.pop("has_vocab"))
+        assert load_model(directory).word_vocab == VOCAB
+        (directory / "vocab.txt").unlink()
+        assert load_model(directory).word_vocab is None
+
+    def test_a_file_that_may_not_be_read_is_not_called_missing(self, directory, monkeypatch):
+        path, opened = directory / "model.safetensors", Path.open
+
+        def refuses(self, *arguments, **settings):
+            if self == path:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return opened(self, *arguments, **settings)
+
+        monkeypatch.setattr(Path, "open", refuses)
+        with pytest.raises(PermissionError) as raised:
+            load_model(directory)
+        assert raised.value.filename == str(path)
+
     @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
     def test_a_missing_file_is_named(self, directory, name):
         (directory / name).unlink()
@@ -291,7 +322,7 @@ class TestLoadErrors:
             load_model(directory)
 
     def test_softmax_tensor_of_another_vocabulary(self, directory):
-        edit_config(directory, lambda data: data.update(num_words=6))
+        edit_config(directory, lambda data: data.update(num_words=6, has_vocab=False))
         (directory / "vocab.txt").unlink()
         with pytest.raises(FormatError, match=r"`softmax\.\w+` has shape \(5.*expected \(6"):
             load_model(directory)
