@@ -198,7 +198,7 @@ void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
 
 /* ---- LSTM with projection over packed steps: the rows of step 0, of step 1, … ---- */
 
-#define GATE_ROWS 96 /* positions whose input products are made at a time: at least one step */
+#define GATE_ROWS 256 /* positions whose input products are made at a time: at least one step */
 
 typedef struct {
     matrix input, recurrent, projection; /* projection.values is null where there is none */

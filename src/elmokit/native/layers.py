@@ -29,7 +29,7 @@ from elmokit.native.matrices import empty, interleave, pack_matrix, padded, poin
 
 WORDS_TOGETHER = 16
 """As in ``kernels.c``: words whose characters a thread holds."""
-GATE_ROWS = 96
+GATE_ROWS = 256
 """As in ``kernels.c``: positions whose input products are made at a time."""
 
 

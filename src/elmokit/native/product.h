@@ -121,6 +121,7 @@ static void panel_product(const matrix *m, int64_t panel, int64_t next, const ui
             int64_t groups = smaller_of(m->num_groups - k, K_BLOCK);
             int last = k + groups == m->num_groups;
             upcoming ahead = {values + (k + groups) * PANEL, (PANEL + tiles - 1) / tiles};
+            if (tiles == 1) ahead.step = 0;
             if (last) ahead.from = m->values + (end < rows ? panel : next) * m->num_groups * PANEL;
             for (int64_t row = block; row < end; row += MAX_TILE) {
                 int height = (int)smaller_of(end - row, MAX_TILE);
