@@ -1,7 +1,7 @@
 """The network through the compiled kernels of this processor (`elmokit.native`).
 
 Weights are packed once. What does not recur is outside the recurrence: the input products of a
-layer are computed for many positions at once, those of the first layer once per distinct token.
+layer are computed for many positions at once.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elmokit.embed.results import Places
 from elmokit.native.kernels import Kernels, Kind
-from elmokit.native.layers import GatesOfTokens, PackedCharCNN, PackedLinear, PackedLSTM, Room
+from elmokit.native.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
 from elmokit.nn.bilm import BiLM, Direction, DirectionState
 from elmokit.nn.char_cnn import PADDING_ID, CharTokenEncoder
 from elmokit.nn.highway import Highway
@@ -19,8 +19,6 @@ from elmokit.nn.lstmp import LSTMP
 
 WORDS_PER_CHUNK = 1024
 """Words that go through the token layer at a time: bounds its memory."""
-MAX_GATE_VALUES = 2**24
-"""Gate inputs of distinct tokens that are held for a batch: 64 MB."""
 MAX_POSITIONS = 2**13
 """Positions that are read at a time: bounds memory."""
 
@@ -29,7 +27,7 @@ class PackedNetwork:
     """A biLM whose weights are packed for the kernels; see `elmokit.embed.network.Network`.
 
     Args:
-        model: On the CPU; it stays as it is.
+        model: Anywhere, of any floating type; it stays as it is.
         precision: How the weights are held.
         kernels: The library.
     """
@@ -61,16 +59,22 @@ class PackedNetwork:
     ) -> "_PackedReader":
         """Return a reader of sentences made of rows of ``vectors``."""
         skip = self.config.lstm.skip_connections
-        return _PackedReader(self._stacks[direction], skip, self._room, vectors, state)
+        return _PackedReader(self._stacks[direction], skip, vectors, state)
+
+
+def _values(tensor: Tensor) -> Tensor:
+    """Return a parameter's values as the kernels take them."""
+    return tensor.detach().to("cpu", torch.float32).contiguous()
 
 
 def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: Room) -> PackedLSTM:
     assert isinstance(layer, LSTMP)
+    projection = layer.projection_weight
     weights = (
-        layer.input_weight.detach(), layer.recurrent_weight.detach(), layer.gate_bias().detach(),
-        None if layer.projection_weight is None else layer.projection_weight.detach(),
+        _values(layer.input_weight), _values(layer.recurrent_weight), _values(layer.gate_bias()),
+        None if projection is None else _values(projection),
     )  # fmt: skip
-    projection_clip = None if layer.projection_weight is None else layer.config.projection_clip
+    projection_clip = None if projection is None else layer.config.projection_clip
     return PackedLSTM(
         kernels,
         weights,
@@ -85,7 +89,7 @@ class _WordTable:
     """The token layer of word-input models."""
 
     def __init__(self, table: Tensor) -> None:
-        self._table = table.detach()
+        self._table = _values(table)
 
     def __call__(self, ids: np.ndarray) -> Tensor:
         return functional.embedding(torch.from_numpy(ids.astype(np.int64)), self._table)
@@ -97,9 +101,9 @@ class _PackedTokenEncoder:
     def __init__(self, encoder: CharTokenEncoder, kernels: Kernels, kind: Kind) -> None:
         self._cnn = PackedCharCNN(
             kernels,
-            encoder.char_embedding.weight.detach(),
+            _values(encoder.char_embedding.weight),
             [
-                (conv.get_parameter("weight").detach(), conv.get_parameter("bias").detach())
+                (_values(conv.get_parameter("weight")), _values(conv.get_parameter("bias")))
                 for conv in encoder.convolutions
             ],
             max_characters=encoder.max_characters,
@@ -111,12 +115,12 @@ class _PackedTokenEncoder:
         for highway in encoder.highways:
             assert isinstance(highway, Highway)
             both = (highway.transform, highway.carry)
-            weight = torch.stack([linear.weight.detach() for linear in both])
-            bias = torch.stack([linear.bias.detach() for linear in both])
+            weight = torch.stack([_values(linear.weight) for linear in both])
+            bias = torch.stack([_values(linear.bias) for linear in both])
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
         if encoder.projection is not None:
             last = encoder.projection
-            weight, bias = last.weight.detach(), last.bias.detach()
+            weight, bias = _values(last.weight), _values(last.bias)
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
         self._room = Room()
         self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
@@ -142,28 +146,17 @@ class _PackedReader:
         self,
         stack: list[PackedLSTM],
         skip: bool,
-        room: Room,
         vectors: Tensor,
         state: DirectionState,
     ) -> None:
         self._stack, self._skip, self._vectors = stack, skip, vectors
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
-        first = stack[0].input
-        self._gates: Tensor | None = None  # (H / VL, U, 4 * VL)
-        shape = first.gates_shape(len(vectors))
-        if np.prod(shape) <= MAX_GATE_VALUES:
-            self._gates = first(vectors, room.take("gates of tokens", *shape))
 
     def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
         """Read some steps; the kernel writes what is wanted straight to its place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
-        rows = np.ascontiguousarray(index, dtype=np.int64)
-        x: Tensor | GatesOfTokens
-        if self._gates is not None:
-            x = GatesOfTokens(self._gates, rows)
-        else:  # too many distinct tokens to hold
-            x = self._vectors[torch.from_numpy(rows)]
+        x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
         for n, layer in enumerate(self._stack):
             x = layer(
                 x,

@@ -39,8 +39,8 @@ static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
 typedef struct {
     matrix m;
     const float *x, *bias; /* (rows, x_stride); packed like the matrix's columns */
-    float *out;            /* row r of panel p from p * panel_stride + r * out_stride on */
-    int64_t rows, inner, x_stride, columns, out_stride, panel_stride, is_highway;
+    float *out;            /* (rows, out_stride) */
+    int64_t rows, inner, x_stride, columns, out_stride, is_highway;
     uint32_t *groups;      /* (rows, num_groups), or null where x is read as it is */
     float *scales;         /* (rows) */
 } linear_call;
@@ -64,15 +64,14 @@ static void finish_linear(void *argument, int64_t row, int64_t panel, float *sum
     for (int v = 0; v < NV; v++)
         store(sums + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
     int64_t width = call->is_highway ? 2 * VL : PANEL, column = panel * width;
-    float *out =
-        call->out + panel * call->panel_stride + (part->first_row + row) * call->out_stride;
+    float *out = call->out + (part->first_row + row) * call->out_stride + column;
     width = smaller_of(width, call->columns - column);
     if (call->is_highway) { /* transform in the first half of a panel, gate in the second */
         float before[2 * VL] = {0};
         memcpy(before, call->x + (part->first_row + row) * call->x_stride + column, 4 * width);
         for (int v = 0; v < 2; v++) {
             vf gate = vsigmoid(load(sums + (v + 2) * VL));
-            vf value = larger(load(sums + v * VL), (vf){0});
+            vf value = larger((vf){0}, load(sums + v * VL));
             store(sums + v * VL, gate * value + (1.0f - gate) * load(before + v * VL));
         }
     }
@@ -143,7 +142,7 @@ static void convolve_word(const cnn_call *call, const convolution *one, int64_t 
     int64_t windows = call->max_characters - one->width + 1;
     const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
     float sums[MAX_TILE * PANEL] __attribute__((aligned(64)));
-    vf best[NV];
+    vf best[NV], undefined[NV] = {{0}}; /* x - x is 0, or undefined like x */
     int any_padding = length < windows;
     for (int v = 0; v < NV; v++)
         best[v] = any_padding ? load(one->padding + panel * PANEL + v * VL) : all(-INFINITY);
@@ -153,13 +152,16 @@ static void convolve_word(const cnn_call *call, const convolution *one, int64_t 
         tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
              sums, 1, (upcoming){values, 0});
         for (int r = 0; r < height; r++)
-            for (int v = 0; v < NV; v++)
-                best[v] = larger(load(sums + r * PANEL + v * VL), best[v]);
+            for (int v = 0; v < NV; v++) {
+                vf value = load(sums + r * PANEL + v * VL);
+                best[v] = larger(value, best[v]);
+                undefined[v] += value - value;
+            }
     }
     float result[PANEL] __attribute__((aligned(64)));
     for (int v = 0; v < NV; v++) {
-        vf value = best[v] + load(one->bias + panel * PANEL + v * VL);
-        store(result + v * VL, call->is_tanh ? vtanh(value) : larger(value, (vf){0}));
+        vf value = best[v] + undefined[v] + load(one->bias + panel * PANEL + v * VL);
+        store(result + v * VL, call->is_tanh ? vtanh(value) : larger((vf){0}, value));
     }
     memcpy(out + one->first + panel * PANEL, result,
            4 * smaller_of(PANEL, one->count - panel * PANEL));
@@ -204,18 +206,14 @@ typedef struct {
     matrix input, recurrent, projection; /* projection.values is null where there is none */
     int64_t num_steps, dim, cell_dim; /* cell_dim: padded */
     const int64_t *num_rows;       /* of each step; never rising */
-    const float *gates_in;         /* input products and bias: (H / VL, gates_rows, (i, f, g, o) x
-                                      VL): rows of a panel lie together, for the cache's sake. Null:
-                                      they are made here, of x */
-    int64_t gates_rows;
-    const int64_t *gates_row;      /* (P) row of gates_in of each packed position */
     const float *x;                /* (P, input_dim) */
     int64_t input_dim;
     const float *bias;             /* (4 H), in panels */
     uint32_t *x_groups;            /* (P, input.num_groups) */
     float *x_scales;               /* (P) */
-    float *gates_made;             /* (H / VL, made_rows, 4 * VL) */
-    int64_t made_rows;             /* GATE_ROWS, or the rows of the first step if more */
+    float *gates;                  /* (H / VL, gates_rows, (i, f, g, o) x VL): input products and
+                                      bias; rows of a panel lie together, for the cache's sake */
+    int64_t gates_rows;            /* GATE_ROWS, or the rows of the first step if more */
     const float *residual;         /* (P, D) added to what goes out, or null */
     int64_t num_sentences;         /* B */
     float *hidden, *cell;          /* (B, D), (H / VL, B, VL): advanced in place */
@@ -237,12 +235,12 @@ typedef struct {
 typedef struct {
     lstm_call *call;
     int64_t position, first_row; /* packed position of the step's row 0 */
-    int64_t made_from;           /* packed position of row 0 of gates_made */
+    int64_t made_from;           /* packed position of row 0 of gates */
 } lstm_step;
 
 static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums) {
     lstm_call *call = ((lstm_step *)argument)->call;
-    float *gates = call->gates_made + (panel * call->made_rows + row) * PANEL;
+    float *gates = call->gates + (panel * call->gates_rows + row) * PANEL;
     for (int v = 0; v < NV; v++)
         store(gates + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
 }
@@ -258,20 +256,17 @@ static void make_gates(lstm_step *step, int64_t panel, int64_t next, int64_t row
 static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums) {
     lstm_step *step = argument;
     lstm_call *call = step->call;
-    int64_t position = step->position + row;
-    const float *gates =
-        call->gates_in
-            ? call->gates_in + (panel * call->gates_rows + call->gates_row[position]) * PANEL
-            : call->gates_made + (panel * call->made_rows + position - step->made_from) * PANEL;
+    int64_t made = step->position + row - step->made_from;
+    const float *gates = call->gates + (panel * call->gates_rows + made) * PANEL;
     vf i = load(sums) + load(gates);
     vf f = load(sums + VL) + load(gates + VL);
     vf g = load(sums + 2 * VL) + load(gates + 2 * VL);
     vf o = load(sums + 3 * VL) + load(gates + 3 * VL);
     float *cell = call->cell + (panel * call->num_sentences + row) * VL;
-    vf c = load(cell) / (1.0f + vexp(-f)) + sigmoid_tanh(i, g);
+    vf c = next_cell(i, f, g, load(cell));
     if (call->cell_clip > 0) c = clip(c, call->cell_clip);
     store(cell, c);
-    vf inner = sigmoid_tanh(o, c);
+    vf inner = cell_output(o, c);
     if (call->inner) store(call->inner + row * call->cell_dim + panel * VL, inner);
     else
         store_groups((int)call->projection.type,
@@ -316,24 +311,22 @@ static void lstm_task(void *argument, int thread, int num_threads) {
     int64_t last = recurrent->num_panels * (thread + 1) / num_threads;
     lstm_step step = {call, 0, 0, 0};
     int64_t made = 0; /* packed positions whose gates were made */
-    if (!call->gates_in) {
-        int64_t all_rows = 0;
-        for (int64_t t = 0; t < call->num_steps; t++) all_rows += call->num_rows[t];
-        int64_t until = all_rows * (thread + 1) / num_threads;
-        for (int64_t row = all_rows * thread / num_threads; row < until; row++)
-            call->x_scales[row] = convert_row((int)call->input.type, call->x + row * call->input_dim,
-                                              call->input_dim, call->input.num_groups,
-                                              call->x_groups + row * call->input.num_groups);
-        meet(&job->place, num_threads);
-    }
+    int64_t all_rows = 0;
+    for (int64_t t = 0; t < call->num_steps; t++) all_rows += call->num_rows[t];
+    int64_t until = all_rows * (thread + 1) / num_threads;
+    for (int64_t row = all_rows * thread / num_threads; row < until; row++)
+        call->x_scales[row] = convert_row((int)call->input.type, call->x + row * call->input_dim,
+                                          call->input_dim, call->input.num_groups,
+                                          call->x_groups + row * call->input.num_groups);
+    meet(&job->place, num_threads);
     for (int64_t t = 0; t < call->num_steps; step.position += call->num_rows[t++]) {
         int64_t rows = call->num_rows[t];
         int together = 0; /* the gates of this step alone are made panel by panel */
-        if (!call->gates_in && step.position == made) {
+        if (step.position == made) {
             step.made_from = made;
             int64_t steps = 0;
             while (t + steps < call->num_steps &&
-                   (!steps || made + call->num_rows[t + steps] - step.made_from <= call->made_rows))
+                   (!steps || made + call->num_rows[t + steps] - step.made_from <= call->gates_rows))
                 made += call->num_rows[t + steps++];
             together = steps == 1;
             for (int64_t k = first; k < last && !together; k++)
@@ -391,4 +384,12 @@ static void lstm_task(void *argument, int thread, int num_threads) {
 void elmokit_lstm(lstm_call *call, int64_t num_threads) {
     lstm_job job = {.call = call};
     share(lstm_task, &job, (int)num_threads);
+}
+
+/* What Python must agree on: sizes of structures, constants. */
+void elmokit_layout(int64_t *sizes) {
+    const int64_t all_sizes[] = {sizeof(matrix),   sizeof(linear_call), sizeof(convolution),
+                                 sizeof(cnn_call), sizeof(lstm_call),   NV,
+                                 WORDS_TOGETHER,   GATE_ROWS};
+    memcpy(sizes, all_sizes, sizeof all_sizes);
 }

@@ -4,6 +4,7 @@ The structures mirror those of ``kernels.c`` and ``product.h``, field by field.
 """
 
 import ctypes
+import functools
 from ctypes import POINTER, Structure, byref, c_float, c_int64, c_void_p
 from typing import Literal
 
@@ -20,6 +21,10 @@ GROUP: dict[str, int] = {"fp32": 1, "bf16": 2, "int8": 4}
 """Values in 32 bits."""
 VECTORS = 4
 """Vectors side by side in a panel: NV of ``product.h``."""
+WORDS_TOGETHER = 16
+"""Words whose characters a thread holds: as in ``kernels.c``."""
+GATE_ROWS = 256
+"""Positions whose input products are made at a time: as in ``kernels.c``."""
 
 
 def share_threads(library: ctypes.CDLL) -> None:
@@ -51,8 +56,8 @@ class LinearCall(Structure):
     _fields_ = (
         ("m", MatrixArgument), ("x", c_void_p), ("bias", c_void_p), ("out", c_void_p),
         ("rows", c_int64), ("inner", c_int64), ("x_stride", c_int64), ("columns", c_int64),
-        ("out_stride", c_int64), ("panel_stride", c_int64), ("is_highway", c_int64),
-        ("groups", c_void_p), ("scales", c_void_p),
+        ("out_stride", c_int64), ("is_highway", c_int64), ("groups", c_void_p),
+        ("scales", c_void_p),
     )  # fmt: skip
 
 
@@ -83,9 +88,9 @@ class LSTMCall(Structure):
     _fields_ = (
         ("input", MatrixArgument), ("recurrent", MatrixArgument), ("projection", MatrixArgument),
         ("num_steps", c_int64), ("dim", c_int64), ("cell_dim", c_int64), ("num_rows", c_void_p),
-        ("gates_in", c_void_p), ("gates_rows", c_int64), ("gates_row", c_void_p), ("x", c_void_p),
-        ("input_dim", c_int64), ("bias", c_void_p), ("x_groups", c_void_p), ("x_scales", c_void_p),
-        ("gates_made", c_void_p), ("made_rows", c_int64), ("residual", c_void_p),
+        ("x", c_void_p), ("input_dim", c_int64), ("bias", c_void_p), ("x_groups", c_void_p),
+        ("x_scales", c_void_p), ("gates", c_void_p), ("gates_rows", c_int64),
+        ("residual", c_void_p),
         ("num_sentences", c_int64), ("hidden", c_void_p), ("cell", c_void_p), ("out", c_void_p),
         ("targets", c_void_p), ("hidden_groups", c_void_p), ("inner_groups", c_void_p),
         ("inner_stride", c_int64), ("inner", c_void_p), ("hidden_scales", c_void_p),
@@ -103,6 +108,7 @@ class Kernels:
         for name in ("elmokit_linear", "elmokit_char_cnn", "elmokit_lstm"):
             getattr(library, name).argtypes = (c_void_p, c_int64)
             getattr(library, name).restype = None
+        self._check_layout()
         share_threads(library)
         self.vector_length: int = library.elmokit_vector_length()
         instructions = library.elmokit_instructions()
@@ -111,11 +117,20 @@ class Kernels:
         }
         """Kinds that this processor multiplies with instructions of their own."""
 
+    def _check_layout(self) -> None:
+        """Refuse a library whose structures are not those of this module."""
+        structures = (MatrixArgument, LinearCall, ConvolutionArgument, CharCNNCall, LSTMCall)
+        expected = [*map(ctypes.sizeof, structures), VECTORS, WORDS_TOGETHER, GATE_ROWS]
+        found = (c_int64 * len(expected))()
+        self._library.elmokit_layout(found)
+        assert list(found) == expected, f"kernels.c and kernels.py differ: {list(found)} {expected}"
+
     def call(self, name: str, arguments: Structure) -> None:
         """Run a kernel on as many threads as PyTorch uses."""
         getattr(self._library, name)(byref(arguments), torch.get_num_threads())
 
 
+@functools.cache
 def load_kernels() -> Kernels | None:
     """Return the kernels, or none where they cannot be compiled (said in the log)."""
     library = load_library("kernels")

@@ -5,7 +5,6 @@ Every one gives a row the same bits whatever stands beside it and however many t
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.native.kernels import (
+    GATE_ROWS,
     GROUP,
     TYPES,
     VECTORS,
+    WORDS_TOGETHER,
     CharCNNCall,
     ConvolutionArgument,
     Kernels,
@@ -26,11 +27,6 @@ from elmokit.native.kernels import (
     MatrixArgument,
 )
 from elmokit.native.matrices import empty, interleave, pack_matrix, padded, pointer
-
-WORDS_TOGETHER = 16
-"""As in ``kernels.c``: words whose characters a thread holds."""
-GATE_ROWS = 256
-"""As in ``kernels.c``: positions whose input products are made at a time."""
 
 
 class Room(threading.local):
@@ -56,45 +52,34 @@ class PackedLinear:
 
     Args:
         kernels: The library.
-        weight: (N, K); of a highway (2, N, N): transform, carry; of LSTM gates (4, H, K).
-        bias: (N,), (2, N) or (4, H).
+        weight: (N, K); of a highway (2, N, N): transform, carry.
+        bias: (N,), or (2, N).
         kind: How the values are held.
     """
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
         self._kernels = kernels
-        blocks = weight.shape[0] if weight.dim() == 3 else 1
+        self._is_highway = weight.dim() == 3
         self.columns, self.inner = weight.shape[-2:]
-        if blocks > 1:
-            width = VECTORS * kernels.vector_length // blocks
-            weight, bias = interleave(weight, width), interleave(bias, width)
-        self._is_highway, self._is_gates = blocks == 2, blocks == VECTORS
+        if self._is_highway:
+            half = VECTORS * kernels.vector_length // 2
+            weight, bias = interleave(weight, half), interleave(bias, half)
         self.matrix = pack_matrix(kernels, weight, kind)
         self.bias = padded(bias, VECTORS * kernels.vector_length)
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
-        """Compute (R, K) -> (R, N), or the gates' layout, into ``out``, and return that."""
-        panel = VECTORS * self._kernels.vector_length
+        """Compute (R, K) -> (R, N) into ``out``, and return that."""
         rows = len(x)
-        if self._is_gates:
-            columns, out_stride, panel_stride = len(self.bias), panel, rows * panel
-        else:
-            columns, out_stride = self.columns, out.stride(0)
-            panel_stride = panel // 2 if self._is_highway else panel
         converted = self.matrix.kind != "fp32"
         groups = torch.empty(rows, self.matrix.num_groups, dtype=torch.int32) if converted else None
         scales = torch.empty(rows)
         call = LinearCall(
             self.matrix.argument(), x.data_ptr(), self.bias.data_ptr(), out.data_ptr(), rows,
-            self.inner, x.stride(0), columns, out_stride, panel_stride, int(self._is_highway),
+            self.inner, x.stride(0), self.columns, out.stride(0), int(self._is_highway),
             pointer(groups), scales.data_ptr(),
         )  # fmt: skip
         self._kernels.call("elmokit_linear", call)
         return out
-
-    def gates_shape(self, rows: int) -> tuple[int, int, int]:
-        """Return the shape of LSTM gates for some rows: (H / VL, rows, 4 * VL)."""
-        return self.matrix.num_panels, rows, VECTORS * self._kernels.vector_length
 
 
 class PackedCharCNN:
@@ -166,16 +151,6 @@ class PackedCharCNN:
         return out
 
 
-@dataclass(frozen=True)
-class GatesOfTokens:
-    """Input products of distinct tokens, made once, and the token at each packed position."""
-
-    values: Tensor
-    """What a layer's ``input`` makes of the tokens: (H / VL, U, 4 * VL)."""
-    rows: np.ndarray
-    """int64 (P,)."""
-
-
 class PackedLSTM:
     """One layer and direction of `nn.lstmp.LSTMP` over packed steps.
 
@@ -202,18 +177,20 @@ class PackedLSTM:
         input_weight, recurrent_weight, bias, projection_weight = weights
         self._kernels, self._kind, self._room = kernels, kind, room
         self._length = kernels.vector_length
-        self.input = PackedLinear(
-            kernels, input_weight.unflatten(0, (4, -1)), bias.unflatten(0, (4, -1)), kind
-        )
-        gates = interleave(recurrent_weight.unflatten(0, (4, -1)), self._length)
-        self._recurrent = pack_matrix(kernels, gates, kind)
-        self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(gates) // 4
+        gates = [
+            interleave(values.unflatten(0, (4, -1)), self._length)
+            for values in (input_weight, recurrent_weight, bias)
+        ]
+        self._input = pack_matrix(kernels, gates[0], kind)
+        self._recurrent = pack_matrix(kernels, gates[1], kind)
+        self._bias = gates[2].contiguous()
+        self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(self._bias) // 4
         self._projection = None
         if projection_weight is not None:
             missing = self._padded_cell_dim - self._cell_dim
             wide = functional.pad(projection_weight, (0, missing))
             self._projection = pack_matrix(kernels, wide, kind)
-        self._dim = recurrent_weight.shape[1]
+        self._input_dim, self._dim = input_weight.shape[1], recurrent_weight.shape[1]
         self._clips = (cell_clip or 0.0, projection_clip or 0.0)
 
     def pack_cell(self, cell: Tensor) -> Tensor:
@@ -227,7 +204,7 @@ class PackedLSTM:
 
     def __call__(
         self,
-        inputs: Tensor | GatesOfTokens,
+        x: Tensor,
         num_rows: np.ndarray,
         hidden: Tensor,
         cell: Tensor,
@@ -238,11 +215,11 @@ class PackedLSTM:
         """Advance ``hidden`` and ``cell`` in place; return the outputs.
 
         Args:
-            inputs: (P, input dim), contiguous; or what `GatesOfTokens` holds.
+            x: (P, input dim), contiguous.
             num_rows: int64, running rows of each step, never rising; their sum is P.
             hidden: (B, D), contiguous.
             cell: As `pack_cell` makes it.
-            skip: Add ``inputs``, of width D, to the outputs.
+            skip: Add ``x``, of width D, to the outputs.
             targets: int64 (P,) addresses at which the D values are written too, 0 for nowhere.
 
         Returns:
@@ -250,15 +227,9 @@ class PackedLSTM:
         """
         rows, positions = len(hidden), int(num_rows.sum())
         out = torch.empty(positions, self._dim)
-        gates = x = None
-        made_rows = 0
-        if isinstance(inputs, Tensor):
-            x = inputs
-            made_rows = max(GATE_ROWS, int(num_rows[0]) if len(num_rows) else 0)
-            groups = self._room.take("x", positions, self.input.matrix.num_groups)
-            made = self._room.take("gates", *self.input.gates_shape(made_rows))
-        else:
-            gates, groups, made = inputs, None, None
+        gates_rows = max(GATE_ROWS, int(num_rows[0]) if len(num_rows) else 0)
+        groups = self._room.take("x", positions, self._input.num_groups)
+        gates = self._room.take("gates", gates_rows, len(self._bias))
         inner = inner_groups = None
         inner_stride = 0
         if self._projection is None or self._kind == "int8":
@@ -271,14 +242,11 @@ class PackedLSTM:
         scales, x_scales = torch.empty(2, rows), torch.empty(positions)
         none = MatrixArgument(TYPES[self._kind], 0, 0, None, None, None)
         call = LSTMCall(
-            self.input.matrix.argument(), self._recurrent.argument(),
+            self._input.argument(), self._recurrent.argument(),
             self._projection.argument() if self._projection else none, len(num_rows), self._dim,
-            self._padded_cell_dim, num_rows.ctypes.data,
-            None if gates is None else gates.values.data_ptr(),
-            0 if gates is None else gates.values.shape[1],
-            None if gates is None else gates.rows.ctypes.data,
-            pointer(x), self.input.inner, self.input.bias.data_ptr(), pointer(groups),
-            x_scales.data_ptr(), pointer(made), made_rows, pointer(x) if skip else None, rows,
+            self._padded_cell_dim, num_rows.ctypes.data, x.data_ptr(), self._input_dim,
+            self._bias.data_ptr(), groups.data_ptr(), x_scales.data_ptr(), gates.data_ptr(),
+            gates_rows, x.data_ptr() if skip else None, rows,
             hidden.data_ptr(), cell.data_ptr(), out.data_ptr(),
             None if targets is None else targets.ctypes.data, hidden_groups.data_ptr(),
             pointer(inner_groups), inner_stride, pointer(inner), scales[0].data_ptr(),

@@ -65,7 +65,7 @@ def pack_matrix(kernels: Kernels, weight: Tensor, kind: Kind) -> PackedMatrix:
         largest = weight.abs().amax(dim=1).clamp(min=1e-30)
         whole = (weight * (127 / largest)[:, None]).round_()
         scale = padded(largest / 127, panel)
-        offset = padded(128 * whole.sum(dim=1), panel)
+        offset = padded(128 * whole.sum(dim=1), panel).to(torch.int32)
         weight = whole
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}[kind]
     whole = torch.zeros(-(-rows // panel) * panel, -(-inner // group) * group, dtype=dtype)

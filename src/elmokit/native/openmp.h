@@ -7,10 +7,12 @@ typedef void (*region)(void *);
 static void (*openmp_parallel)(region, void *, unsigned, unsigned);
 static int (*openmp_thread)(void), (*openmp_threads)(void);
 
-/* The runtime's threads do not live on in a forked child: ours are started anew there. */
-static void forget_openmp(void) { openmp_parallel = NULL; }
+/* The runtime's threads do not live on in a forked child: ours are started anew there, for good. */
+static int is_child;
+static void forget_openmp(void) { openmp_parallel = NULL, is_child = 1; }
 
 void elmokit_use_openmp(void *parallel, void *thread_num, void *num_threads) {
+    if (is_child) return;
     if (!openmp_parallel) pthread_atfork(NULL, NULL, forget_openmp);
     openmp_parallel = (void (*)(region, void *, unsigned, unsigned))parallel;
     openmp_thread = (int (*)(void))thread_num;

@@ -17,7 +17,7 @@ typedef struct {
     int64_t type, num_panels, num_groups; /* num_groups: of K, padded */
     const uint32_t *values;               /* (panels, groups, NV, VL) */
     const float *scale;                   /* int8: of each column (panels * PANEL) */
-    const float *offset;                  /* int8: 128 x sum of each column's values */
+    const int32_t *offset;                /* int8: 128 x sum of each column's values */
 } matrix;
 
 static inline __attribute__((always_inline)) vf add_product(int type, vf sum, const uint32_t *a,
@@ -100,9 +100,9 @@ typedef void (*finish)(void *argument, int64_t row, int64_t panel, float *sums);
 static inline void to_float(const matrix *m, int64_t panel, float row_scale, float *sums) {
     for (int v = 0; v < NV; v++) {
         int64_t column = panel * PANEL + v * VL;
-        vf value = __builtin_convertvector(*(const vi_any *)(sums + v * VL), vf);
-        store(sums + v * VL,
-              (value - load(m->offset + column)) * (load(m->scale + column) * row_scale));
+        vi whole = *(const vi_any *)(sums + v * VL) - *(const vi_any *)(m->offset + column);
+        store(sums + v * VL, __builtin_convertvector(whole, vf) *
+                                 (load(m->scale + column) * row_scale));
     }
 }
 
@@ -157,12 +157,19 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
         return 1.0f;
     }
     uint8_t *byte = (uint8_t *)to;
-    vf most = {0};
-    float largest = 1e-30f;
+    vf most = {0}, undefined = {0};
+    float largest = 1e-30f, bad = 0; /* x - x is 0, or undefined like x */
     int64_t k = 0;
-    for (; k + VL <= count; k += VL) most = larger(most, (vf)((vi)load(from + k) & 0x7fffffff));
-    for (int v = 0; v < VL; v++) largest = most[v] > largest ? most[v] : largest;
-    for (; k < count; k++) largest = fabsf(from[k]) > largest ? fabsf(from[k]) : largest;
+    for (; k + VL <= count; k += VL) {
+        vf x = load(from + k);
+        most = larger((vf)((vi)x & 0x7fffffff), most);
+        undefined += x - x;
+    }
+    for (int v = 0; v < VL; v++) largest = most[v] > largest ? most[v] : largest, bad += undefined[v];
+    for (; k < count; k++) {
+        largest = fabsf(from[k]) > largest ? fabsf(from[k]) : largest;
+        bad += from[k] - from[k];
+    }
     float inverse = 127.0f / largest;
     typedef uint8_t vb __attribute__((vector_size(VL)));
     for (k = 0; k + VL <= count; k += VL) { /* positive: cutting off rounds to nearest */
@@ -172,5 +179,5 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
     }
     for (; k < count; k++) byte[k] = (uint8_t)(int)(from[k] * inverse + 128.5f);
     memset(byte + count, 128, 4 * groups - count);
-    return largest / 127.0f;
+    return largest / 127.0f + bad;
 }

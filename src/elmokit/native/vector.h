@@ -44,46 +44,61 @@ static inline vf smaller(vf a, vf b) { return if_less(a, b, a, b); }
 #endif
 static inline vf clip(vf x, float bound) { return larger(all(-bound), smaller(all(bound), x)); }
 
-/* e^x - 1 and e^x, for x in [-87, 88] (clamped): 2^n e^r with |r| <= ln(2) / 2 and a polynomial for
-   e^r - 1, so that nothing is lost near 0. */
+static inline vf within(vf x, float low, float high) {
+    return larger(all(low), smaller(all(high), x));
+}
+
+/* 2^n and e^r - 1 with x = n ln(2) + r, |r| <= ln(2) / 2, for x in [-87, 88]; e^r - 1 and not e^r, so
+   that nothing is lost near 0. The polynomial is within 8e-9. */
 typedef struct {
-    vf scale, minus_one; /* 2^n; e^r - 1 */
+    vf scale, minus_one;
 } exponential;
 
 static inline exponential split_exp(vf x) {
-    x = larger(all(-87.0f), smaller(all(88.0f), x));
     vf shifted = x * 1.44269504088896341f + 12582912.0f; /* the low bits hold the rounded n */
     vf n = shifted - 12582912.0f;
     vf r = x - n * 0.693359375f;
     r = r - n * -2.12194440e-4f;
-    vf p = all(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
+    vf p = all(1.3933867098e-3f);
+    p = p * r + 8.3633355999e-3f;
+    p = p * r + 4.1666463056e-2f;
+    p = p * r + 1.6666576039e-1f;
+    p = p * r + 5.0000000136e-1f;
     exponential result = {(vf)(((vi)shifted << 23) + 0x3f800000), p * (r * r) + r};
     return result;
 }
-static inline vf vexp(vf x) {
+static inline vf exp_of(vf x) {
     exponential e = split_exp(x);
     return e.scale * e.minus_one + e.scale;
 }
-static inline vf vexpm1(vf x) {
+static inline vf expm1_of(vf x) {
     exponential e = split_exp(x);
     return e.scale * e.minus_one + (e.scale - 1.0f);
 }
+static inline vf vexp(vf x) { return exp_of(within(x, -87.0f, 88.0f)); }
 
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
 
 static inline vf vtanh(vf x) {
-    vf e = vexpm1(clip(x + x, 40.0f));
+    vf e = expm1_of(clip(x + x, 40.0f));
     return e / (e + 2.0f);
 }
-/* sigmoid(x) tanh(y), with one division. */
-static inline vf sigmoid_tanh(vf x, vf y) {
-    vf e = vexpm1(clip(y + y, 40.0f));
-    return e / ((1.0f + vexp(-x)) * (e + 2.0f));
+
+/* An LSTM cell with two divisions. Beyond the bound a gate differs from 0 or 1 by 1e-11, and a
+   product of three exponentials is still finite. */
+#define GATE_BOUND 25.0f
+
+/* sigmoid(f) c + sigmoid(i) tanh(g) */
+static inline vf next_cell(vf i, vf f, vf g, vf c) {
+    vf a = 1.0f + exp_of(clip(-i, GATE_BOUND)), b = 1.0f + exp_of(clip(-f, GATE_BOUND));
+    vf e = expm1_of(clip(g + g, GATE_BOUND));
+    vf ae = a * (e + 2.0f);
+    return (c * ae + e * b) / (ae * b);
+}
+/* sigmoid(o) tanh(c) */
+static inline vf cell_output(vf o, vf c) {
+    vf e = expm1_of(clip(c + c, GATE_BOUND));
+    return e / ((1.0f + exp_of(clip(-o, GATE_BOUND))) * (e + 2.0f));
 }
 
 /* Nearest bfloat16, ties to even. */

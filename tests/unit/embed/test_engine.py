@@ -139,11 +139,3 @@ def test_a_sentence_of_20_000_words_equals_one_piece(backend, monkeypatch):
 @pytest.mark.slow
 def test_a_sentence_of_100_000_words_equals_one_piece(backend, monkeypatch):
     _long_sentence_equals_one_piece(100_000, monkeypatch)
-
-
-def test_gates_of_all_distinct_tokens_or_of_a_chunk_are_the_same_bits(monkeypatch):
-    model = toy_model()
-    sentences = random_sentences(20)
-    whole = run_engine(model, sentences)
-    monkeypatch.setattr(packed, "MAX_GATE_VALUES", 0)
-    assert largest_difference(whole.vectors, run_engine(model, sentences).vectors) == 0
