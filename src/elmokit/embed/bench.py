@@ -1,5 +1,6 @@
 """Measure a model on this machine at every precision: what `elmokit bench` prints."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -10,18 +11,27 @@ from typing import get_args
 
 import torch
 
-from elmokit.corpus.files import Paths, file_kind, find_files, read_pieces
+from elmokit.corpus.files import (
+    COMPRESSIONS,
+    STANDARD_INPUT,
+    Paths,
+    file_kind,
+    find_files,
+    read_pieces,
+)
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.precision import Precision
 from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
+from elmokit.errors import InputError
 from elmokit.text.tokenizers import build_tokenizer
+
+log = logging.getLogger(__name__)
 
 BATCHES = (1, 64)
 """Sentences in one call."""
 MAX_LINES_READ, MAX_SENTENCES = 2000, 512
 """Sentences that are read to know the text, and those of them that are embedded."""
-COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class BenchReport:
     threads: int
     speeds: list[Speed]
     corpus: CorpusEstimate | None
+    """None without a text, or where it is not plain text."""
 
 
 def bench(
@@ -64,7 +75,9 @@ def bench(
 
     Raises:
         FormatError: if the text holds no words.
+        InputError: if the text can be read only once.
     """
+    text_files = [] if text is None else _files_to_read_twice(text)
     loaded = Embedder.load(model, device="cpu", word_cache=False).model
     splitter = build_tokenizer(tokenizer or loaded.tokenizer)
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
@@ -81,14 +94,35 @@ def bench(
             )
             speeds.append(speed)
             on_progress(len(speeds))
-    corpus = None if text is None else _estimate(text, sentences, speeds)
+    corpus = _estimate(text_files, sentences, speeds) if text_files else None
     return BenchReport(str(model), torch.get_num_threads(), speeds, corpus)
 
 
+def _files_to_read_twice(text: Paths) -> list[Path]:
+    """Return the files of a text, which is read in part for words and once more for its size."""
+    paths = find_files(text)
+    for path in paths:
+        if path == STANDARD_INPUT or not path.is_file():
+            raise InputError(
+                f"{path} can be read only once, but the text is read for a sample of its words "
+                "and once more for its size. Give files."
+            )
+    return paths
+
+
 def _estimate(
-    text: Paths, sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
-) -> CorpusEstimate:
-    num_bytes = sum(map(_text_bytes, find_files(text)))
+    paths: Sequence[Path], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
+) -> CorpusEstimate | None:
+    other = next((path for path in paths if file_kind(path) != "text"), None)
+    if other is not None:
+        log.warning(
+            "the hours for all of the text are not estimated: %s is %s, whose size does not tell "
+            "how much text it holds",
+            other,
+            file_kind(other),
+        )
+        return None
+    num_bytes = sum(map(_text_bytes, paths))
     sample_bytes = sum(len(" ".join(sentence).encode()) + 1 for sentence in sentences)
     sample_tokens = sum(len(sentence) + 2 for sentence in sentences)
     tokens = round(num_bytes * sample_tokens / sample_bytes)
@@ -101,7 +135,7 @@ def _estimate(
 
 
 def _text_bytes(path: Path) -> int:
-    """Return the size of a file, decompressed."""
-    if file_kind(path) == "text" and path.suffix not in COMPRESSED:
-        return path.stat().st_size
-    return sum(map(len, read_pieces(path)))
+    """Return the size of a text file, decompressed."""
+    if path.suffix.lower() in COMPRESSIONS:
+        return sum(map(len, read_pieces(path)))
+    return path.stat().st_size

@@ -19,6 +19,7 @@ from elmokit.embed.precision import Precision, build_network, check_precision
 from elmokit.embed.results import Layers, check_layers
 from elmokit.embed.unique_tokens import find_distinct_tokens
 from elmokit.embed.word_cache import WordCache
+from elmokit.errors import FormatError
 from elmokit.nn.bilm import BiLMState
 from elmokit.nn.device import pick_device
 from elmokit.text.char_vocab import check_text
@@ -74,13 +75,14 @@ class Embedder:
         word_cache: bool = True,
     ) -> None:
         self._model: PretrainedBiLM | None = model
-        self._model_dir: Path | None = None
+        self._source: tuple[Path, list[tuple[int, ...]]] | None = None
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
+        self._normalization = model.config.char_vocab.normalization
         self._char_vocab = model.char_vocab if model.config.char_cnn is not None else None
-        self.precision: Precision = check_precision(precision)
         chosen = pick_device(device) if isinstance(device, str) else device
-        network = build_network(model, precision=self.precision, device=chosen)
+        network = build_network(model, precision=check_precision(precision), device=chosen)
+        self.precision: Precision = network.precision
         self._engine = Engine(network)
         keep = word_cache and self._char_vocab is not None and chosen.type == "cpu"
         self._words = WordCache(self.dim // 2) if keep else None
@@ -119,19 +121,30 @@ class Embedder:
         if isinstance(model, PretrainedBiLM):
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
+        source = (model_dir, _signature(model_dir))
         embedder = cls(
             load_model(model_dir), device=chosen, precision=precision, word_cache=word_cache
         )
         # The engine has what it needs; the weights as loaded would only take memory beside it.
-        embedder._model, embedder._model_dir = None, model_dir
+        embedder._model, embedder._source = None, source
         return embedder
 
     @property
     def model(self) -> PretrainedBiLM:
-        """The model; one that came from a directory is loaded again when it is asked for."""
+        """The model; one that came from a directory is loaded again when it is asked for.
+
+        Raises:
+            FormatError: if the directory does not hold the same files any more.
+        """
         if self._model is None:
-            assert self._model_dir is not None
-            self._model = load_model(self._model_dir)
+            assert self._source is not None
+            model_dir, signature = self._source
+            if _signature(model_dir) != signature:
+                raise FormatError(
+                    f"{model_dir} has changed since this embedder was loaded from it, so it no "
+                    "longer says what computes. Load a new one: Embedder.load(...)."
+                )
+            self._model = load_model(model_dir)
         return self._model
 
     @property
@@ -267,10 +280,11 @@ class Embedder:
         facts = {
             "model_hash": self.model.model_hash(),
             "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
-            "normalization": self.model.config.char_vocab.normalization,
+            "normalization": self._normalization,
             "layers": layers,
             "state": state,
             "precision": self.precision,
+            "computed_by": self._engine.network.computed_by,
             "dtype": "float32",
             "num_layers": self.num_layers,
             "dim": self.dim,
@@ -370,6 +384,12 @@ class Embedder:
     def _warm_state(self) -> BiLMState:
         """The state of one row that ``"warm"`` starts from."""
         return warm_state(self.model)
+
+
+def _signature(model_dir: Path) -> list[tuple[int, ...]]:
+    """Return what changes when a file of a model directory is replaced."""
+    found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 
 
 _ONE_STRING = (

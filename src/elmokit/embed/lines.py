@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from elmokit.corpus.encodings import guess_encoding
-from elmokit.corpus.files import STANDARD_INPUT, Paths, file_kind, find_files, read_pieces
+from elmokit.corpus.files import (
+    COMPRESSIONS,
+    STANDARD_INPUT,
+    Paths,
+    file_kind,
+    find_files,
+    read_pieces,
+)
 from elmokit.errors import FormatError
 
 MAX_LINE_BYTES = 2**26
@@ -51,7 +58,7 @@ class NumberedLines:
         """What ``num_bytes`` will be at the end; none where it is not known (compressed files)."""
         if any(path == STANDARD_INPUT or not path.is_file() for path in self.files):
             return None
-        if any(path.suffix.lower() in (".gz", ".xz", ".bz2", ".zst") for path in self.files):
+        if any(path.suffix.lower() in COMPRESSIONS for path in self.files):
             return None
         return sum(path.stat().st_size for path in self.files)
 

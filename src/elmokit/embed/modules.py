@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.embed.network import Precision
 from elmokit.embed.results import Places
 from elmokit.nn.bilm import BiLM, Direction, DirectionState
 from elmokit.nn.char_cnn import PADDING_ID
@@ -41,6 +42,8 @@ class ModuleNetwork:
     def __init__(self, model: BiLM, *, halved: bool, device: torch.device) -> None:
         self.config = model.config
         self.device = device
+        self.precision: Precision = "bf16" if halved else "fp32"
+        self.computed_by = f"PyTorch on {device.type}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * model.config.lstm.cell_dim))
         self._halved = halved
         self._token_encoder = self._convert(model.token_encoder)

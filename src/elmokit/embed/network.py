@@ -1,6 +1,6 @@
 """What the engine needs of a network: token vectors, and a reader for each direction."""
 
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor
 
 from elmokit.embed.results import Places
 from elmokit.nn.bilm import BiLMConfig, Direction, DirectionState
+
+Precision = Literal["fp32", "bf16", "int8"]
+"""Choices of arithmetic."""
 
 
 @runtime_checkable
@@ -38,6 +41,10 @@ class Network(Protocol):
 
     config: BiLMConfig
     device: torch.device
+    precision: Precision
+    """What it computes in."""
+    computed_by: str
+    """Whose arithmetic it is: results of different ones differ in the last bits."""
     max_positions: int
     """Positions that a reader should be given at a time, about: it bounds the memory."""
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elmokit.embed.network import Precision
 from elmokit.embed.results import Places
 from elmokit.native.kernels import Kernels, Kind
 from elmokit.native.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
@@ -35,6 +36,8 @@ class PackedNetwork:
     def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
         self.config = model.config
         self.device = torch.device("cpu")
+        self.precision: Precision = precision
+        self.computed_by = f"kernels of {kernels.vector_length} values"
         self.max_positions = MAX_POSITIONS
         self._room = Room()
         with torch.no_grad():

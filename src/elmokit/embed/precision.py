@@ -2,8 +2,8 @@
 
 ``fp32`` equals the plain modules. ``bf16`` holds matrices as bfloat16 and multiplies in it.
 ``int8`` holds the matrices of the LSTM and the highways as whole multiples of a scale for each row,
-and quantizes what they are multiplied with row by row. Sums, gates and cell state are fp32 in all
-of them (int8: 32-bit integers inside a product).
+and quantizes what they are multiplied with row by row. Gates and cell state are fp32 in all of
+them; sums are, too, but for int8 (32-bit integers) and PyTorch's bf16 (rounded at the end).
 
 On the processor the compiled kernels (`elmokit.embed.packed`) compute all three. Without a
 compiler, and on other devices, PyTorch does (`elmokit.embed.modules`), and int8 becomes bf16. What
@@ -11,20 +11,17 @@ was chosen is said in the log.
 """
 
 import logging
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import torch
 
 from elmokit.embed.modules import ModuleNetwork
-from elmokit.embed.network import Network
+from elmokit.embed.network import Network, Precision
 from elmokit.embed.packed import PackedNetwork
 from elmokit.native.kernels import load_kernels
 from elmokit.nn.bilm import BiLM
 
 log = logging.getLogger(__name__)
-
-Precision = Literal["fp32", "bf16", "int8"]
-"""Choices of arithmetic."""
 
 
 def check_precision(precision: str) -> Precision:

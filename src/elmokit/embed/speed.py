@@ -15,6 +15,7 @@ from elmokit.embed.precision import Precision
 from elmokit.native.kernels import load_kernels
 from elmokit.native.layers import PackedLinear
 from elmokit.nn.bilm import BiLMConfig
+from elmokit.nn.char_cnn import PADDING_ID
 from elmokit.text.char_vocab import CharVocab
 
 Limit = Literal["arithmetic", "memory", "other work"]
@@ -160,7 +161,7 @@ def count_operations(config: BiLMConfig, sentences: Sequence[Sequence[str]]) -> 
     projection = filters * dim if filters != dim else 0
     operations += 2 * (len(words) + 2) * (cnn.num_highway * 2 * filters**2 + projection)
     ids = CharVocab(config.char_vocab).encode_words(sorted(words))
-    num_characters = int((ids != ids.max(initial=0)).sum()) if len(ids) else 0
+    num_characters = int((ids != PADDING_ID).sum())
     window = sum(width * count for width, count in cnn.filters)
     return operations + 2 * num_characters * window * cnn.embedding_dim
 

@@ -14,8 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_LOGITS = 1 << 22
+MAX_LOGITS = 1 << 20
 """Logits held at once by the exact loss: bounds its memory whatever the vocabulary."""
+MIN_ROWS = 32
+"""Positions scored together even where the vocabulary is larger than that allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +123,7 @@ class FullSoftmax(nn.Module):
 
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
         """Return the exact negative log-likelihood of every target, in nats."""
-        rows = max(1, MAX_LOGITS // self.num_words)
+        rows = max(MIN_ROWS, MAX_LOGITS // self.num_words)
         pieces = [
             functional.cross_entropy(
                 _logits(part, self.weight, self.bias), ids - 1, reduction="none"

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder, check_state_policy
+from elmokit.errors import FormatError
 
 from .models import largest_difference, plain_layers, random_sentences, toy_model
 
@@ -219,3 +220,22 @@ def test_cuda_gives_the_same_vectors(model):
     on_cuda = Embedder.load(model, device="cuda").embed(sentences)
     assert largest_difference(on_cuda, Embedder(model).embed(sentences)) <= 1e-5
     assert next(model.parameters()).device.type == "cpu"
+
+
+def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
+    toy_model().save(tmp_path / "model")
+    embedder = Embedder.load(tmp_path / "model")
+    before = embedder.facts()["model_hash"]
+    assert before == toy_model().model_hash()
+    fresh = Embedder.load(tmp_path / "model")
+    toy_model(num_layers=3).save(tmp_path / "model")
+    assert embedder.facts()["model_hash"] == before
+    with pytest.raises(FormatError, match="has changed since this embedder was loaded"):
+        fresh.facts()
+
+
+def test_a_model_of_another_type_is_converted():
+    sentences = [["I", "sat"], ["bank"]]
+    expected = Embedder(toy_model()).embed(sentences)
+    for got, wanted in zip(Embedder(toy_model().double()).embed(sentences), expected, strict=True):
+        assert np.abs(got - wanted).max() <= 2e-6

@@ -52,9 +52,12 @@ def test_the_log_says_what_computes(backend, caplog):
     network = build_network(toy_model(), precision="int8", device=CPU)
     if backend == "compiled":
         assert isinstance(network, PackedNetwork)
+        assert network.precision == "int8"
         assert "int8 through compiled kernels" in caplog.text
     else:
         assert isinstance(network, ModuleNetwork)
+        assert network.precision == "bf16"
+        assert network.computed_by == "PyTorch on cpu"
         assert "int8 needs the compiled kernels" in caplog.text
         assert "bf16 through PyTorch on cpu" in caplog.text
 
