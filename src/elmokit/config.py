@@ -55,7 +55,8 @@ def from_dict(
             key = _refused_key(cls, settings, where, blame)
             where, value = (where, None) if key is None else ((*where, key), value[key])
         path = ".".join(map(str, where))
-        got = "" if value is None else f", got {value!r}"
+        is_said = value is None or ", got " in message
+        got = "" if is_said else f", got {value!r}"
         raise ConfigError(f"{blame.of(path)}: `{path or 'the table'}`: {message}{got}.") from error
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.text.word_vocab import WordCounter, WordVocab
+from elmokit.text.word_counter import WordCounter
+from elmokit.text.word_vocab import WordVocab
 
 few_words = st.sampled_from(["a", "b", "B", "가", "나", "é", "👍", "a b", "<unk>", "\n", "x\x85y"])
 sentences = st.lists(st.lists(few_words | st.text(max_size=3), max_size=6), max_size=20)

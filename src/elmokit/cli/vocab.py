@@ -83,7 +83,7 @@ def _build(
 ) -> None:
     from elmokit.corpus.readers import ReadReport
     from elmokit.text.tokenizers import build_tokenizer
-    from elmokit.text.word_vocab import build_vocab
+    from elmokit.text.word_counter import build_vocab
 
     report = ReadReport()
     built = build_vocab(

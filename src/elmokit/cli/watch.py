@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from elmokit.cli.common import Progress, progress_bar, say_what_is_safe
 
 if TYPE_CHECKING:
-    from elmokit.training.prepare import Preparation
     from elmokit.training.run import TrainingEvent
+    from elmokit.training.text_shards import Preparation
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # a piece of zstd input may grow 30,000-fold
-_COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+"""Endings of compressed files, in small letters."""
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")
 _MAGIC_BYTES = {
     b"\x1f\x8b": "gzip data (name it .gz)",
@@ -121,7 +122,7 @@ def _sha256(path: Path) -> str:
 def file_kind(path: Path) -> FileKind:
     """Return what a file holds, by its name; every unknown suffix means plain text."""
     name = path.name.lower()
-    for suffix in _COMPRESSIONS:
+    for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)
     if name.endswith(_JSONL_SUFFIXES):
         return "jsonl"

@@ -10,10 +10,13 @@ import hashlib
 import logging
 import os
 import platform
+import shlex
 import shutil
 import subprocess
-import tempfile
+import uuid
 from pathlib import Path
+
+from elmokit.atomic import whole_file
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +24,7 @@ SWITCH = "ELMOKIT_NATIVE"
 """Environment variable: 0 uses PyTorch alone."""
 FLAGS = (
     "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
-    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
 )  # fmt: skip
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Ways to ask for all that the processor can do; compilers differ."""
@@ -38,13 +41,13 @@ def load_library(name: str) -> ctypes.CDLL | None:
     if os.environ.get(SWITCH, "1") == "0":
         log.info("compiled kernels are switched off (%s=0)", SWITCH)
         return None
-    compiler = _compiler()
-    if compiler is None:
-        log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
-        return None
     try:
-        return ctypes.CDLL(str(_build(name, compiler)))
-    except (OSError, subprocess.SubprocessError) as error:
+        compiler = _compiler()
+        if compiler is None:
+            log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+            return None
+        return _load(name, compiler)
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         log.warning(
             "the compiled kernels could not be built or loaded: PyTorch computes everything, "
             "slower; %s=0 turns this message off. %s",
@@ -55,37 +58,66 @@ def load_library(name: str) -> ctypes.CDLL | None:
 
 
 def cache_dir() -> Path:
-    """Return where compiled libraries are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "elmokit" / "native"
+    """Return where compiled libraries are kept.
+
+    Raises:
+        RuntimeError: if the user has no home directory.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache") / "elmokit" / "native"
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"There is no place to keep them: {error} Set XDG_CACHE_HOME to a directory that can "
+            "be written."
+        ) from error
 
 
-def _compiler() -> str | None:
-    names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+def _compiler() -> tuple[str, ...] | None:
+    """Return the command that compiles C: ``CC``, which may have arguments, or one of the usual."""
+    given = os.environ.get("CC", "")
+    for command in (given, "cc", "gcc", "clang"):
+        words = shlex.split(command)
+        found = shutil.which(words[0]) if words else None
+        if found is not None:
+            return (found, *words[1:])
+        if words and command is given:
+            log.warning("CC=%s is not found: trying cc, gcc, clang", given)
+    return None
 
 
-def _build(name: str, compiler: str) -> Path:
+def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
+    """Return the library of the cache; one that is damaged there is made once more."""
+    path = _build(name, compiler)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        log.warning("%s cannot be loaded (%s): compiling it once more", path, error)
+    path.unlink(missing_ok=True)
+    return ctypes.CDLL(str(_build(name, compiler)))
+
+
+def _build(name: str, compiler: tuple[str, ...]) -> Path:
     """Return the compiled library, compiling it if it is not in the cache."""
     source_dir = Path(__file__).parent
     sources = sorted([*source_dir.glob("*.h"), source_dir / f"{name}.c"])
     facts = hashlib.sha256()
     for source in sources:
         facts.update(source.read_bytes())
-    facts.update(repr((compiler, os.stat(compiler).st_mtime, FLAGS, _processor())).encode())
+    facts.update(repr((compiler, os.stat(compiler[0]).st_mtime, FLAGS, _processor())).encode())
     target = cache_dir() / f"{name}-{facts.hexdigest()[:20]}.so"
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log.info("compiling the kernels for this processor with %s", compiler)
-    with tempfile.TemporaryDirectory(dir=target.parent) as work_dir:
-        result = Path(work_dir) / target.name
-        _compile(compiler, source_dir / f"{name}.c", result)
-        os.replace(result, target)
+    log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
+    own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it now, too
+    with whole_file(own) as aside:
+        _compile(compiler, source_dir / f"{name}.c", aside)
+    own.replace(target)
     return target
 
 
-def _compile(compiler: str, source: Path, target: Path) -> None:
+def _compile(compiler: tuple[str, ...], source: Path, target: Path) -> None:
     """Run the compiler with the first set of flags that it takes.
 
     Raises:
@@ -93,14 +125,14 @@ def _compile(compiler: str, source: Path, target: Path) -> None:
     """
     said = ""
     for native in NATIVE_FLAGS:
-        command = [compiler, *FLAGS, *native, str(source), "-o", str(target), "-lm"]
+        command = [*compiler, *FLAGS, *native, str(source), "-o", str(target), "-lm"]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
         )
         if done.returncode == 0:
             return
         said = said or done.stderr
-    raise OSError(f"{compiler} refused {source.name}: {said[:500]}")
+    raise OSError(f"{shlex.join(compiler)} refused {source.name}: {said[:500]}")
 
 
 @functools.cache

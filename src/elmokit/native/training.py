@@ -23,6 +23,42 @@ TYPES = {torch.float32: 0, torch.bfloat16: 1}
 """The numbers of the types in C."""
 
 
+def address(values: Tensor, *, dtype: torch.dtype = torch.float32) -> int:
+    """Return where values begin that C reads or writes.
+
+    Raises:
+        ValueError: if they are not what C takes them for: in a row, of this type, on the CPU.
+    """
+    if values.dtype != dtype or values.device.type != "cpu" or not values.is_contiguous():
+        raise ValueError(
+            f"The kernels take contiguous {dtype} values on the CPU, got {values.dtype} on "
+            f"{values.device}, shape {tuple(values.shape)}, strides {values.stride()}."
+        )
+    return values.data_ptr()
+
+
+def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
+    """Refuse ids that C would read outside of a table.
+
+    Args:
+        ids: Of any shape.
+        lowest: The smallest that is allowed.
+        highest: The largest that is allowed.
+        what: Their name, in the message.
+
+    Raises:
+        ValueError: naming the id that is furthest out.
+    """
+    if ids.numel() == 0:
+        return
+    smallest, largest = (int(bound) for bound in ids.aminmax())
+    if smallest < lowest or largest > highest:
+        raise ValueError(
+            f"{what} must be {lowest} to {highest}, got "
+            f"{smallest if smallest < lowest else largest}."
+        )
+
+
 class PackCall(Structure):
     """``pack_call``."""
 
@@ -57,7 +93,7 @@ class LSTMBackwardCall(Structure):
     )  # fmt: skip
 
 
-class ConvolutionArgument(Structure):
+class TrainConvolutionArgument(Structure):
     """``train_convolution``."""
 
     _fields_ = (
@@ -67,11 +103,11 @@ class ConvolutionArgument(Structure):
     )  # fmt: skip
 
 
-class CharCNNCall(Structure):
+class TrainCharCNNCall(Structure):
     """``cnn_call`` of ``cnn_train.h``."""
 
     _fields_ = (
-        ("convolutions", POINTER(ConvolutionArgument)), ("num_convolutions", c_int64),
+        ("convolutions", POINTER(TrainConvolutionArgument)), ("num_convolutions", c_int64),
         ("num_words", c_int64), ("max_characters", c_int64), ("embedding_dim", c_int64),
         ("num_filters", c_int64), ("num_ids", c_int64), ("is_tanh", c_int64), ("type", c_int64),
         ("typed_embedding", c_void_p), ("embedding", c_void_p), ("char_ids", c_void_p),
@@ -160,8 +196,8 @@ class TrainingKernels:
         self.call(
             "pack",
             PackCall(
-                weight.data_ptr(), columns, inner, int(transposed), blocks, values.data_ptr(),
-                TYPES[dtype],
+                address(weight), columns, inner, int(transposed), blocks,
+                address(values, dtype=torch.int32), TYPES[dtype],
             ),
         )  # fmt: skip
         return TrainingMatrix(dtype, values)
@@ -169,20 +205,27 @@ class TrainingKernels:
     def column_sums(self, values: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return the sums over rows, fp32: (X, N), weights (X,) -> (N,)."""
         out = torch.empty(values.shape[1])
-        weights_place = None if weights is None else weights.data_ptr()
         self.call(
             "column_sums",
             SumsCall(
-                TYPES[values.dtype], *values.shape, values.data_ptr(), weights_place, out.data_ptr()
+                TYPES[values.dtype], *values.shape, address(values, dtype=values.dtype),
+                None if weights is None else address(weights), address(out),
             ),
-        )
+        )  # fmt: skip
         return out
 
     def scatter_rows(self, out: Tensor, places: Tensor, rows: Tensor) -> None:
-        """Add rows (R, D) to the rows ``places`` (R,) of ``out`` (V, D); places may repeat."""
+        """Add rows (R, D) to the rows ``places`` (R,) of ``out`` (V, D); places may repeat.
+
+        Raises:
+            ValueError: if there is no such row.
+        """
+        check_ids(places, lowest=0, highest=len(out) - 1, what="rows of the output")
         self.call(
             "scatter_rows",
-            ScatterCall(*rows.shape, out.data_ptr(), places.data_ptr(), rows.data_ptr()),
+            ScatterCall(
+                *rows.shape, address(out), address(places, dtype=torch.int64), address(rows)
+            ),
         )
 
 
@@ -217,15 +260,19 @@ def load_training_kernels() -> TrainingKernels | None:
     return kernels
 
 
-def kernels_for(x: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
-    """Return the kernels and the type to compute ``x`` in; none where PyTorch computes.
+def kernels_for(weight: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
+    """Return the kernels and the type to multiply in; none where PyTorch computes.
 
-    That is on other devices than the CPU, in double precision, in half width without instructions
-    for it, and where the library cannot be had.
+    That is on other devices than the CPU, for other parameters than fp32, under autocast to a type
+    without instructions for it, and where the library cannot be had.
+
+    Args:
+        weight: One of the parameters.
     """
-    if x.device.type != "cpu":
+    if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
-    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    is_cast = torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu") if is_cast else torch.float32
     if dtype not in TYPES:
         return None
     kernels = load_training_kernels()

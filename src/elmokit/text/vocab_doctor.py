@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from elmokit.text.char_vocab import CharVocab, normalize
-from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, WordCounter, read_vocab_lines
+from elmokit.text.word_counter import WordCounter
+from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_vocab_lines
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by the counts of another text: 0.3 or more; by ABC: about 0

@@ -25,17 +25,12 @@ from elmokit.training.loop import OptimizerConfig
 from elmokit.training.perplexity import perplexity
 from elmokit.training.prepare import (
     PreparedText,
-    TextConfig,
     VocabConfig,
     check_files,
     vocab_origin,
 )
-from elmokit.training.run import (
-    RunConfig,
-    TrainConfig,
-    TrainingResult,
-    TrainingRun,
-)
+from elmokit.training.run import TrainingResult, TrainingRun
+from elmokit.training.run_config import RunConfig, TrainConfig
 from elmokit.training.run_dir import (
     absolute_paths,
     read_json,
@@ -43,6 +38,7 @@ from elmokit.training.run_dir import (
     write_json,
 )
 from elmokit.training.start import RunOptions, ready_text
+from elmokit.training.text_shards import TextConfig
 from elmokit.training.validation import ValidationConfig
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model

@@ -13,10 +13,12 @@ from torch.nn import functional
 
 from elmokit.native.training import (
     TYPES,
-    CharCNNCall,
-    ConvolutionArgument,
     HighwayCall,
+    TrainCharCNNCall,
+    TrainConvolutionArgument,
     TrainingKernels,
+    address,
+    check_ids,
     kernels_for,
 )
 from elmokit.nn.char_cnn import CharTokenEncoder
@@ -34,6 +36,9 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
     """Do what ``encoder(ids)`` does; where there are no kernels for it, by calling it.
 
     Shape: character ids (U, C), or word ids (U,) -> (U, D).
+
+    Raises:
+        ValueError: if a character id has no embedding, where there are kernels.
     """
     found = None
     if isinstance(encoder, CharTokenEncoder):
@@ -42,6 +47,7 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
         return encoder(ids)
     assert isinstance(encoder, CharTokenEncoder)
     kernels, dtype = found
+    check_ids(ids, lowest=0, highest=len(encoder.char_embedding.weight) - 1, what="character ids")
     with torch.autocast("cpu", enabled=False):
         x = _Convolutions.apply(
             kernels,
@@ -103,16 +109,17 @@ class _Convolutions(torch.autograd.Function):
         positions = torch.empty(len(ids), num_filters, dtype=torch.uint8)
         typed = embedding.to(dtype)
         buffers = _buffers(ids, embedding)
-        structs, first = (ConvolutionArgument * len(biases))(), 0
+        structs, first = (TrainConvolutionArgument * len(biases))(), 0
         for struct, matrix, weight, bias in zip(structs, packed, weights, biases, strict=True):
-            struct.m, struct.bias = matrix.argument(), bias.data_ptr()
+            struct.m, struct.bias = matrix.argument(), address(bias)
             struct.count, struct.width, _ = weight.shape
-            struct.first, struct.weight = first, weight.data_ptr()
+            struct.first, struct.weight = first, address(weight)
             first += len(bias)
-        call = CharCNNCall(
+        call = TrainCharCNNCall(
             structs, len(structs), *ids.shape, embedding.shape[1], num_filters, len(embedding),
-            int(is_tanh), TYPES[dtype], typed.data_ptr(), embedding.data_ptr(), ids.data_ptr(),
-            out.data_ptr(), positions.data_ptr(), buffers.data_ptr(),
+            int(is_tanh), TYPES[dtype], address(typed, dtype=dtype), address(embedding),
+            address(ids, dtype=torch.int64), address(out, dtype=dtype),
+            address(positions, dtype=torch.uint8), address(buffers),
         )  # fmt: skip
         kernels.call("cnn_forward", call)
         ctx.kernels, ctx.is_tanh = kernels, is_tanh
@@ -134,20 +141,22 @@ class _Convolutions(torch.autograd.Function):
         grad_embedding = torch.empty_like(embedding)
         grad_weights = [torch.empty_like(weight) for weight in weights]
         grad_biases = [torch.empty(len(weight)) for weight in weights]
-        structs, first = (ConvolutionArgument * len(weights))(), 0
+        structs, first = (TrainConvolutionArgument * len(weights))(), 0
         for struct, weight, grad_weight, grad_bias in zip(
             structs, weights, grad_weights, grad_biases, strict=True
         ):
-            struct.weight, struct.first = weight.data_ptr(), first
-            struct.grad_weight, struct.grad_bias = grad_weight.data_ptr(), grad_bias.data_ptr()
+            struct.weight, struct.first = address(weight), first
+            struct.grad_weight, struct.grad_bias = address(grad_weight), address(grad_bias)
             struct.count, struct.width, _ = weight.shape
             first += len(weight)
-        call = CharCNNCall(
+        call = TrainCharCNNCall(
             structs, len(structs), *ids.shape, embedding.shape[1], out.shape[1], len(embedding),
-            int(ctx.is_tanh), TYPES[out.dtype], None, embedding.data_ptr(), ids.data_ptr(),
-            out.data_ptr(), positions.data_ptr(), buffers.data_ptr(), grad_out.data_ptr(),
-            grad_answers.data_ptr(), winners.data_ptr(), characters.data_ptr(),
-            tables.data_ptr(), grad_embedding.data_ptr(),
+            int(ctx.is_tanh), TYPES[out.dtype], None, address(embedding),
+            address(ids, dtype=torch.int64), address(out, dtype=out.dtype),
+            address(positions, dtype=torch.uint8), address(buffers),
+            address(grad_out, dtype=out.dtype), address(grad_answers),
+            address(winners, dtype=torch.uint8), address(characters), address(tables),
+            address(grad_embedding),
         )  # fmt: skip
         ctx.kernels.call("cnn_backward", call)
         grad_embedding[0] = 0  # a padded token has no embedding
@@ -184,8 +193,9 @@ class _Highway(torch.autograd.Function):
         gate, transform = x @ gate_weight.t(), x @ transform_weight.t()
         out = torch.empty_like(x)
         call = HighwayCall(
-            TYPES[x.dtype], *x.shape, x.data_ptr(), gate.data_ptr(), transform.data_ptr(),
-            gate_bias.data_ptr(), transform_bias.data_ptr(), out.data_ptr(),
+            TYPES[x.dtype], *x.shape,
+            *(address(values, dtype=x.dtype) for values in (x, gate, transform)),
+            address(gate_bias), address(transform_bias), address(out, dtype=x.dtype),
         )  # fmt: skip
         kernels.call("highway_forward", call)
         ctx.kernels = kernels
@@ -201,9 +211,12 @@ class _Highway(torch.autograd.Function):
         grad_out = grad_out.contiguous()
         grad_gate, grad_transform, grad_x = (torch.empty_like(x) for _ in range(3))
         call = HighwayCall(
-            TYPES[x.dtype], *x.shape, x.data_ptr(), gate.data_ptr(), transform.data_ptr(), None,
-            None, None, grad_out.data_ptr(), grad_gate.data_ptr(), grad_transform.data_ptr(),
-            grad_x.data_ptr(),
+            TYPES[x.dtype], *x.shape,
+            *(address(values, dtype=x.dtype) for values in (x, gate, transform)), None, None, None,
+            *(
+                address(values, dtype=x.dtype)
+                for values in (grad_out, grad_gate, grad_transform, grad_x)
+            ),
         )  # fmt: skip
         kernels = ctx.kernels
         kernels.call("highway_backward", call)

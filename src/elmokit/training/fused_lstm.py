@@ -33,7 +33,7 @@ def run_fused(
     """
     if mask is not None or x.numel() == 0:
         return layer(x, state, mask)
-    found = kernels_for(x)
+    found = kernels_for(layer.input_weight)
     if found is not None and _has_whole_vectors(layer, found[0]):
         with torch.autocast("cpu", enabled=False):
             return _run(functools.partial(NativeLSTMP.apply, *found), layer, x, state)

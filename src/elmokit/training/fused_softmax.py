@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmokit.native.training import TYPES, SoftmaxCall, TrainingKernels, kernels_for
+from elmokit.native.training import (
+    TYPES,
+    SoftmaxCall,
+    TrainingKernels,
+    address,
+    check_ids,
+    kernels_for,
+)
 from elmokit.nn.softmax import SampledSoftmax, Softmax
 
 ROWS_TOGETHER = 512
@@ -36,6 +43,9 @@ def training_nlls(
 
     Returns:
         Nats (X,) of each direction.
+
+    Raises:
+        ValueError: if a target is padding or no word, where there are kernels.
     """
     found = kernels_for(softmax.weight) if isinstance(softmax, SampledSoftmax) else None
     if found is None:
@@ -57,6 +67,7 @@ def _sampled_nlls(
     dtype: torch.dtype,
 ) -> list[Tensor]:
     """As `SampledSoftmax.training_nll` for each direction."""
+    check_ids(torch.cat(list(word_ids)), lowest=1, highest=softmax.num_words, what="target ids")
     draws = [softmax.sampler.draw(softmax.num_samples, generator=g) for g in generators]
     targets = [ids - 1 for ids in word_ids]
     pieces = [
@@ -133,9 +144,9 @@ class _SampledLoss(torch.autograd.Function):
             part = slice(start, start + ROWS_TOGETHER)
             logits = torch.mm(hidden[part], weight.t(), out=probs[part])
             call = SoftmaxCall(
-                TYPES[dtype], *logits.shape, logits.data_ptr(), bias.data_ptr(),
-                target_logits[part].data_ptr(), hits[part].data_ptr(), losses[part].data_ptr(),
-                target_probs[part].data_ptr(), buffers.data_ptr(),
+                TYPES[dtype], *logits.shape, address(logits, dtype=dtype), address(bias),
+                address(target_logits[part]), address(hits[part], dtype=torch.int64),
+                address(losses[part]), address(target_probs[part]), address(buffers),
             )  # fmt: skip
             kernels.call("softmax", call)
         ctx.kernels = kernels

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.training.distributed import World
-from elmokit.training.memory import kept_memory
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 Batch = TypeVar("Batch")
@@ -43,16 +42,16 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         """Refuse rates that cannot work."""
-        if (
-            self.learning_rate <= 0
-            or self.loss_scale <= 0
-            or (self.clip_norm is not None and self.clip_norm <= 0)
-        ):
-            raise ValueError("`learning_rate`, `loss_scale` and `clip_norm` must be positive")
+        for name in ("learning_rate", "loss_scale", "clip_norm"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"`{name}` must be positive, got {value}")
         if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("`betas` must be at least 0 and below 1")
-        if self.weight_decay < 0 or self.initial_accumulator < 0:
-            raise ValueError("`weight_decay` and `initial_accumulator` must not be negative")
+            raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
+        for name in ("weight_decay", "initial_accumulator"):
+            value = getattr(self, name)
+            if value < 0:
+                raise ValueError(f"`{name}` must not be negative, got {value}")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimizer over the module's trainable parameters."""
@@ -143,51 +142,48 @@ def train(
     world = world or World()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     started = time.monotonic() - progress.seconds
-    with kept_memory():
-        while (share := _agreed_share(budget, progress, world)) < 1:
-            batch = next(batches, None)
-            if batch is None:
-                return
-            rate = config.learning_rate * schedule.factor(share)
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.zero_grad(set_to_none=True)
-            with autocast():
-                result = objective(batch, carry, progress.step)
-            (result.loss * config.loss_scale).backward()
-            for parameter in frozen(share) if frozen is not None else ():
-                parameter.grad = None
-            limit = float("inf") if config.clip_norm is None else config.clip_norm
-            norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
-            names = sorted(result.parts)
-            means = world.mean(
-                torch.stack(
-                    [result.loss.detach(), *(result.parts[name] for name in names)]
-                ).double()
+    while (share := _agreed_share(budget, progress, world)) < 1:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        rate = config.learning_rate * schedule.factor(share)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad(set_to_none=True)
+        with autocast():
+            result = objective(batch, carry, progress.step)
+        (result.loss * config.loss_scale).backward()
+        for parameter in frozen(share) if frozen is not None else ():
+            parameter.grad = None
+        limit = float("inf") if config.clip_norm is None else config.clip_norm
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        names = sorted(result.parts)
+        means = world.mean(
+            torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
+        )
+        loss, *parts = means.tolist()
+        if not (loss < float("inf") and norm < float("inf")):
+            raise FloatingPointError(
+                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "
+                f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm and "
+                "resume from the last checkpoint."
             )
-            loss, *parts = means.tolist()
-            if not (loss < float("inf") and norm < float("inf")):
-                raise FloatingPointError(
-                    f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "
-                    f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm and "
-                    "resume from the last checkpoint."
-                )
-            optimizer.step()
-            carry = result.carry
-            progress = Progress(
-                progress.step + 1,
-                progress.tokens + result.num_tokens * world.size,
-                time.monotonic() - started,
-            )
-            yield StepReport(
-                progress,
-                loss,
-                dict(zip(names, parts, strict=True)),
-                rate,
-                norm,
-                budget.share(progress),
-                carry,
-            )
+        optimizer.step()
+        carry = result.carry
+        progress = Progress(
+            progress.step + 1,
+            progress.tokens + result.num_tokens * world.size,
+            time.monotonic() - started,
+        )
+        yield StepReport(
+            progress,
+            loss,
+            dict(zip(names, parts, strict=True)),
+            rate,
+            norm,
+            budget.share(progress),
+            carry,
+        )
 
 
 def _agreed_share(budget: Budget, progress: Progress, world: World) -> float:

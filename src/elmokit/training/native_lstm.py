@@ -16,6 +16,7 @@ from elmokit.native.training import (
     LSTMBackwardCall,
     LSTMForwardCall,
     TrainingKernels,
+    address,
 )
 
 
@@ -55,9 +56,9 @@ class NativeLSTMP(torch.autograd.Function):
             "lstm_forward",
             LSTMForwardCall(
                 recurrent.argument(), projection.argument() if projection else NO_MATRIX,
-                TYPES[dtype], num_steps, num_rows, dim, cell_dim, gates.data_ptr(),
-                bias.data_ptr(), cells.data_ptr(), inners.data_ptr(), hiddens.data_ptr(),
-                typed.data_ptr(), *ctx.clips,
+                TYPES[dtype], num_steps, num_rows, dim, cell_dim, address(gates, dtype=dtype),
+                address(bias), address(cells), address(inners, dtype=dtype), address(hiddens),
+                address(typed, dtype=dtype), *ctx.clips,
             ),
         )  # fmt: skip
         ctx.kernels = kernels
@@ -82,8 +83,10 @@ class NativeLSTMP(torch.autograd.Function):
         dim = hiddens.shape[2]
         grad_gates = torch.empty_like(gates)
         grad_projected = torch.empty(num_steps * num_rows, dim, dtype=dtype)
-        grad_outputs, grad_hidden = grad_outputs.contiguous(), grad_hidden.clone()
-        grad_cell = grad_cell.clone()
+        grad_outputs = grad_outputs.contiguous()
+        grad_hidden, grad_cell = (
+            grad.clone(memory_format=torch.contiguous_format) for grad in (grad_hidden, grad_cell)
+        )
         recurrent = kernels.pack(recurrent_weight, dtype, transposed=True)
         projection = None
         if projection_weight is not None:
@@ -92,10 +95,10 @@ class NativeLSTMP(torch.autograd.Function):
             "lstm_backward",
             LSTMBackwardCall(
                 projection.argument() if projection else NO_MATRIX, recurrent.argument(),
-                TYPES[dtype], num_steps, num_rows, dim, cell_dim, gates.data_ptr(),
-                cells.data_ptr(), hiddens.data_ptr(), grad_outputs.data_ptr(),
-                grad_hidden.data_ptr(), grad_cell.data_ptr(), grad_gates.data_ptr(),
-                grad_projected.data_ptr(), *ctx.clips,
+                TYPES[dtype], num_steps, num_rows, dim, cell_dim, address(gates, dtype=dtype),
+                address(cells), address(hiddens), address(grad_outputs), address(grad_hidden),
+                address(grad_cell), address(grad_gates, dtype=dtype),
+                address(grad_projected, dtype=dtype), *ctx.clips,
             ),
         )  # fmt: skip
         read = torch.cat((flat, typed[:-1].flatten(0, 1)), dim=1)  # (T*B, X + D)

@@ -12,10 +12,12 @@ from elmokit.nn.bilm import BiLMConfig
 from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.training.distributed import world
-from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig, vocab_origin
-from elmokit.training.run import RunConfig, TrainingResult, TrainingRun
+from elmokit.training.prepare import PreparedText, VocabConfig, vocab_origin
+from elmokit.training.run import TrainingResult, TrainingRun
+from elmokit.training.run_config import RunConfig
 from elmokit.training.run_dir import absolute_paths, record_run
 from elmokit.training.start import RunOptions, ready_text
+from elmokit.training.text_shards import TextConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
 

@@ -10,14 +10,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from elmokit.corpus.stream import WindowStream
-from elmokit.errors import ConfigError, Stopped
+from elmokit.errors import Stopped
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.nn.bilm import BiLMState
 from elmokit.training.checkpoint import (
@@ -28,81 +28,23 @@ from elmokit.training.checkpoint import (
     save_checkpoint,
 )
 from elmokit.training.distributed import World
-from elmokit.training.loop import OptimizerConfig, StepReport, StepResult, train
+from elmokit.training.loop import StepReport, StepResult, train
+from elmokit.training.memory import kept_memory
 from elmokit.training.objective import BiLMLoss, WindowTensors
-from elmokit.training.precision import Precision, autocast, quick_matmul
+from elmokit.training.precision import autocast, quick_matmul
 from elmokit.training.prepare import PreparedText
+from elmokit.training.run_config import RunConfig
 from elmokit.training.run_dir import CHECKPOINTS, METRICS_FILE
 from elmokit.training.run_log import RunLog
-from elmokit.training.schedules import Limits, Progress, ScheduleConfig
+from elmokit.training.schedules import Limits, Progress
 from elmokit.training.stopping import StopRequest, held_signals
-from elmokit.training.validation import Validation, ValidationConfig
+from elmokit.training.validation import Validation
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
 
 FIRST_CHECKPOINT_SECONDS = 15.0
 """When a run that has no checkpoint yet writes one, unless a validation comes before."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """Batches, length, logging."""
-
-    batch_size: int = 64
-    """Rows of text read side by side, over all processes."""
-    unroll_steps: int = 20
-    """Words between two updates; the LSTM state goes on, gradients do not."""
-    shuffle: Literal["sentences", "none"] = "sentences"
-    """``none`` keeps the order of the corpus."""
-    num_epochs: float = 10.0
-    """Passes over the corpus where no minutes, epochs or tokens are given."""
-    seed: int = 0
-    """Of weights, shuffling, dropout and candidates."""
-    precision: Precision = "fp32"
-    """``bf16`` computes products in half width; weights, state and loss stay fp32."""
-    quick_matmul: bool = True
-    """Use the processor's quicker fp32 products where their relative error is below 1e-5."""
-    log_steps: int = 10
-    """A row in metrics.jsonl every so many updates."""
-    checkpoint_seconds: float = 120.0
-    """Time between checkpoints, at most a tenth of the budget's; the first one comes earlier."""
-    checkpoint_steps: int | None = None
-    """Updates between checkpoints, instead of the time."""
-
-    def __post_init__(self) -> None:
-        """Refuse sizes below one."""
-        for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1")
-        if self.num_epochs <= 0:
-            raise ValueError("`num_epochs` must be positive")
-        if self.checkpoint_seconds < 0:
-            raise ValueError("`checkpoint_seconds` must not be negative")
-
-    def rows_per_process(self, num_processes: int) -> int:
-        """Return the rows that each of so many processes reads.
-
-        Raises:
-            ConfigError: if they cannot be shared evenly.
-        """
-        if self.batch_size % num_processes:
-            raise ConfigError(
-                f"train.batch_size={self.batch_size} rows cannot be shared evenly by "
-                f"{num_processes} processes."
-            )
-        return self.batch_size // num_processes
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """How a biLM is trained, whatever it starts from."""
-
-    train: TrainConfig = field(default_factory=TrainConfig)
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    validation: ValidationConfig = field(default_factory=ValidationConfig)
 
 
 @dataclass(frozen=True)
@@ -248,6 +190,7 @@ class TrainingRun:
         self.model.train()
         with (
             quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"),
+            kept_memory(),
             self._signals(held=save_on_signals) as stop,
         ):
             for report in () if stopped_early else self._updates():
@@ -330,6 +273,7 @@ class TrainingRun:
         """End the run with a checkpoint of this moment, if a signal asks rank 0 for it."""
         if stop is None or not self.processes.agree(stop.is_made):
             return
+        log.info("stopping after step %d, with a checkpoint", self.progress.step)
         if self._saved_step < self.progress.step:
             self.save()
         number = stop.signal_number or signal.SIGTERM

@@ -9,18 +9,18 @@ from elmokit.text.char_vocab import Normalization
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import World
 from elmokit.training.prepare import (
-    OnPreparation,
     PreparedText,
-    TextConfig,
     VocabConfig,
     check_files,
     check_same_text,
     open_text,
     prepare_text,
 )
-from elmokit.training.run import RunConfig, TrainingEvent
+from elmokit.training.run import TrainingEvent
+from elmokit.training.run_config import RunConfig
 from elmokit.training.run_dir import is_recorded, open_run
 from elmokit.training.schedules import Limits
+from elmokit.training.text_shards import OnPreparation, TextConfig
 
 
 @dataclass(frozen=True, kw_only=True)

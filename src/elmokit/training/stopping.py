@@ -4,14 +4,11 @@ The default action of both would end the process in the middle of an update, and
 since the last checkpoint.
 """
 
-import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-
-log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -31,8 +28,9 @@ class StopRequest:
 
 @contextmanager
 def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
-    """Note Ctrl-C and SIGTERM instead of obeying them; a signal that is ignored stays ignored.
+    """Note Ctrl-C and SIGTERM instead of obeying them.
 
+    A signal that is ignored stays ignored, and one that a C library handles is left to it.
     Works in the main thread only, as all handling of signals in Python.
 
     Args:
@@ -44,11 +42,12 @@ def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
     def note(number: int, frame: FrameType | None) -> None:
         if not request.is_made:
             request.signal_number = number
-            log.info("stopping after this update, with a checkpoint")
         elif second_stops_at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
 
-    heeded = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    heeded = [
+        number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    ]
     before = {number: signal.signal(number, note) for number in heeded}
     try:
         yield request

@@ -8,9 +8,9 @@ import pytest
 from elmokit.cli.watch import listeners, watch_training
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.loop import StepReport
-from elmokit.training.prepare import Preparation
 from elmokit.training.run import TrainingEvent
 from elmokit.training.schedules import Progress
+from elmokit.training.text_shards import Preparation
 
 VALIDATION = PerplexityReport(
     forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from elmokit.embed.bench import bench
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 
 from .models import toy_model
 
@@ -31,9 +31,22 @@ def test_the_estimate_grows_with_the_text(model_dir, tmp_path):
     assert report.corpus.tokens == 5000 * 11
     speed = next(s for s in report.speeds if (s.precision, s.sentences_at_once) == ("fp32", 64))
     assert report.corpus.hours["fp32"] == pytest.approx(55_000 / speed.tokens_per_second / 3600)
-    with gzip.open(tmp_path / "text.txt.gz", "wt") as file:
+    with gzip.open(tmp_path / "text.TXT.GZ", "wt") as file:
         file.write(line * 5000)
-    assert bench(model_dir, tmp_path / "text.txt.gz", seconds=0.01).corpus.tokens == 55_000
+    assert bench(model_dir, tmp_path / "text.TXT.GZ", seconds=0.01).corpus.tokens == 55_000
+
+
+def test_other_files_than_plain_text_are_not_estimated(model_dir, tmp_path, caplog):
+    path = tmp_path / "text.jsonl"
+    path.write_text('{"text": "I sat by the bank .", "url": "a long one"}\n')
+    assert bench(model_dir, path, seconds=0.01).corpus is None
+    assert "not estimated" in caplog.text
+    assert f"{path} is jsonl" in caplog.text
+
+
+def test_a_text_that_can_be_read_only_once_is_refused(tmp_path):
+    with pytest.raises(InputError, match="- can be read only once"):
+        bench(tmp_path / "no model is read", "-", seconds=0.01)
 
 
 def test_a_text_without_words_is_refused(model_dir, tmp_path):

@@ -49,7 +49,7 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho 'no such instruction' >&2\nexit 1\n")
     compiler.chmod(compiler.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setattr(build, "_compiler", lambda: str(compiler))
+    monkeypatch.setenv("CC", str(compiler))
     assert load_library("kernels") is None
     assert "PyTorch computes everything" in caplog.text
     assert "no such instruction" in caplog.text
@@ -62,6 +62,55 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch, tmp_path, ca
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     assert load_library("kernels") is None
     assert "could not be built" in caplog.text
+
+
+@needs_compiler
+def test_a_damaged_library_is_made_once_more(monkeypatch, tmp_path, caplog):
+    path = build._build("kernels", build._compiler())
+    path.write_bytes(b"cut")
+    assert load_library("kernels") is not None
+    assert str(path) in caplog.text
+    assert "compiling it once more" in caplog.text
+    assert list(path.parent.iterdir()) == [path]
+
+
+@needs_compiler
+def test_processes_that_compile_at_the_same_time_write_to_other_names(monkeypatch):
+    names = []
+
+    def compile_beside_another(compiler, source, target):
+        names.append(target)
+        if len(names) == 1:
+            build._build("kernels", compiler)
+        target.write_bytes(b"library")
+
+    monkeypatch.setattr(build, "_compile", compile_beside_another)
+    path = build._build("kernels", build._compiler())
+    assert len({*names, path}) == 3
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_without_a_home_the_log_says_what_to_set(monkeypatch, caplog):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(build.Path, "home", no_home)
+    monkeypatch.setattr(build, "_compiler", lambda: (sys.executable,))
+    assert load_library("kernels") is None
+    assert "Could not determine home directory. Set XDG_CACHE_HOME" in caplog.text
+
+
+def test_the_compiler_may_have_arguments(monkeypatch):
+    monkeypatch.setenv("CC", f"'{sys.executable}' -E")
+    assert build._compiler() == (sys.executable, "-E")
+
+
+def test_a_compiler_that_is_not_there_is_named(monkeypatch, caplog):
+    monkeypatch.setenv("CC", "no-such-compiler -m64")
+    monkeypatch.setattr(build.shutil, "which", {"gcc": "/usr/bin/gcc"}.get)
+    assert build._compiler() == ("/usr/bin/gcc",)
+    assert "CC=no-such-compiler -m64 is not found" in caplog.text
 
 
 @needs_compiler

@@ -1,24 +1,16 @@
-import ctypes
-import platform
-
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.native import build
-from elmokit.native.kernels import Kernels, load_kernels
+from elmokit.native.kernels import load_kernels
 from elmokit.native.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
 from elmokit.nn.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
 from elmokit.nn.highway import Highway
 from elmokit.nn.lstmp import LSTMP, LSTMConfig
 
-PROCESSORS = {
-    "this one": None,
-    "256 bits": "-march=x86-64-v3",
-    "128 bits": "-march=x86-64",
-}
-"""Compiler flags that stand for other processors; this one must be able to run them."""
+from .processors import PROCESSORS, kernels_of
+
 ERRORS = {"fp32": 2e-6, "bf16": 1e-2, "int8": 4e-2}
 """Largest difference to the exact product, as a share of its largest value."""
 
@@ -27,22 +19,9 @@ ERRORS = {"fp32": 2e-6, "bf16": 1e-2, "int8": 4e-2}
 def kernels(request, tmp_path_factory):
     """The library as other processors have it, too."""
     loaded = load_kernels()
-    if loaded is None:
-        pytest.skip("no C compiler on this machine")
-    flag = PROCESSORS[request.param]
-    if flag is None:
-        return loaded
-    if platform.machine() != "x86_64" or loaded.vector_length < 8:
-        pytest.skip("this processor cannot stand for the other")
-    patch = pytest.MonkeyPatch()
-    with patch.context() as patched:
-        patched.setattr(build, "NATIVE_FLAGS", ((flag,),))
-        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        library = ctypes.CDLL(str(build._build("kernels", build._compiler())))
-    other = Kernels(library)
-    assert other.vector_length == {"256 bits": 8, "128 bits": 4}[request.param]
-    assert other.quick_kinds == {"fp32"}
-    return other
+    found = kernels_of(request.param, loaded, "kernels", tmp_path_factory)
+    assert found is loaded or found.quick_kinds == {"fp32"}
+    return found
 
 
 @pytest.fixture(params=[1, 2, 5])

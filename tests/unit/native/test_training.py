@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from elmokit.native import training
-from elmokit.native.training import kernels_for, load_training_kernels
+from elmokit.native.training import address, check_ids, kernels_for, load_training_kernels
 
 
 @pytest.fixture
@@ -39,13 +39,36 @@ def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
     torch.testing.assert_close(out, torch.ones(6, dim).index_add(0, places, rows))
 
 
-def test_kernels_are_for_fp32_and_bf16_on_the_cpu(kernels):
+@pytest.mark.parametrize("wrong", [-1, 6])
+def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
+    with pytest.raises(ValueError, match=f"must be 0 to 5, got {wrong}"):
+        kernels.scatter_rows(torch.ones(6, 2), torch.tensor([3, wrong]), torch.ones(2, 2))
+
+
+def test_ids_that_are_inside_or_not_there_are_no_error():
+    check_ids(torch.tensor([2, 4]), lowest=2, highest=4, what="ids")
+    check_ids(torch.empty(0, 3, dtype=torch.long), lowest=2, highest=4, what="ids")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [torch.zeros(2, 3).t(), torch.zeros(2, dtype=torch.float64), torch.zeros(2, device="meta")],
+    ids=["transposed", "double", "elsewhere"],
+)
+def test_what_c_would_misread_is_refused(values):
+    with pytest.raises(ValueError, match=r"take contiguous torch\.float32 values on the CPU, got"):
+        address(values)
+
+
+def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels):
     assert kernels_for(torch.zeros(1)) == (kernels, torch.float32)
-    assert kernels_for(torch.zeros(1, dtype=torch.float64)) is None
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        assert kernels_for(torch.zeros(1, dtype=dtype)) is None
     assert kernels_for(torch.zeros(1, device="meta")) is None
     with torch.autocast("cpu", dtype=torch.bfloat16):
         expected = (kernels, torch.bfloat16) if kernels.has_bf16 else None
         assert kernels_for(torch.zeros(1)) == expected
+        assert kernels_for(torch.zeros(1, dtype=torch.float64)) is None
     with torch.autocast("cpu", dtype=torch.float16):
         assert kernels_for(torch.zeros(1)) is None
 

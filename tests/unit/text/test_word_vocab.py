@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.text.word_vocab import WordCounter, WordVocab, build_vocab
+from elmokit.text.word_counter import WordCounter, build_vocab
+from elmokit.text.word_vocab import WordVocab
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 

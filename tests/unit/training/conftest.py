@@ -1,37 +1,20 @@
 """The compiled kernels as other processors have them, too."""
 
-import ctypes
-import platform
-
 import pytest
 import torch
 
-from elmokit.native import build, training
+from elmokit.native import training
 
-PROCESSORS = {"this one": None, "256 bits": "-march=x86-64-v3", "128 bits": "-march=x86-64"}
-"""Compiler flags that stand for other processors; this one must be able to run them."""
+from ..native.processors import PROCESSORS, kernels_of
 
 
 @pytest.fixture(params=list(PROCESSORS), scope="session")
 def kernels(request, tmp_path_factory):
     """The library as each of the processors has it."""
     loaded = training.load_training_kernels()
-    if loaded is None:
-        pytest.skip("no C compiler on this machine")
-    flag = PROCESSORS[request.param]
-    if flag is None:
-        return loaded
-    if platform.machine() != "x86_64" or loaded.vector_length < 8:
-        pytest.skip("this processor cannot stand for the other")
-    patch = pytest.MonkeyPatch()
-    with patch.context() as patched:
-        patched.setattr(build, "NATIVE_FLAGS", ((flag,),))
-        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        library = ctypes.CDLL(str(build._build("training", build._compiler())))
-    other = training.TrainingKernels(library)
-    assert other.vector_length == {"256 bits": 8, "128 bits": 4}[request.param]
-    assert not other.has_bf16
-    return other
+    found = kernels_of(request.param, loaded, "training", tmp_path_factory)
+    assert found is loaded or not found.has_bf16
+    return found
 
 
 @pytest.fixture

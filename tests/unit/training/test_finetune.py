@@ -13,7 +13,7 @@ from elmokit.training.finetune import FinetuneConfig, finetune, with_vocab
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.perplexity import perplexity
 from elmokit.training.prepare import VocabConfig
-from elmokit.training.run import TrainConfig
+from elmokit.training.run_config import TrainConfig
 from elmokit.training.schedules import Limits
 from elmokit.training.start import RunOptions
 from elmokit.training.validation import ValidationConfig

@@ -137,6 +137,15 @@ def test_rows_of_another_length_are_refused():
         encode_tokens(build(CONFIGS["usual"]), char_ids()[:, 1:])
 
 
+@pytest.mark.parametrize("wrong", [-1, 263])
+def test_characters_without_an_embedding_are_refused(with_kernels, wrong):
+    encoder, ids = build(next(iter(CONFIGS.values()))), char_ids()
+    ids[1, 2] = wrong
+    highest = len(encoder.char_embedding.weight) - 1
+    with pytest.raises(ValueError, match=f"character ids must be 0 to {highest}, got {wrong}"):
+        encode_tokens(encoder, ids)
+
+
 def test_word_input_is_looked_up():
     encoder = WordTokenEncoder(5, output_dim=4)
     ids = torch.tensor([1, 5, 2])

@@ -78,6 +78,18 @@ def test_a_loss_that_is_no_number_is_none(with_kernels):
     assert results(training_nlls, softmax, 5)[0].isnan().all()
 
 
+@pytest.mark.parametrize("wrong", [0, WORDS + 1])
+def test_targets_that_are_no_words_are_refused(with_kernels, wrong):
+    ids = torch.tensor([1, wrong, WORDS])
+    with pytest.raises(ValueError, match=rf"target ids must be 1 to {WORDS}, got {wrong}\."):
+        training_nlls(
+            build(32),
+            [torch.zeros(3, DIM)],
+            [ids],
+            generators=[torch.Generator()],
+        )
+
+
 @pytest.mark.parametrize("kind", [SampledSoftmax, FullSoftmax])
 def test_without_kernels_and_for_other_kinds_the_softmax_is_called(without_kernels, kind):
     softmax = build(32, kind=kind)

@@ -13,6 +13,8 @@ from elmokit.nn.char_cnn import CharCNNConfig
 from elmokit.nn.lstmp import LSTMConfig
 from elmokit.nn.softmax import SampledSoftmax
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.training.fused_cnn import encode_tokens
+from elmokit.training.fused_lstm import run_fused
 from elmokit.training.objective import BiLMLoss, WindowTensors
 
 ROWS, STEPS, WORDS = 6, 5, 60
@@ -68,3 +70,22 @@ def test_the_loss_is_that_of_pytorch_alone(monkeypatch):
         torch.testing.assert_close(
             ours[name], expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()), msg=name
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("is_cast", [False, True], ids=["as it is", "autocast"])
+def test_a_model_of_other_types_is_left_to_pytorch(monkeypatch, dtype, is_cast):
+    """The kernels would take its parameters for fp32."""
+    model, ids = BiLM(CONFIG).to(dtype), torch.from_numpy(window().char_ids.astype(np.int64))
+
+    def outputs():
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_cast):
+            tokens = encode_tokens(model.token_encoder, ids)
+            state = BiLMState.zeros(CONFIG.lstm, 1, dtype=dtype).direction("forward")
+            layer = model.forward_layers[0]
+            return run_fused(layer, tokens[None], tuple(part[0] for part in state))[0]
+
+    ours = outputs()
+    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
+    assert torch.equal(ours, outputs())
+    assert ours.isfinite().all()

@@ -1,10 +1,13 @@
 """The training loop: what it updates, carries, reports, and when it stops."""
 
 import itertools
+import re
 
 import pytest
 import torch
 
+from elmokit.config import from_dict
+from elmokit.errors import ConfigError
 from elmokit.training import loop
 from elmokit.training.distributed import World
 from elmokit.training.loop import OptimizerConfig, StepResult, train
@@ -206,7 +209,7 @@ class TestOptimizer:
 
     @pytest.mark.parametrize("name", ["learning_rate", "loss_scale", "clip_norm"])
     def test_values_that_are_not_positive_are_refused(self, name):
-        with pytest.raises(ValueError, match=f"`{name}`.* must be positive"):
+        with pytest.raises(ValueError, match=rf"`{name}` must be positive, got 0\.0$"):
             OptimizerConfig(**{name: 0.0})
 
     @pytest.mark.parametrize(
@@ -219,5 +222,10 @@ class TestOptimizer:
         ],
     )
     def test_settings_that_only_the_optimizer_would_refuse(self, setting):
-        with pytest.raises(ValueError, match=f"`{next(iter(setting))}`"):
+        ((name, value),) = setting.items()
+        with pytest.raises(ValueError, match=f"`{name}` must .*, got {re.escape(str(value))}$"):
             OptimizerConfig(**setting)
+
+    def test_a_file_of_settings_names_the_value_once(self):
+        with pytest.raises(ConfigError, match=r"`learning_rate` must be positive, got -1\.0\.$"):
+            from_dict(OptimizerConfig, {"learning_rate": -1.0})

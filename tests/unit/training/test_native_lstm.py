@@ -65,6 +65,24 @@ def test_values_and_gradients_equal_the_plain_layer(with_kernels, config, monkey
     assert max(relative_errors(ours, results(plain, config))) < 5e-6
 
 
+def test_gradients_may_come_transposed(with_kernels, config):
+    """Their layout is that of the loss, which may read the state the other way round."""
+
+    def gradients(run):
+        layer, x = build(config), torch.randn(7, 5, INPUT, generator=torch.Generator())
+        state = torch.zeros(7, config.projection_dim), torch.zeros(7, config.cell_dim)
+        outputs, (hidden, cell) = run(layer, x, state)
+        loss = sum(
+            (tensor.movedim(0, -1).contiguous().flatten() * torch.linspace(-1, 1, tensor.numel()))
+            .square()
+            .sum()
+            for tensor in (outputs, hidden, cell)
+        )
+        return torch.autograd.grad(loss, list(layer.parameters()))
+
+    assert max(relative_errors(gradients(run_fused), gradients(plain))) < 5e-6
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_half_width_is_near_and_keeps_its_state_wide(name):
     config = CONFIGS[name]
@@ -89,7 +107,7 @@ def test_no_bit_hangs_on_the_number_of_threads(with_kernels, config, rows, on_th
         assert all(torch.equal(a, b) for a, b in zip(alone, other, strict=True))
 
 
-def test_a_row_has_the_same_bits_in_any_company(with_kernels, config):
+def test_a_row_hardly_hangs_on_its_company(with_kernels, config):
     layer = build(config)
     x = torch.randn(50, 4, INPUT, generator=torch.Generator().manual_seed(1))
     hidden, cell = torch.zeros(50, config.projection_dim), torch.zeros(50, config.cell_dim)

@@ -8,8 +8,9 @@ from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.errors import ConfigError, FormatError
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training import prepare
-from elmokit.training.prepare import TextConfig, VocabConfig, open_text, prepare_text
+from elmokit.training import prepare, text_shards
+from elmokit.training.prepare import VocabConfig, open_text, prepare_text
+from elmokit.training.text_shards import TextConfig
 
 from .models import VOCAB, random_sentences, write_text
 
@@ -38,7 +39,7 @@ def words(shards):
 
 class TestProgress:
     def test_tells_the_words_of_every_stage(self, corpus, run_dir, monkeypatch):
-        monkeypatch.setattr(prepare, "SENTENCES_AN_EVENT", 10)
+        monkeypatch.setattr(text_shards, "SENTENCES_AN_EVENT", 10)
         events = []
         made = prepared(corpus, run_dir, on_preparation=events.append)
         stages = [event.stage for event in events]
@@ -114,13 +115,13 @@ class TestAgain:
     def reads(self, monkeypatch):
         """The files that are read."""
         seen = []
-        original = prepare.read_sentences
+        original = text_shards.read_sentences
 
         def read(paths, *arguments, **settings):
             seen.extend(paths)
             return original(paths, *arguments, **settings)
 
-        monkeypatch.setattr(prepare, "read_sentences", read)
+        monkeypatch.setattr(text_shards, "read_sentences", read)
         return seen
 
     def test_nothing_is_read_twice(self, corpus, run_dir, reads):

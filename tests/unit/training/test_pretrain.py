@@ -12,11 +12,12 @@ from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.tokenizers import TokenizerConfig
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.perplexity import perplexity
-from elmokit.training.prepare import PreparedText, TextConfig, VocabConfig
+from elmokit.training.prepare import PreparedText, VocabConfig
 from elmokit.training.pretrain import PretrainConfig, new_model, pretrain
-from elmokit.training.run import TrainConfig
+from elmokit.training.run_config import TrainConfig
 from elmokit.training.schedules import Limits
 from elmokit.training.start import RunOptions
+from elmokit.training.text_shards import TextConfig
 from elmokit.training.validation import ValidationConfig
 from elmokit.weights.model_dir import load_model
 

@@ -12,7 +12,8 @@ from elmokit.training.checkpoint import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.prepare import PreparedText
-from elmokit.training.run import RunConfig, TrainConfig, TrainingRun
+from elmokit.training.run import TrainingRun
+from elmokit.training.run_config import RunConfig, TrainConfig
 from elmokit.training.run_dir import CHECKPOINTS, METRICS_FILE
 from elmokit.training.run_log import read_log
 from elmokit.training.schedules import Limits
@@ -258,7 +259,8 @@ class TestTimeOfCheckpoints:
 
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, number):
+    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, number, caplog):
+        caplog.set_level("INFO")
         whole = build(name="whole")
         whole.run()
 
@@ -270,6 +272,7 @@ class TestSignals:
         with pytest.raises(Stopped, match=rf"stopped by {number.name} after step 7") as raised:
             stopped.run(kill, save_on_signals=True)
         assert raised.value.signal_number == number
+        assert "stopping after step 7, with a checkpoint" in caplog.text
         resumed = build(name="stopped", resume=True)
         assert resumed.progress.step == 7
         resumed.run()
