@@ -3,12 +3,13 @@
    A matrix (N, K) is packed in panels of PANEL columns of the result. Inside a panel the four
    vectors of a group of K follow each other: a group is 1 fp32, 2 bf16 or 4 int8 values, so that it
    always fills 32 bits, and a row is read as 32-bit groups that are broadcast. Every value of the
-   result is one chain of additions over K, whatever the number of rows: a row gets the same bits in
+   result is the same chain of additions over K, whatever the number of rows: a row gets the same bits in
    any company. */
 
 enum { FP32 = 0, BF16 = 1, INT8 = 2 };
 #define MAX_TILE 6        /* rows whose sums are held in registers */
-#define K_BLOCK 1024      /* groups of K before moving on to the next tile: a panel stays in cache */
+#define K_BLOCK 256       /* groups of K that are summed by themselves: less rounding, and they stay
+                             in the cache until the next tile */
 #define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K */
 
 static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -64,7 +65,7 @@ static inline __attribute__((always_inline)) void tile_of(int type, int rows, co
                                                           upcoming ahead) {
     vf sum[MAX_TILE][NV];
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < NV; v++) sum[r][v] = fresh ? (vf){0} : load(sums + r * PANEL + v * VL);
+        for (int v = 0; v < NV; v++) sum[r][v] = (vf){0};
     for (int64_t k = 0; k < groups; k++) {
         vi b[NV];
         for (int v = 0; v < NV; v++) b[v] = *(const vi_any *)(panel + k * PANEL + v * VL);
@@ -76,7 +77,11 @@ static inline __attribute__((always_inline)) void tile_of(int type, int rows, co
                 sum[r][v] = add_product(type, sum[r][v], a + r * stride + k, b[v]);
     }
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < NV; v++) store(sums + r * PANEL + v * VL, sum[r][v]);
+        for (int v = 0; v < NV; v++) {
+            float *place = sums + r * PANEL + v * VL;
+            vf before = fresh ? (vf){0} : load(place);
+            store(place, type == INT8 ? (vf)((vi)before + (vi)sum[r][v]) : before + sum[r][v]);
+        }
 }
 
 /* sums (rows, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. */
