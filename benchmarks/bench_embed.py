@@ -366,7 +366,7 @@ def main() -> None:
         "sorted": options.sorted,
         "ours": dict(options.ours),
     }
-    subject = "embed-sorted" if options.sorted else "embed"
+    subject = "-".join(["embed", *(["sorted"] * options.sorted), *(options.shapes or [])])
     description = describe(subject, sizes, measure(options, text))
     print(json.dumps(description, indent=2, ensure_ascii=False))
     if options.write:

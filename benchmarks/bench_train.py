@@ -388,7 +388,8 @@ def main() -> None:
     description = describe("train", sizes, results)
     print(json.dumps(description, indent=2, ensure_ascii=False))
     if options.write:
-        path = write_page("train", description, page(description))
+        subject = "-".join(["train", *(options.shapes or [])])
+        path = write_page(subject, description, page(description))
         print(f"written: {path}", file=sys.stderr)
 
 

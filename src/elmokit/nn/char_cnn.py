@@ -140,14 +140,15 @@ class CharTokenEncoder(nn.Module):
         """Convolve and maximize tokens of like length together, over their real length: (U, F).
 
         All windows over padding characters alone have the same answer, so one of them a filter is
-        enough for the maximum. Rows and columns come in blocks: products of a few fixed shapes give
+        enough for the maximum. A few tokens keep their whole rows, as in the original: there is
+        little to save, and training stays nearer to it (docs/results/parity.md). Rows and columns come in blocks: products of a few fixed shapes give
         a token the same numbers in any company, and need few compiled kernels.
         """
         num_tokens = char_ids.shape[0]
         block = next(b for b in ROW_BLOCKS if num_tokens <= 8 * b or b == GROUP_SIZE)
         char_ids = functional.pad(char_ids, (0, 0, 0, -num_tokens % block))
         if num_tokens <= GROUP_SIZE:
-            return self._pool(char_ids[:, : self._used_columns(char_ids)])[:num_tokens]
+            return self._pool(char_ids)[:num_tokens]
         order = _is_real(char_ids).sum(dim=1).argsort(stable=True)
         groups = char_ids[order].split(GROUP_SIZE)
         pooled = torch.cat([self._pool(group[:, : self._used_columns(group)]) for group in groups])
