@@ -363,6 +363,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--text", type=Path, help="tokenized, a sentence a line; default: demo text"
     )
+    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--environments", type=Path, default=CACHE_DIR / "environments")
