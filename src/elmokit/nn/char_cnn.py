@@ -141,8 +141,9 @@ class CharTokenEncoder(nn.Module):
 
         All windows over padding characters alone have the same answer, so one of them a filter is
         enough for the maximum. A few tokens keep their whole rows, as in the original: there is
-        little to save, and training stays nearer to it (docs/results/parity.md). Rows and columns come in blocks: products of a few fixed shapes give
-        a token the same numbers in any company, and need few compiled kernels.
+        little to save, and training stays nearer to it (docs/results/parity.md). Rows and columns
+        come in blocks: products of a few fixed shapes give a token the same numbers in any company,
+        and need few compiled kernels.
         """
         num_tokens = char_ids.shape[0]
         block = next(b for b in ROW_BLOCKS if num_tokens <= 8 * b or b == GROUP_SIZE)
