@@ -93,5 +93,6 @@ def world(device: str = "auto") -> Iterator[World]:
     )
     try:
         yield World(distributed.get_rank(), distributed.get_world_size(), own)
+        distributed.barrier()  # a process that leaves early can break off another's connection
     finally:
         distributed.destroy_process_group()
