@@ -36,6 +36,7 @@ from common import (
     markdown_page,
     markdown_table,
     speed_ratio,
+    speed_table,
     write_page,
 )
 from peers import BILM_TF, EMBEDDERS, ENVIRONMENTS, PeerError, Worker, close_all, make_environment
@@ -199,21 +200,7 @@ def cell_table(cell: dict[str, Any]) -> str:
     """Return a cell as a table, a row each program."""
     with_vocabulary = [name for name in cell["seconds"] if EMBEDDERS[name].knows_words]
     compared = list(dict.fromkeys(["AllenNLP", cell["fastest_peer"] or "peers", *with_vocabulary]))
-    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared), "of ceiling"]
-    rows = []
-    for name, speed in cell["tokens_per_second"].items():
-        ratios = cell["ratios"].get(name, {})
-        share = cell["share_of_ceiling"].get(name)
-        rows.append(
-            [
-                name,
-                f"{speed['median']:,.0f}",
-                f"{speed['low']:,.0f}–{speed['high']:,.0f}",
-                *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
-                "–" if share is None else f"{share['median']:.0%}",
-            ]
-        )
-    return markdown_table(headers, rows)
+    return speed_table(cell, compared)
 
 
 def page(description: dict[str, Any]) -> str:

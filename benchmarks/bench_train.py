@@ -34,6 +34,7 @@ from common import (
     markdown_page,
     markdown_table,
     speed_ratio,
+    speed_table,
     write_page,
 )
 from peers import TRAINERS, PeerError, Program, Worker, close_all
@@ -307,21 +308,7 @@ def summarize(seconds: dict[str, list[float]], tokens: int, flop: int) -> dict[s
 def shape_table(found: dict[str, Any]) -> str:
     """Return a shape as a table, a row each program."""
     compared = [*TABLE_PEERS, OURS_FIRST]
-    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared), "of ceiling"]
-    rows = []
-    for name, speed in found["tokens_per_second"].items():
-        ratios = found["ratios"].get(name, {})
-        share = found["share_of_ceiling"].get(name)
-        rows.append(
-            [
-                name,
-                f"{speed['median']:,.0f}",
-                f"{speed['low']:,.0f}–{speed['high']:,.0f}",
-                *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
-                "–" if share is None else f"{share['median']:.0%}",
-            ]
-        )
-    return markdown_table(headers, rows)
+    return speed_table(found, compared)
 
 
 def page(description: dict[str, Any]) -> str:

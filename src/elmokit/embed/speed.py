@@ -144,15 +144,14 @@ def measure_speed(
 def count_operations(config: BiLMConfig, sentences: Sequence[Sequence[str]]) -> int:
     """Return the additions and multiplications in the products for some sentences.
 
-    Each distinct word goes through the token layer and the first layers' input products once;
-    convolutions are counted over the characters that a word has.
+    Each distinct word goes through the token layer once; convolutions are counted over the
+    characters that a word has.
     """
     words = {word for sentence in sentences for word in sentence}
     num_tokens = sum(len(sentence) + 2 for sentence in sentences)
     lstm = config.lstm
     gates = 4 * lstm.cell_dim * lstm.projection_dim
-    operations = 2 * 2 * (len(words) + 2) * gates  # the first layers' input, two directions
-    operations += 2 * 2 * num_tokens * (lstm.num_layers - 1) * gates
+    operations = 2 * 2 * num_tokens * lstm.num_layers * gates  # inputs, two directions
     operations += 2 * num_tokens * _recurrent_weights(config)
     cnn = config.char_cnn
     if cnn is None:

@@ -53,8 +53,8 @@ static void convolve_word(const cnn_call *call, const train_convolution *one, in
     int64_t used = smaller_of(length_of(call, ids) + 1, call->max_characters - one->width + 1);
     const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
     float sums[MAX_TILE * PANEL] __attribute__((aligned(64)));
-    vf best[NV], where[NV];
-    for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = (vf){0};
+    vf best[NV], where[NV], undefined[NV]; /* x - x is 0, or undefined like x */
+    for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = undefined[v] = (vf){0};
     for (int64_t at = 0; at < used; at += MAX_TILE) {
         int height = (int)smaller_of(MAX_TILE, used - at);
         tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
@@ -64,16 +64,17 @@ static void convolve_word(const cnn_call *call, const train_convolution *one, in
                 vf value = load(sums + r * PANEL + v * VL);
                 where[v] = if_less(best[v], value, all((float)(at + r)), where[v]);
                 best[v] = larger(best[v], value);
+                undefined[v] += value - value;
             }
     }
     int64_t count = smaller_of(PANEL, one->count - panel * PANEL);
     int64_t to = word * call->num_filters + one->first + panel * PANEL;
     float answers[PANEL], winners[PANEL];
     for (int v = 0; v < NV; v++)
-        store(answers + v * VL, best[v]), store(winners + v * VL, where[v]);
+        store(answers + v * VL, best[v] + undefined[v]), store(winners + v * VL, where[v]);
     for (int64_t k = 0; k < count; k++) {
         float value = answers[k] + one->bias[panel * PANEL + k];
-        value = call->is_tanh ? tanhf(value) : value > 0 ? value : 0;
+        value = call->is_tanh ? tanhf(value) : value < 0 ? 0 : value;
         set_as((int)call->type, call->out, to + k, value);
         call->positions[to + k] = (uint8_t)winners[k];
     }

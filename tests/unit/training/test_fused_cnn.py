@@ -72,6 +72,13 @@ def test_an_encoder_without_projection(with_kernels):
         torch.testing.assert_close(ours, wanted, rtol=2e-5, atol=2e-5)
 
 
+def test_what_is_not_a_number_stays_visible(with_kernels, config):
+    encoder = build(config)
+    with torch.no_grad():
+        encoder.convolutions[0].weight[0, 0, 0] = torch.nan
+    assert encode_tokens(encoder, char_ids()).isnan().any()
+
+
 def test_the_embedding_of_padded_tokens_stays_zero(with_kernels, config):
     encoder = build(config)
     encode_tokens(encoder, char_ids()).sum().backward()
