@@ -25,7 +25,8 @@ typedef struct {
     const int64_t *char_ids;     /* (U, C) */
     void *out;                   /* typed (U, F): activated */
     uint8_t *positions;          /* (U, F): the winners */
-    uint32_t *buffers;           /* (threads, WORDS_TOGETHER, C, E) */
+    uint32_t *buffers;           /* (threads, WORDS_TOGETHER, C, E), and TILE_ROWS
+                                    characters more */
     const void *grad_out;        /* typed (U, F) */
     float *grad_answers;         /* (F, U) */
     uint8_t *winners;            /* (F, U) */
@@ -52,13 +53,14 @@ static void convolve_word(const cnn_call *call, const train_convolution *one, in
     int64_t stride = call->type == FP32 ? call->embedding_dim : call->embedding_dim / 2;
     int64_t used = smaller_of(length_of(call, ids) + 1, call->max_characters - one->width + 1);
     const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
-    float sums[MAX_TILE * PANEL] __attribute__((aligned(64)));
+    float sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+    int together = rows_together((int)call->type);
     vf best[NV], where[NV], undefined[NV]; /* x - x is 0, or undefined like x */
     for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = undefined[v] = (vf){0};
-    for (int64_t at = 0; at < used; at += MAX_TILE) {
-        int height = (int)smaller_of(MAX_TILE, used - at);
-        tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
-             sums, 1, (upcoming){values, 0});
+    for (int64_t at = 0; at < used; at += together) {
+        int height = (int)smaller_of(together, used - at);
+        sum_rows((int)call->type, readable_rows((int)call->type, height), characters + at * stride,
+                 stride, values, one->m.num_groups, sums, 1, (upcoming){values, 0});
         for (int r = 0; r < height; r++)
             for (int v = 0; v < NV; v++) {
                 vf value = load(sums + r * PANEL + v * VL);
@@ -105,7 +107,7 @@ static void cnn_forward_task(void *argument, int thread, int num_threads) {
 
 void elmokit_cnn_forward(cnn_call *call, int64_t num_threads) {
     cnn_job job = {.call = call};
-    share(cnn_forward_task, &job, (int)num_threads);
+    share_products(cnn_forward_task, &job, (int)num_threads);
 }
 
 /* Gradient of one filter's weights: over all words, in their order. `size` is width x E; `whole`

@@ -108,7 +108,7 @@ void elmokit_linear(linear_call *call, int64_t num_threads) {
     if (!call->rows) return;
     job.a = call->groups ? call->groups : (const uint32_t *)call->x;
     job.stride = call->groups ? call->m.num_groups : call->x_stride;
-    share(linear_task, &job, (int)num_threads);
+    share_products(linear_task, &job, (int)num_threads);
 }
 
 /* ---- character CNN: embedding, convolutions, maximum over positions, activation ---- */
@@ -128,7 +128,8 @@ typedef struct {
     const uint16_t *char_ids;  /* (U, C) */
     const int32_t *lengths;    /* (U): characters before the padding */
     float *out;                /* (U, out_stride) */
-    uint32_t *buffers;         /* (threads, WORDS_TOGETHER, C, groups of E) */
+    uint32_t *buffers;         /* (threads, WORDS_TOGETHER, C, groups of E), and
+                                  TILE_ROWS characters more */
 } cnn_call;
 
 typedef struct {
@@ -141,16 +142,17 @@ static void convolve_word(const cnn_call *call, const convolution *one, int64_t 
     int64_t stride = call->embedding_dim * (call->type == BF16 ? 2 : 4) / 4;
     int64_t windows = call->max_characters - one->width + 1;
     const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
-    float sums[MAX_TILE * PANEL] __attribute__((aligned(64)));
+    float sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
+    int together = rows_together((int)call->type);
     vf best[NV], undefined[NV] = {{0}}; /* x - x is 0, or undefined like x */
     int any_padding = length < windows;
     for (int v = 0; v < NV; v++)
         best[v] = any_padding ? load(one->padding + panel * PANEL + v * VL) : all(-INFINITY);
     int64_t used = any_padding ? length : windows;
-    for (int64_t at = 0; at < used; at += MAX_TILE) {
-        int height = (int)smaller_of(MAX_TILE, used - at);
-        tile((int)call->type, height, characters + at * stride, stride, values, one->m.num_groups,
-             sums, 1, (upcoming){values, 0});
+    for (int64_t at = 0; at < used; at += together) {
+        int height = (int)smaller_of(together, used - at);
+        sum_rows((int)call->type, readable_rows((int)call->type, height), characters + at * stride,
+                 stride, values, one->m.num_groups, sums, 1, (upcoming){values, 0});
         for (int r = 0; r < height; r++)
             for (int v = 0; v < NV; v++) {
                 vf value = load(sums + r * PANEL + v * VL);
@@ -195,7 +197,7 @@ static void cnn_task(void *argument, int thread, int num_threads) {
 
 void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
     cnn_job job = {.call = call};
-    share(cnn_task, &job, (int)num_threads);
+    share_products(cnn_task, &job, (int)num_threads);
 }
 
 /* ---- LSTM with projection over packed steps: the rows of step 0, of step 1, … ---- */
@@ -383,13 +385,13 @@ static void lstm_task(void *argument, int thread, int num_threads) {
 
 void elmokit_lstm(lstm_call *call, int64_t num_threads) {
     lstm_job job = {.call = call};
-    share(lstm_task, &job, (int)num_threads);
+    share_products(lstm_task, &job, (int)num_threads);
 }
 
 /* What Python must agree on: sizes of structures, constants. */
 void elmokit_layout(int64_t *sizes) {
     const int64_t all_sizes[] = {sizeof(matrix),   sizeof(linear_call), sizeof(convolution),
                                  sizeof(cnn_call), sizeof(lstm_call),   NV,
-                                 WORDS_TOGETHER,   GATE_ROWS};
+                                 WORDS_TOGETHER,   TILE_ROWS,           GATE_ROWS};
     memcpy(sizes, all_sizes, sizeof all_sizes);
 }

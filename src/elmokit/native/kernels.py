@@ -23,6 +23,8 @@ VECTORS = 4
 """Vectors side by side in a panel: NV of ``product.h``."""
 WORDS_TOGETHER = 16
 """Words whose characters a thread holds: as in ``kernels.c``."""
+TILE_ROWS = 16
+"""Rows that are read at a time: as in ``tiles.h``."""
 GATE_ROWS = 256
 """Positions whose input products are made at a time: as in ``kernels.c``."""
 
@@ -120,7 +122,8 @@ class Kernels:
     def _check_layout(self) -> None:
         """Refuse a library whose structures are not those of this module."""
         structures = (MatrixArgument, LinearCall, ConvolutionArgument, CharCNNCall, LSTMCall)
-        expected = [*map(ctypes.sizeof, structures), VECTORS, WORDS_TOGETHER, GATE_ROWS]
+        constants = (VECTORS, WORDS_TOGETHER, TILE_ROWS, GATE_ROWS)
+        expected = [*map(ctypes.sizeof, structures), *constants]
         found = (c_int64 * len(expected))()
         self._library.elmokit_layout(found)
         assert list(found) == expected, f"kernels.c and kernels.py differ: {list(found)} {expected}"

@@ -15,6 +15,7 @@ from torch.nn import functional
 from elmokit.native.kernels import (
     GATE_ROWS,
     GROUP,
+    TILE_ROWS,
     TYPES,
     VECTORS,
     WORDS_TOGETHER,
@@ -137,8 +138,9 @@ class PackedCharCNN:
 
         Shape: ids (U, C), characters before the padding (U,) -> (U, F).
         """
-        row = WORDS_TOGETHER * self._max_characters * self._embedding.shape[1] // GROUP[self._kind]
-        buffers = torch.empty(torch.get_num_threads() * row, dtype=torch.int32)
+        characters = torch.get_num_threads() * WORDS_TOGETHER * self._max_characters + TILE_ROWS
+        groups = self._embedding.shape[1] // GROUP[self._kind]
+        buffers = torch.empty(characters * groups, dtype=torch.int32)
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
         counts = np.ascontiguousarray(lengths, dtype=np.int32)
         call = CharCNNCall(

@@ -131,7 +131,7 @@ static void forward_task(void *argument, int thread, int num_threads) {
 
 void elmokit_lstm_forward(lstm_forward *call, int64_t num_threads) {
     lstm_job job = {.call = call};
-    share(forward_task, &job, (int)num_threads);
+    share_products(forward_task, &job, (int)num_threads);
 }
 
 /* Gradients of one row's gates at VL cells, from that of the value before the projection. */
@@ -223,5 +223,5 @@ static void backward_task(void *argument, int thread, int num_threads) {
 
 void elmokit_lstm_backward(lstm_backward *call, int64_t num_threads) {
     lstm_job job = {.call = call};
-    share(backward_task, &job, (int)num_threads);
+    share_products(backward_task, &job, (int)num_threads);
 }

@@ -10,7 +10,7 @@ enum { FP32 = 0, BF16 = 1, INT8 = 2 };
 #define MAX_TILE 6        /* rows whose sums are held in registers */
 #define K_BLOCK 256       /* groups of K that are summed by themselves: less rounding, and they stay
                              in the cache until the next tile */
-#define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K */
+#define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K; a multiple of TILE_ROWS */
 
 static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -98,6 +98,8 @@ static __attribute__((noinline)) void tile(int type, int rows, const uint32_t *a
 #undef CASES
 }
 
+#include "tiles.h"
+
 /* What is done with one row's sums of one panel. */
 typedef void (*finish)(void *argument, int64_t row, int64_t panel, float *sums);
 
@@ -119,20 +121,21 @@ static void panel_product(const matrix *m, int64_t panel, int64_t next, const ui
                           void *argument) {
     float sums[ROWS_BLOCK * PANEL] __attribute__((aligned(64)));
     const uint32_t *values = m->values + panel * m->num_groups * PANEL;
+    int64_t together = rows_together((int)m->type);
     for (int64_t block = 0; block < rows; block += ROWS_BLOCK) {
         int64_t end = smaller_of(block + ROWS_BLOCK, rows);
-        int64_t tiles = (end - block + MAX_TILE - 1) / MAX_TILE;
+        int64_t tiles = (end - block + together - 1) / together;
         for (int64_t k = 0; k < m->num_groups; k += K_BLOCK) {
             int64_t groups = smaller_of(m->num_groups - k, K_BLOCK);
             int last = k + groups == m->num_groups;
             upcoming ahead = {values + (k + groups) * PANEL, (PANEL + tiles - 1) / tiles};
             if (tiles == 1) ahead.step = 0;
             if (last) ahead.from = m->values + (end < rows ? panel : next) * m->num_groups * PANEL;
-            for (int64_t row = block; row < end; row += MAX_TILE) {
-                int height = (int)smaller_of(end - row, MAX_TILE);
+            for (int64_t row = block; row < end; row += together) {
+                int height = (int)smaller_of(end - row, together);
                 float *place = sums + (row - block) * PANEL;
-                tile((int)m->type, height, a + row * stride + k, stride, values + k * PANEL,
-                     groups, place, k == 0, ahead);
+                sum_rows((int)m->type, height, a + row * stride + k, stride, values + k * PANEL,
+                         groups, place, k == 0, ahead);
                 ahead.from += groups * ahead.step;
                 if (!last) continue;
                 for (int r = 0; r < height; r++) {

@@ -24,7 +24,7 @@ from elmokit.native.training import (
 from elmokit.nn.char_cnn import CharTokenEncoder
 from elmokit.nn.highway import Highway
 
-WORDS_TOGETHER, TABLES = 16, 16
+WORDS_TOGETHER, TABLES, TILE_ROWS = 16, 16, 16
 """As in ``cnn_train.h``."""
 MAX_POSITIONS = 256
 """Positions are kept in one byte."""
@@ -173,7 +173,8 @@ class _Convolutions(torch.autograd.Function):
 
 def _buffers(ids: Tensor, embedding: Tensor) -> Tensor:
     """Return room for the characters of a few words in each thread."""
-    return torch.empty(torch.get_num_threads(), WORDS_TOGETHER, ids.shape[1], embedding.shape[1])
+    characters = torch.get_num_threads() * WORDS_TOGETHER * ids.shape[1] + TILE_ROWS
+    return torch.empty(characters, embedding.shape[1])
 
 
 class _Highway(torch.autograd.Function):
