@@ -5,6 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from elmokit.atomic import check_target, reserve, whole_file
 from elmokit.corpus.files import Paths
+from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
 from elmokit.embed.lines import LineShare, NumberedLines
 from elmokit.embed.options import check_options
@@ -249,8 +251,9 @@ class _Job:
                 pending.append((index, text, words))
                 yield words
 
+        ahead = read_ahead(sentences(), limit=2 * batch_tokens, weigh=len)
         stream = self.embedder.stream_with_states(
-            sentences(),
+            ahead,
             layers=self.facts["layers"],
             state=self.facts["state"],
             batch_tokens=batch_tokens,
@@ -258,36 +261,32 @@ class _Job:
         )
         dtype = np.dtype(self.facts["dtype"])
         block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
-        first = num_done
-
-        def store_block() -> None:
-            nonlocal block, num_bytes, first
-            if block.indices:
-                self.store.add(first, block, last_state)
-                first += len(block.indices)
-                block, num_bytes = Block([], [], [], []), 0
-
-        try:
-            for vectors, last_state in stream:  # noqa: B007 (read by store_block)
-                index, text, words = pending.popleft()
-                block.indices.append(index)
-                block.texts.append(text)
-                block.tokens.append(words)
-                block.vectors.append(vectors.astype(dtype, copy=False))
-                num_bytes += block.vectors[-1].nbytes
-                num_words += len(words)
-                if num_bytes >= PART_BYTES:
-                    store_block()
-                if on_progress is not None:
-                    speed = num_words / max(time.monotonic() - self.started, 1e-9)
-                    status = f"{first + len(block.indices):,} sentences, {speed:,.0f} words/s"
-                    on_progress(self.text.num_bytes, self.text.total_bytes, status)
-        except OSError:
-            raise  # the disk may be full
-        except BaseException:
-            store_block()  # what was computed before a bad line or Ctrl-C is kept
-            raise
-        store_block()
+        with closing(ahead), self.store.writer(num_done) as writer:
+            try:
+                for vectors, last_state in stream:
+                    index, text, words = pending.popleft()
+                    block.indices.append(index)
+                    block.texts.append(text)
+                    block.tokens.append(words)
+                    block.vectors.append(vectors.astype(dtype, copy=False))
+                    num_bytes += block.vectors[-1].nbytes
+                    num_words += len(words)
+                    if num_bytes >= PART_BYTES:
+                        writer.add(block, last_state)
+                        block, num_bytes = Block([], [], [], []), 0
+                    if on_progress is not None:
+                        speed = num_words / max(time.monotonic() - self.started, 1e-9)
+                        done = writer.end + len(block.indices)
+                        status = f"{done:,} sentences, {speed:,.0f} words/s"
+                        on_progress(self.text.num_bytes, self.text.total_bytes, status)
+            except OSError:
+                raise  # the disk may be full
+            except BaseException:
+                writer.add(
+                    block, last_state
+                )  # what was computed before a bad line or Ctrl-C is kept
+                raise
+            writer.add(block, last_state)
         return num_words
 
     def _finish(self) -> tuple[int, int]:

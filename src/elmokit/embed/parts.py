@@ -12,6 +12,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,18 @@ class PartStore:
         with whole_file(self.directory / name) as aside, aside.open("wb") as file:
             np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
+    @contextmanager
+    def writer(self, first: int) -> Iterator["BlockWriter"]:
+        """Open what stores blocks from sentence ``first`` on; all are on disk at the end.
+
+        Raises:
+            OSError: if a block could not be written.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="elmokit-write") as pool:
+            writer = BlockWriter(self, first, pool)
+            yield writer
+            writer.wait()
+
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield index and line of every finished sentence."""
         for part in self.parts():
@@ -171,6 +184,36 @@ class PartStore:
             if "hidden" not in file:
                 return None
             return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
+
+
+class BlockWriter:
+    """Stores blocks in their order, each while the next one is computed.
+
+    Attributes:
+        end: The number of the sentence after the last one handed over.
+    """
+
+    def __init__(self, store: PartStore, first: int, pool: ThreadPoolExecutor) -> None:
+        self._store, self._pool = store, pool
+        self._underway: Future[None] | None = None
+        self.end = first
+
+    def add(self, block: Block, state: BiLMState | None) -> None:
+        """Hand over a block and the state after it, as soon as the block before is on disk.
+
+        Raises:
+            OSError: if that one could not be written.
+        """
+        self.wait()
+        if block.indices:
+            self._underway = self._pool.submit(self._store.add, self.end, block, state)
+            self.end += len(block.indices)
+
+    def wait(self) -> None:
+        """Wait for what is underway; raises what `add` does."""
+        underway, self._underway = self._underway, None
+        if underway is not None:
+            underway.result()
 
 
 def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> None:

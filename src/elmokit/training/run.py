@@ -9,13 +9,14 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream
 from elmokit.errors import Stopped
 from elmokit.metrics.perplexity import PerplexityReport
@@ -43,6 +44,8 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
 
+BATCHES_AHEAD = 2
+"""Batches that are ready before they are needed."""
 FIRST_CHECKPOINT_SECONDS = 15.0
 """When a run that has no checkpoint yet writes one, unless a validation comes before."""
 
@@ -304,13 +307,19 @@ class TrainingRun:
         self.processes.barrier()
 
     def _batches(self) -> Iterator[WindowTensors]:
-        """Yield batches on the device; remember where the stream stands after each."""
-        word_input = self.model.config.char_cnn is None
-        for batch, state in self.stream:
-            self.stream_state = state
-            yield WindowTensors.from_batch(
-                batch, word_input=word_input, device=self.processes.device
-            )
+        """Yield batches on the device; remember where the stream stands after each.
+
+        The next ones are made in the background meanwhile.
+        """
+        word_input, device = self.model.config.char_cnn is None, self.processes.device
+        prepared = (
+            (WindowTensors.from_batch(batch, word_input=word_input, device=device), state)
+            for batch, state in self.stream
+        )
+        with closing(read_ahead(prepared, limit=BATCHES_AHEAD)) as ready:
+            for batch, state in ready:
+                self.stream_state = state
+                yield batch
 
     def _frozen(self, share: float) -> list[torch.nn.Parameter]:
         """Return the biLM's parameters while the softmax is trained alone."""

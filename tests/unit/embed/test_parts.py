@@ -99,3 +99,24 @@ def test_an_older_output_is_told_from_the_finished_one(tmp_path):
 
 def test_job_file_is_readable(store):
     assert json.loads((store.directory / "job.json").read_text())["settings"] == SETTINGS
+
+
+def test_blocks_written_in_the_background_are_on_disk_at_the_end(store):
+    with store.writer(5) as writer:
+        writer.add(block(5, 2), None)
+        assert writer.end == 7
+        writer.add(block(0, 0), None)  # nothing to write
+        writer.add(block(7, 1), None)
+    assert [part.end for part in store.parts()] == [3, 5, 7, 8]
+
+
+def test_a_block_that_cannot_be_written_is_told_at_the_next_one(store, monkeypatch):
+    def fail(first, block, state):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(store, "add", fail)
+    with pytest.raises(OSError, match="No space left"), store.writer(5) as writer:
+        writer.add(block(5, 2), None)
+        writer.add(block(7, 2), None)
+    with pytest.raises(OSError, match="No space left"), store.writer(5) as writer:
+        writer.add(block(5, 2), None)  # the last one: at the end

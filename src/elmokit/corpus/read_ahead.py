@@ -1,0 +1,100 @@
+"""Input prepared in the background: a thread stays a little ahead of whoever computes."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+CLOSE_SECONDS = 1.0
+"""How long a reader that waits for its source is waited for at the end."""
+
+
+def read_ahead(
+    items: Iterable[T], *, limit: int, weigh: Callable[[T], int] = lambda item: 1
+) -> Generator[T, None, None]:
+    """Yield the items in their order, made by a thread that runs at most ``limit`` ahead.
+
+    What the thread raises is raised here after the items before it. The thread begins with the
+    first item that is asked for, and ends when the iterator is exhausted or closed.
+
+    Args:
+        items: Iterated in the thread alone.
+        limit: Largest weight of the items that wait; one item may exceed it by itself.
+        weigh: Weight of an item.
+
+    Raises:
+        ValueError: if ``limit`` is not positive.
+    """
+    if limit < 1:
+        raise ValueError(f"`limit` must be at least 1, got {limit}.")
+    return _consume(_Reader(items, limit, weigh))
+
+
+class _Reader(Generic[T]):
+    """The thread and what it has ready."""
+
+    def __init__(self, items: Iterable[T], limit: int, weigh: Callable[[T], int]) -> None:
+        self._items, self._limit, self._weigh = items, limit, weigh
+        self._ready: deque[tuple[T, int]] = deque()
+        self._weight = 0
+        self._is_finished = self._is_closed = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        self.thread = threading.Thread(target=self._run, name="elmokit-read-ahead", daemon=True)
+
+    def take(self) -> tuple[T] | None:
+        """Wait for the next item; none at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or self._is_finished)
+            if self._ready:
+                item, weight = self._ready.popleft()
+                self._weight -= weight
+                self._changed.notify_all()
+                return (item,)
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def close(self) -> None:
+        """Let the thread end; one that hangs in its source is left to itself."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self.thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        iterator: Any = iter(())
+        try:
+            iterator = iter(self._items)
+            for item in iterator:
+                if not self._put(item, self._weigh(item)):
+                    break
+        except BaseException as error:  # raised again where the items are taken
+            self._error = error
+        finally:
+            if hasattr(iterator, "close"):
+                iterator.close()
+            with self._changed:
+                self._is_finished = True
+                self._changed.notify_all()
+
+    def _put(self, item: T, weight: int) -> bool:
+        """Wait for room and add an item; tell whether more are wanted."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_closed or not self._ready or self._weight + weight <= self._limit
+            )
+            self._ready.append((item, weight))
+            self._weight += weight
+            self._changed.notify_all()
+            return not self._is_closed
+
+
+def _consume(reader: _Reader[T]) -> Generator[T, None, None]:
+    reader.thread.start()
+    try:
+        while (got := reader.take()) is not None:
+            yield got[0]
+    finally:
+        reader.close()

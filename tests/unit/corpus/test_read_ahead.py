@@ -1,0 +1,88 @@
+"""Items made in the background: order, limits, errors, and the end of the thread."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == "elmokit-read-ahead"]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 9)), st.integers(1, 12))
+def test_items_come_whole_and_in_order(items, limit):
+    from elmokit.corpus.read_ahead import read_ahead
+
+    assert list(read_ahead(items, limit=limit, weigh=lambda item: item)) == items
+    assert not threads()
+
+
+def test_the_thread_runs_ahead_up_to_the_limit():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    made = []
+
+    def items():
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    ahead = read_ahead(items(), limit=3)
+    assert not made, "nothing begins before the first item is asked for"
+    assert next(ahead) == 0
+    deadline = time.monotonic() + 5
+    while len(made) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert made == [0, 1, 2, 3, 4]  # one taken, three waiting, one in hand
+    ahead.close()
+    assert not threads()
+
+
+def test_an_item_heavier_than_the_limit_goes_alone():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    assert list(read_ahead(["a" * 50, "b", "c" * 70], limit=10, weigh=len))[2] == "c" * 70
+
+
+def test_an_error_comes_after_the_items_before_it():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    def items():
+        yield 1
+        yield 2
+        raise OSError("the disk is gone")
+
+    ahead = read_ahead(items(), limit=5)
+    assert [next(ahead), next(ahead)] == [1, 2]
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(ahead)
+    assert not threads()
+
+
+def test_closing_closes_the_source():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    closed = []
+
+    def items():
+        try:
+            yield from range(100)
+        finally:
+            closed.append(True)
+
+    ahead = read_ahead(items(), limit=1)
+    next(ahead)
+    ahead.close()
+    assert closed == [True]
+
+
+def test_a_limit_of_nothing_is_refused():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    with pytest.raises(ValueError, match="`limit` must be at least 1, got 0"):
+        read_ahead([1], limit=0)
