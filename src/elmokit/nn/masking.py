@@ -32,3 +32,33 @@ def lengths_of(mask: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
             "real tokens."
         )
     return lengths
+
+
+def masked_softmax(
+    logits: Float[Tensor, "*Shape"], mask: Bool[Tensor, "*#Shape"], *, dim: int = -1
+) -> Float[Tensor, "*Shape"]:
+    """Softmax over the real positions of axis ``dim``; the others get 0.
+
+    Where nothing is real, all is 0: such a row attends to nothing.
+    """
+    hidden = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+    return torch.softmax(hidden, dim=dim) * mask
+
+
+def masked_mean(x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
+    """Return the mean over the real positions of each row; 0 for a row without any."""
+    total = x.masked_fill(~mask.unsqueeze(2), 0).sum(dim=1)
+    return total / mask.sum(dim=1).clamp(min=1).unsqueeze(1)
+
+
+def masked_max(x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
+    """Return the largest value over the real positions of each row; 0 for a row without any."""
+    if x.shape[1] == 0:
+        return x.new_zeros(x.shape[0], x.shape[2])
+    largest = x.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
+    return largest.masked_fill(~mask.any(dim=1).unsqueeze(1), 0)
+
+
+def masked_min(x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
+    """Return the smallest value over the real positions of each row; 0 for a row without any."""
+    return -masked_max(-x, mask)
