@@ -1,0 +1,1 @@
+"""Tasks on top of vectors: data sets, models, answers and their scores."""

@@ -1,0 +1,401 @@
+"""Tagged sentences in columns: one word a line, a blank line after a sentence.
+
+CoNLL-U (parts of speech) and the plainer layouts of named entities: two or more columns, separated
+by tabs or spaces, tags in the IOB schemes.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    numbered_lines,
+    shown,
+)
+
+ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
+TagScheme = Literal["raw", "iob1", "iob2"]
+
+UPOS_TAGS = (
+    "ADJ",
+    "ADP",
+    "ADV",
+    "AUX",
+    "CCONJ",
+    "DET",
+    "INTJ",
+    "NOUN",
+    "NUM",
+    "PART",
+    "PRON",
+    "PROPN",
+    "PUNCT",
+    "SCONJ",
+    "SYM",
+    "VERB",
+    "X",
+)
+"""The universal parts of speech."""
+
+_CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
+_NUM_CONLLU_COLUMNS = 10
+_WORD_ID = re.compile(r"[1-9][0-9]*")
+_OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
+_COMMENT = re.compile(r"#+( |$)")
+_IOB_TAG = re.compile(r"O|[BI]-(?P<type>\S+)")
+_DOCUMENT_MARK = "-DOCSTART-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggedSentence:
+    """Words and one tag for each; none of the words is empty."""
+
+    tokens: tuple[str, ...]
+    tags: tuple[str, ...]
+    comments: tuple[str, ...] = ()
+    """Lines with ``#`` before the sentence, without the ``#``."""
+    place: Place
+    """Of the first word."""
+
+    @property
+    def text(self) -> str | None:
+        """The sentence before it was tokenized, from the comment ``# text =``."""
+        return self._comment("text")
+
+    @property
+    def name(self) -> str | None:
+        """What the comment ``# sent_id =`` calls the sentence."""
+        return self._comment("sent_id")
+
+    def _comment(self, name: str) -> str | None:
+        for comment in self.comments:
+            key, equals, value = comment.partition("=")
+            if equals and key.strip() == name:
+                return value.strip()
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Block:
+    """The lines between two blank lines, comments aside."""
+
+    rows: list[tuple[int, str]]
+    comments: tuple[str, ...]
+
+    def place(self, path: Path) -> Place:
+        return Place(path=path, line=self.rows[0][0])
+
+
+def read_conllu(
+    path: str | os.PathLike[str],
+    *,
+    column: ConlluColumn = "upos",
+    allowed: Collection[str] | None = None,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a CoNLL-U file with one column as tags.
+
+    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are passed over, so tokens are the
+    syntactic words.
+
+    Args:
+        path: The file, plain or compressed.
+        column: That holds the tags.
+        allowed: Tags that may occur; if none, `UPOS_TAGS` for ``upos`` and any for other columns.
+        report: Counts what is read and skipped.
+        max_skipped_share: Of the sentences; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
+            missing or unknown tag, and a file without sentences.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    if allowed is None and column == "upos":
+        allowed = UPOS_TAGS
+    sentences = _conllu_sentences(found, column, _as_set(allowed))
+    return checked(found, sentences, report, max_skipped_share=max_skipped_share)
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    *,
+    token_column: int = 0,
+    tag_column: int = -1,
+    separator: Literal["auto", "tab", "space"] = "auto",
+    scheme: TagScheme = "iob2",
+    allowed: Collection[str] | None = None,
+    comments: bool = True,
+    spaces: Literal["keep", "drop"] = "keep",
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a file with a word and its tag in columns.
+
+    Args:
+        path: The file, plain or compressed.
+        token_column: From 0; negative ones count from the end.
+        tag_column: The same for the tags.
+        separator: Between columns; ``auto`` takes tabs if the first row has one. Several spaces
+            are one, several tabs are not.
+        scheme: ``iob2`` checks that every chunk begins with ``B-``; ``iob1``, in which a chunk
+            begins with ``I-`` unless it follows one of its type, is turned into it; ``raw`` takes
+            tags as they are.
+        allowed: Types of chunks that may occur (``PER``, not ``B-PER``), or tags if ``raw``; any if
+            none.
+        comments: Whether ``#`` with a space behind it, before the first word of a sentence, begins
+            a comment. It never does inside a sentence.
+        spaces: What happens to rows that stand for a space between words (a token of spaces, or
+            ``_`` in every column but the tag): ``drop`` leaves them out, and where a chunk began
+            with one, the next word begins it.
+        report: Counts what is read and skipped.
+        max_skipped_share: Of the sentences; more is an error. A sentence with an empty token is
+            skipped.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for a row with more or fewer columns than the first row, an
+            ill-formed or unknown tag, and a file without sentences.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    reader = _ColumnReader(
+        found,
+        report,
+        token_column=token_column,
+        tag_column=tag_column,
+        separator=separator,
+        scheme=scheme,
+        allowed=_as_set(allowed),
+        comments=comments,
+        spaces=spaces,
+    )
+    return checked(found, reader.sentences(), report, max_skipped_share=max_skipped_share)
+
+
+def check_iob(tag: str, tag_before: str, allowed: Collection[str] | None, place: Place) -> None:
+    """Check one tag of the scheme IOB2, in which every chunk begins with ``B-``.
+
+    Raises:
+        FormatError: if it is ill-formed, of an unknown type, or continues what did not begin.
+    """
+    _check_iob_form(tag, allowed, place)
+    if tag.startswith("I-") and tag_before[2:] != tag[2:]:
+        raise place.error(
+            f"tag {tag!r} continues a chunk that did not begin: the tag before is {tag_before!r}. "
+            f"A chunk begins with 'B-{tag[2:]}' (IOB2); if this file is IOB1, say so."
+        )
+
+
+def _check_iob_form(tag: str, allowed: Collection[str] | None, place: Place) -> None:
+    match = _IOB_TAG.fullmatch(tag)
+    if match is None:
+        raise place.error(
+            f"ill-formed tag {shown(tag)}; allowed are O, B-TYPE and I-TYPE. If another column "
+            f"holds the tags, or they are no chunks, say so."
+        )
+    kind = match["type"]
+    if kind is not None and allowed is not None and kind not in allowed:
+        raise place.error(
+            f"tag {shown(tag)} has an unknown type; allowed: {', '.join(sorted(allowed))}."
+        )
+
+
+def _as_set(allowed: Collection[str] | None) -> frozenset[str] | None:
+    return None if allowed is None else frozenset(allowed)
+
+
+def _blocks(path: Path, *, comments: bool) -> Iterator[_Block]:
+    """Yield what stands between blank lines, if there is a row in it."""
+    rows: list[tuple[int, str]] = []
+    found_comments: list[str] = []
+    for number, line in numbered_lines(path):
+        if not line.strip(" \t"):
+            if rows:
+                yield _Block(rows=rows, comments=tuple(found_comments))
+            rows, found_comments = [], []
+        elif comments and not rows and _COMMENT.match(line):
+            found_comments.append(line.lstrip("#").strip())
+        else:
+            rows.append((number, line))
+    if rows:
+        yield _Block(rows=rows, comments=tuple(found_comments))
+
+
+def _conllu_sentences(
+    path: Path, column: ConlluColumn, allowed: frozenset[str] | None
+) -> Iterator[TaggedSentence]:
+    tag_column = _CONLLU_COLUMNS[column]
+    for block in _blocks(path, comments=True):
+        tokens: list[str] = []
+        tags: list[str] = []
+        for number, line in block.rows:
+            place = Place(path=path, line=number)
+            fields = line.split("\t")
+            if len(fields) != _NUM_CONLLU_COLUMNS:
+                raise place.error(
+                    f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
+                    f"tabs. Is the file cut, or in another layout?"
+                )
+            if _OTHER_ID.fullmatch(fields[0]):
+                continue
+            if not _WORD_ID.fullmatch(fields[0]) or int(fields[0]) != len(tokens) + 1:
+                raise place.error(
+                    f"expected word {len(tokens) + 1} of the sentence, got the id "
+                    f"{shown(fields[0])}. Ids count from 1; a blank line ends a sentence."
+                )
+            if not fields[1].strip():
+                raise place.error("the word (column 2) is empty.")
+            tag = fields[tag_column]
+            # an underscore stands for "none", but it is a lemma too
+            if not tag or (tag == "_" and column != "lemma"):
+                raise place.error(f"no tag in the column {column!r}. Choose a column with tags.")
+            if allowed is not None and tag not in allowed:
+                raise place.error(
+                    f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
+                    f"{', '.join(sorted(allowed))}."
+                )
+            tokens.append(fields[1])
+            tags.append(tag)
+        if not tokens:
+            raise block.place(path).error("a sentence without words.")
+        yield TaggedSentence(
+            tokens=tuple(tokens),
+            tags=tuple(tags),
+            comments=block.comments,
+            place=block.place(path),
+        )
+
+
+class _ColumnReader:
+    """Reads one file of columns; see `read_columns` for the arguments."""
+
+    def __init__(
+        self,
+        path: Path,
+        report: ExampleReport,
+        *,
+        token_column: int,
+        tag_column: int,
+        separator: Literal["auto", "tab", "space"],
+        scheme: TagScheme,
+        allowed: frozenset[str] | None,
+        comments: bool,
+        spaces: Literal["keep", "drop"],
+    ) -> None:
+        self.path = path
+        self.report = report
+        self.token_column = token_column
+        self.tag_column = tag_column
+        self.separator = separator
+        self.scheme: TagScheme = scheme
+        self.allowed = allowed
+        self.comments = comments
+        self.spaces = spaces
+        self.num_columns: int | None = None  # of the first row
+
+    def sentences(self) -> Iterator[TaggedSentence]:
+        for block in _blocks(self.path, comments=self.comments):
+            rows = [row for row in block.rows if not row[1].startswith(_DOCUMENT_MARK)]
+            sentence = self._sentence(_Block(rows=rows, comments=block.comments)) if rows else None
+            if sentence is not None:
+                yield sentence
+
+    def _sentence(self, block: _Block) -> TaggedSentence | None:
+        tokens: list[str] = []
+        tags: list[str] = []
+        has_empty_token = False
+        tag_before = "O"  # of the row before, be it a space
+        begin_lost = False
+        for number, line in block.rows:
+            place = Place(path=self.path, line=number)
+            fields = self._split(line, place)
+            token, tag = fields[self.token_column], fields[self.tag_column]
+            tag = self._check_tag(tag, tag_before, place)
+            tag_before = tag
+            if self.spaces == "drop" and self._is_space(fields):
+                begin_lost = begin_lost or tag.startswith("B-")
+                continue
+            if begin_lost and tag.startswith("I-") and self.scheme != "raw":
+                tag = f"B-{tag[2:]}"
+                self.report.repaired["tag_moved"] += 1
+            begin_lost = False
+            has_empty_token = has_empty_token or not token
+            tokens.append(token)
+            tags.append(tag)
+        if has_empty_token or not tokens:
+            reason = "empty_token" if has_empty_token else "empty_sentence"
+            self.report.skip(reason, block.place(self.path))
+            return None
+        return TaggedSentence(
+            tokens=tuple(tokens),
+            tags=tuple(tags),
+            comments=block.comments,
+            place=block.place(self.path),
+        )
+
+    def _split(self, line: str, place: Place) -> list[str]:
+        if self.separator == "auto":
+            self.separator = "tab" if "\t" in line else "space"
+        if self.separator == "tab":
+            fields = line.split("\t")
+        else:
+            fields = [value for value in re.split(r"[ \t]+", line) if value]
+        if self.num_columns is None:
+            self._check_columns(len(fields), place)
+        if len(fields) != self.num_columns:
+            raise place.error(
+                f"{len(fields)} columns, but the first row has {self.num_columns}. Is a column "
+                f"missing, or are columns separated by another character than "
+                f"{'a tab' if self.separator == 'tab' else 'spaces'}?"
+            )
+        return fields
+
+    def _check_columns(self, num_columns: int, place: Place) -> None:
+        for column in (self.token_column, self.tag_column):
+            if not -num_columns <= column < num_columns:
+                raise place.error(
+                    f"no column {column}: the row has {num_columns}, counted from 0. Choose "
+                    f"another one, or another separator."
+                )
+        if self.token_column % num_columns == self.tag_column % num_columns:
+            raise place.error(
+                f"words and tags cannot both stand in column {self.token_column % num_columns}: "
+                f"the row has {num_columns} columns. Choose others, or another separator."
+            )
+        self.num_columns = num_columns
+
+    def _check_tag(self, tag: str, tag_before: str, place: Place) -> str:
+        """Return the tag, in IOB2 where it is one of a chunk."""
+        if self.scheme == "raw":
+            if not tag.strip():
+                raise place.error("the tag is empty.")
+            if self.allowed is not None and tag not in self.allowed:
+                raise place.error(
+                    f"unknown tag {shown(tag)}; allowed: {', '.join(sorted(self.allowed))}."
+                )
+        elif self.scheme == "iob2":
+            check_iob(tag, tag_before, self.allowed, place)
+        else:
+            _check_iob_form(tag, self.allowed, place)
+            if tag.startswith("I-") and tag_before[2:] != tag[2:]:
+                return f"B-{tag[2:]}"
+        return tag
+
+    def _is_space(self, fields: list[str]) -> bool:
+        token = fields[self.token_column]
+        if token and token.isspace():
+            return True
+        tag_column = self.tag_column % len(fields)
+        others = [value for column, value in enumerate(fields) if column != tag_column]
+        return len(others) > 1 and all(value == "_" for value in others)

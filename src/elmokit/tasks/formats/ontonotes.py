@@ -1,0 +1,218 @@
+"""Documents with coreference in the columns of CoNLL-2012 (OntoNotes, LitBank, GUM).
+
+``#begin document (NAME); part N`` and ``#end document`` frame a document, blank lines end its
+sentences. The fourth column is the word, the tenth the speaker, the last one has the mentions:
+``(3`` opens one of cluster 3, ``3)`` closes the one opened last, ``(3)`` is one word, ``|`` joins.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    numbered_lines,
+    shown,
+)
+
+Span = tuple[int, int]
+
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]+) *")
+_END = "#end document"
+_MARK = re.compile(r"(?P<opens>\()?(?P<cluster>[0-9]+)(?P<closes>\))?")
+_WORD_NUMBER, _WORD, _SPEAKER = 2, 3, 9
+_MIN_COLUMNS = 5
+_NOTHING = ("", "-", "_", "*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorefDocument:
+    """A text and the clusters of its mentions, singletons included if the data has them."""
+
+    name: str
+    part: int
+    sentences: tuple[tuple[str, ...], ...]
+    clusters: tuple[tuple[Span, ...], ...]
+    """Each a list of mentions ``(start, end)``, counted in tokens of the document, end-exclusive.
+
+    Mentions stand in the order of the text, clusters in the order of their first mentions.
+    """
+    speakers: tuple[str | None, ...] | None = None
+    """Of each token; none at all if the file names no speaker."""
+    genre: str | None = None
+    """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
+    place: Place
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All words of the document."""
+        return tuple(token for sentence in self.sentences for token in sentence)
+
+
+@dataclass
+class _Draft:
+    """A document while it is read."""
+
+    name: str
+    part: int
+    place: Place
+    sentences: list[list[str]] = field(default_factory=list)
+    speakers: list[str | None] = field(default_factory=list)
+    mentions: dict[str, list[Span]] = field(default_factory=dict)
+    open_mentions: dict[str, list[tuple[int, Place]]] = field(default_factory=dict)
+    sentence: list[str] = field(default_factory=list)
+    num_columns: int | None = None  # of the current sentence
+
+    def end_sentence(self) -> None:
+        if self.sentence:
+            self.sentences.append(self.sentence)
+        self.sentence, self.num_columns = [], None
+
+
+def read_coreference(
+    path: str | os.PathLike[str],
+    *,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[CorefDocument]:
+    """Yield the documents (each part of a divided one by itself).
+
+    Args:
+        path: The file, plain or compressed, columns separated by tabs or spaces.
+        report: Counts what is read and skipped; a document without words is skipped.
+        max_skipped_share: Of the documents; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for rows outside a document, a document without an end, missing
+            columns or words, marks that are none, mentions that are not opened or not closed, and a
+            file without documents.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    return checked(found, _read(found, report), report, max_skipped_share=max_skipped_share)
+
+
+def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
+    draft: _Draft | None = None
+    for number, line in numbered_lines(path):
+        place = Place(path=path, line=number)
+        if line.startswith("#begin document"):
+            if draft is not None:
+                raise _without_end(draft)
+            draft = _begin(line, place)
+        elif line.rstrip() == _END:
+            if draft is None:
+                raise place.error(f"{_END!r} without a document that began.")
+            document = _finish(draft)
+            if document.sentences:
+                yield document
+            else:
+                report.skip("empty_document", draft.place)
+            draft = None
+        elif not line.strip():
+            if draft is not None:
+                draft.end_sentence()
+        elif draft is None:
+            raise place.error(
+                f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must "
+                f"stand in a document."
+            )
+        else:
+            _add_row(draft, line, place)
+    if draft is not None:
+        raise _without_end(draft)
+
+
+def _begin(line: str, place: Place) -> _Draft:
+    match = _BEGIN.fullmatch(line)
+    if match is None:
+        raise place.error(f"expected '#begin document (NAME); part N', got {shown(line)}.")
+    return _Draft(name=match["name"], part=int(match["part"]), place=place)
+
+
+def _without_end(draft: _Draft) -> FormatError:
+    return draft.place.error(
+        f"the document {draft.name!r} has no {_END!r}. Is the file cut? Copy it again."
+    )
+
+
+def _add_row(draft: _Draft, line: str, place: Place) -> None:
+    fields = line.split("\t") if "\t" in line else line.split()
+    if draft.num_columns is None:
+        draft.num_columns = len(fields)
+    if len(fields) != draft.num_columns or len(fields) < _MIN_COLUMNS:
+        raise place.error(
+            f"{len(fields)} columns; expected are at least {_MIN_COLUMNS}, as many in every row of "
+            f"a sentence (here {draft.num_columns}), the fourth the word, the last the mentions."
+        )
+    if fields[_WORD_NUMBER] != str(len(draft.sentence)):
+        raise place.error(
+            f"expected word {len(draft.sentence)} of the sentence (column 3, from 0), got "
+            f"{shown(fields[_WORD_NUMBER])}. Is a row missing, or the blank line between sentences?"
+        )
+    word = fields[_WORD]
+    if not word.strip():
+        raise place.error("the word (column 4) is empty.")
+    index = len(draft.speakers)
+    draft.sentence.append(word)
+    has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
+    draft.speakers.append(fields[_SPEAKER] if has_speaker else None)
+    marks = fields[-1].strip()
+    if marks not in _NOTHING:
+        for mark in marks.split("|"):
+            _add_mark(draft, mark, index, place)
+
+
+def _add_mark(draft: _Draft, mark: str, index: int, place: Place) -> None:
+    match = _MARK.fullmatch(mark)
+    if match is None or not (match["opens"] or match["closes"]):
+        raise place.error(
+            f"{shown(mark)} in the last column is no mention; allowed are (3 and 3) and (3), "
+            f"joined by |."
+        )
+    opened = draft.open_mentions.setdefault(match["cluster"], [])
+    if match["opens"]:
+        opened.append((index, place))
+    if match["closes"]:
+        if not opened:
+            raise place.error(
+                f"{mark!r} closes a mention of cluster {match['cluster']}, but none is open."
+            )
+        start, _ = opened.pop()
+        draft.mentions.setdefault(match["cluster"], []).append((start, index + 1))
+
+
+def _finish(draft: _Draft) -> CorefDocument:
+    draft.end_sentence()
+    for cluster, opened in draft.open_mentions.items():
+        for _, place in opened:
+            raise place.error(
+                f"the mention of cluster {cluster} that begins here is never closed in the "
+                f"document {draft.name!r}."
+            )
+    clusters = sorted(tuple(sorted(mentions)) for mentions in draft.mentions.values())
+    has_speakers = any(speaker is not None for speaker in draft.speakers)
+    return CorefDocument(
+        name=draft.name,
+        part=draft.part,
+        sentences=tuple(map(tuple, draft.sentences)),
+        clusters=tuple(clusters),
+        speakers=tuple(draft.speakers) if has_speakers else None,
+        genre=_genre(draft.name),
+        place=draft.place,
+    )
+
+
+def _genre(name: str) -> str | None:
+    if "/" in name:
+        return name.split("/")[0]
+    parts = name.split("_")
+    return parts[1] if parts[0] == "GUM" and len(parts) > 2 else None

@@ -1,0 +1,213 @@
+"""What all readers of task data share: where an example stands, what was skipped, text lines.
+
+One policy for bad input. Damage of the structure (a column too few, no JSON, an unknown tag) raises
+`FormatError` with file and line at once: what follows it cannot be trusted. An example that is well
+formed but of no use (an answer that its context lacks, an empty document) is skipped and counted in
+an `ExampleReport`; past a share of all examples that is an error too. A file without any example is
+always an error.
+"""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from elmokit.corpus.encodings import guess_encoding
+from elmokit.corpus.file_reader import split_lines
+from elmokit.corpus.files import STANDARD_INPUT, read_pieces
+from elmokit.errors import FormatError, InputError
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_MAX_SKIPPED_SHARE = 0.05
+_MAX_LINE_BYTES = 1 << 26
+_MAX_SHOWN_CHARACTERS = 60
+_UTF8_BOM = b"\xef\xbb\xbf"
+
+SkipReason = Literal[
+    "empty_sentence",
+    "empty_token",
+    "empty_document",
+    "empty_text",
+    "no_answer",
+    "answer_not_in_context",
+    "target_not_in_text",
+    "no_gold_label",
+    "no_gold_key",
+]
+RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
+
+_HARMLESS: tuple[SkipReason, ...] = ("no_gold_label",)  # the makers of the data meant it
+
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where an example stands, for messages."""
+
+    path: Path
+    line: int | None = None
+    """From 1; none where a whole document stands on one line."""
+    part: str = ""
+    """Place inside a JSON document, such as ``data[0].paragraphs[2]``."""
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{self.path}{line}{', ' if self.part else ''}{self.part}"
+
+    def error(self, message: str) -> FormatError:
+        """Return the error that says what is wrong here, and what to do about it."""
+        return FormatError(f"{self}: {message}")
+
+
+@dataclass
+class ExampleReport:
+    """What was read and what was skipped; filled while reading, over one or several files."""
+
+    examples: int = 0
+    """Examples handed out (of word senses: annotated words)."""
+    skipped: Counter[SkipReason] = field(default_factory=Counter)
+    """Examples left out, by reason."""
+    repaired: Counter[RepairReason] = field(default_factory=Counter)
+    """Examples handed out after a change, or with a part left out, by reason."""
+    first_skips: dict[SkipReason, Place] = field(default_factory=dict)
+    """Where each reason occurred first."""
+
+    @property
+    def num_faults(self) -> int:
+        """Examples skipped for a fault; those without a gold label by intent are none."""
+        return sum(n for reason, n in self.skipped.items() if reason not in _HARMLESS)
+
+    def skip(self, reason: SkipReason, place: Place) -> None:
+        """Count an example that is left out."""
+        self.skipped[reason] += 1
+        self.first_skips.setdefault(reason, place)
+
+    def describe(self) -> str:
+        """Return the skipped and repaired examples in words, the most frequent first."""
+        skipped = (
+            f"{reason}: {count} (first: {self.first_skips[reason]})"
+            if reason in self.first_skips
+            else f"{reason}: {count}"
+            for reason, count in self.skipped.most_common()
+        )
+        repaired = (f"{reason}: {count}" for reason, count in self.repaired.most_common())
+        parts = [("skipped", ", ".join(skipped)), ("repaired", ", ".join(repaired))]
+        return "; ".join(f"{name}: {text}" for name, text in parts if text) or "nothing skipped"
+
+
+def check_arguments(path: str | os.PathLike[str], max_skipped_share: float) -> Path:
+    """Return the path of one file, after the checks that need no reading.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        InputError: if the share is none.
+    """
+    if not 0 <= max_skipped_share <= 1:
+        raise InputError(
+            f"`max_skipped_share` must lie between 0 (skip nothing) and 1 (skip anything), got "
+            f"{max_skipped_share}."
+        )
+    found = Path(path)
+    if found != STANDARD_INPUT and (not found.exists() or found.is_dir()):
+        raise FileNotFoundError(
+            f"no task data at {os.fspath(path)!r}. Give one file, plain or compressed (.gz, .xz)."
+        )
+    return found
+
+
+def checked(
+    path: Path,
+    examples: Iterator[Example],
+    report: ExampleReport,
+    *,
+    max_skipped_share: float,
+    size: Callable[[Example], int] = lambda _: 1,
+) -> Iterator[Example]:
+    """Hand examples of a file on, count them, and judge at the end what was skipped.
+
+    Args:
+        path: Of the file.
+        examples: From the file; their reader counts in ``report`` what it skips.
+        report: Counts, maybe of earlier files too.
+        max_skipped_share: Of all examples of this file, faults aside from missing gold labels.
+        size: How many examples one item stands for.
+
+    Raises:
+        FormatError: at the end, if too much was skipped or nothing is left.
+    """
+    num_read_before, num_faults_before = report.examples, report.num_faults
+    num_skipped_before, num_repaired_before = report.skipped.total(), report.repaired.total()
+    for example in examples:
+        report.examples += size(example)
+        yield example
+    num_read, num_faults = report.examples - num_read_before, report.num_faults - num_faults_before
+    num_skipped = report.skipped.total() - num_skipped_before
+    num_repaired = report.repaired.total() - num_repaired_before
+    if num_faults > max_skipped_share * (num_read + num_faults):
+        raise FormatError(
+            f"{path}: {num_faults} of {num_read + num_faults} examples cannot be used, allowed is "
+            f"a share of {max_skipped_share:g} ({report.describe()}). Correct the data, or raise "
+            f"`max_skipped_share`."
+        )
+    if num_read == 0:
+        reason = report.describe() if num_skipped else "it is empty or blank, or has a header alone"
+        raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
+    if num_skipped or num_repaired:
+        _log.warning("%s: not all examples are as they should be: %s", path, report.describe())
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file, plain or compressed, each with its number from 1.
+
+    Only line feeds end lines. Line ends and a byte order mark are taken off.
+
+    Raises:
+        FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
+    """
+    for number, raw in enumerate(split_lines(read_pieces(path), _MAX_LINE_BYTES), 1):
+        if raw is None:
+            raise Place(path=path, line=number).error(
+                f"the line is longer than {_MAX_LINE_BYTES} bytes. Task data has an example or a "
+                f"word on a line; is this the right file?"
+            )
+        raw = raw.removeprefix(_UTF8_BOM) if number == 1 else raw
+        yield number, _decode(raw.removesuffix(b"\r"), path, number)
+
+
+def read_text(path: Path) -> str:
+    """Return the whole text of a file, plain or compressed; for JSON documents.
+
+    Raises:
+        FormatError: as `numbered_lines`.
+    """
+    return _decode(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)
+
+
+def _decode(raw: bytes, path: Path, line: int | None) -> str:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        encoding = guess_encoding(raw)
+        looks = "" if encoding is None else f"; it looks like {encoding}"
+        raise Place(path=path, line=line).error(
+            f"the text is not UTF-8 at byte {error.start}{looks}. Convert the file: "
+            f"iconv -f {encoding or 'ENCODING'} -t UTF-8 IN > OUT."
+        ) from error
+    if "\0" in text:
+        raise Place(path=path, line=line).error(
+            "the text holds a NUL byte; expected is text, not a binary file."
+        )
+    return text
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: quoted, and cut where it is long."""
+    text = repr(value)
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return text
+    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."

@@ -1,0 +1,191 @@
+"""Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
+
+The end of a file's name tells which: ``.jsonl`` or ``.ndjson``, ``.csv``, everything else is TSV;
+``.gz`` and ``.xz`` behind it do not matter. TSV knows no quotes: a quotation mark is a character.
+"""
+
+import csv
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.corpus.files import COMPRESSIONS, file_kind
+from elmokit.tasks.formats.reading import Place, numbered_lines, shown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One line of a file with named fields."""
+
+    fields: Mapping[str, Any]
+    place: Place
+
+    def value(self, name: str) -> Any:
+        """Return a field.
+
+        Raises:
+            FormatError: if the record lacks it.
+        """
+        if name not in self.fields:
+            raise self.place.error(
+                f"no field {name!r}; the record has: {', '.join(self.fields)}. Say which field "
+                f"holds what, or give a file of the right layout."
+            )
+        return self.fields[name]
+
+    def text(self, name: str) -> str:
+        """Return a field that must be a string of whole Unicode characters."""
+        value = self.value(name)
+        if not isinstance(value, str):
+            raise self.place.error(f"field {name!r} must be a string, got {shown(value)}.")
+        return check_unicode(value, self.place)
+
+    def text_or_none(self, name: str) -> str | None:
+        """Return a field as text, or none where the record lacks it or has a null."""
+        value = self.fields.get(name)
+        return None if value is None else str(value)
+
+    def integer(self, name: str) -> int:
+        """Return a field that must be a whole number; in a table it stands as digits."""
+        value = self.value(name)
+        if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) < 19:
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise self.place.error(f"field {name!r} must be a whole number, got {shown(value)}.")
+
+    def truth(self, name: str) -> bool:
+        """Return a field that must be true or false, in any case."""
+        value = self.value(name)
+        word = value.strip().lower() if isinstance(value, str) else value
+        if word in ("true", "false"):
+            return word == "true"
+        if isinstance(value, bool):
+            return value
+        raise self.place.error(f"field {name!r} must be true or false, got {shown(value)}.")
+
+    def label(self, name: str, labels: Collection[str] | None) -> str | None:
+        """Return a field that names a class (a whole number counts), or none where it is empty.
+
+        Args:
+            name: Of the field.
+            labels: That may occur; any if none. An empty one and ``-`` always may.
+
+        Raises:
+            FormatError: for another label.
+        """
+        value = self.value(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise self.place.error(
+                f"field {name!r} must be a label (a string or a whole number), got {shown(value)}."
+            )
+        label = str(value).strip()
+        if label in ("", "-"):
+            return None
+        if labels is not None and label not in labels:
+            raise self.place.error(
+                f"unknown label {shown(label)} in field {name!r}; allowed: {', '.join(labels)}."
+            )
+        return label
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a file; blank lines are passed over.
+
+    Raises:
+        FormatError: for a line that is no record, with file and line.
+    """
+    if file_kind(path) == "jsonl":
+        return _read_json_lines(path)
+    return _read_csv(path) if _plain_suffix(path) == ".csv" else _read_tsv(path)
+
+
+def check_unicode(text: str, place: Place) -> str:
+    """Return the text; JSON can smuggle in half a character (a lone surrogate), which no file can.
+
+    Raises:
+        FormatError: if it does.
+    """
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise place.error(
+                f"the text has half a character (a lone surrogate) at character {error.start}. "
+                f"Write the file again from its source."
+            ) from error
+    return text
+
+
+def _plain_suffix(path: Path) -> str:
+    name = path.name.lower()
+    for suffix in COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    return Path(name).suffix
+
+
+def _read_json_lines(path: Path) -> Iterator[Record]:
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        place = Place(path=path, line=number)
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise place.error(
+                f"not a JSON object: {error}. JSON lines hold one object a line."
+            ) from error
+        if not isinstance(fields, dict):
+            raise place.error(f"expected a JSON object with named fields, got {shown(fields)}.")
+        yield Record(fields=fields, place=place)
+
+
+def _read_tsv(path: Path) -> Iterator[Record]:
+    rows = ((number, line.split("\t")) for number, line in numbered_lines(path) if line.strip())
+    yield from _with_header(path, rows)
+
+
+def _read_csv(path: Path) -> Iterator[Record]:
+    rows = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
+    yield from _with_header(path, _csv_rows(path, rows))
+
+
+def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their first line: a quoted field may hold line ends."""
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise Place(path=path, line=first_line).error(
+                f"not a row of comma-separated values: {error}. Quote a field that holds a comma, "
+                f"a quotation mark or a line end, and double quotation marks inside."
+            ) from error
+        if row and any(value.strip() for value in row):
+            yield first_line, row
+
+
+def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Record]:
+    header: list[str] | None = None
+    for number, row in rows:
+        place = Place(path=path, line=number)
+        if header is None:
+            header = [name.strip() for name in row]
+            if len(set(header)) < len(header):
+                raise place.error(
+                    f"the header names a column twice: {', '.join(header)}. The first line must "
+                    f"name each column."
+                )
+            continue
+        if len(row) != len(header):
+            raise place.error(
+                f"{len(row)} columns, but the header names {len(header)} ({', '.join(header)}). "
+                f"Every row needs them all."
+            )
+        yield Record(fields=dict(zip(header, row, strict=True)), place=place)

@@ -1,0 +1,422 @@
+"""Words and their senses: annotated text with keys (Raganato's), an inventory, words in context.
+
+Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; another
+file has the gold keys, ``instance-id key [key …]`` a line.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.parsers import expat
+
+from elmokit.corpus.files import read_pieces
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    numbered_lines,
+    shown,
+)
+from elmokit.tasks.formats.records import Record, read_records
+
+_INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
+_WORD_ELEMENTS = ("wf", "instance")
+_ELEMENTS = {"corpus": "", "text": "corpus", "sentence": "text"}  # each with its parent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SenseOccurrence:
+    """A word, or several that stand for one meaning, with its senses."""
+
+    name: str
+    start: int
+    """Index of its first token in the sentence."""
+    end: int
+    """Behind its last token."""
+    lemma: str
+    pos: str
+    sense_keys: tuple[str, ...]
+    """At least one; any of them is right."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SenseSentence:
+    """A sentence with at least one annotated word."""
+
+    tokens: tuple[str, ...]
+    """Expressions of several words (``New York``) are as many tokens."""
+    occurrences: tuple[SenseOccurrence, ...]
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sense:
+    """One meaning of a lemma."""
+
+    lemma: str
+    sense_key: str
+    rank: int
+    """1 is the most frequent sense."""
+    synset: str
+    gloss: str
+
+
+class SenseInventory:
+    """Which senses a lemma has, the most frequent first.
+
+    Lemmas are looked up without regard to case and with ``_`` for a space; senses of a lemma that
+    is written just as asked come before those of its other spellings (``march``, ``March``).
+
+    Args:
+        senses: By lemma and part of speech, as `read_sense_inventory` makes them.
+    """
+
+    def __init__(self, senses: Mapping[tuple[str, str], list[Sense]]) -> None:
+        self._senses = senses
+
+    def __len__(self) -> int:
+        """Return the number of senses."""
+        return sum(map(len, self._senses.values()))
+
+    def senses(self, lemma: str, pos: str) -> list[Sense]:
+        """Return the senses of a lemma, the most frequent first; none if it is unknown.
+
+        Args:
+            lemma: A word or expression.
+            pos: ``NOUN``, ``VERB``, ``ADJ``, ``ADV``, or ``n``, ``v``, ``a``, ``r``.
+        """
+        found = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
+        written = lemma.replace("_", " ")
+        return sorted(found, key=lambda sense: (sense.lemma != written, sense.rank))
+
+    def first_sense(self, lemma: str, pos: str) -> str | None:
+        """Return the key of the most frequent sense, none if the lemma is unknown."""
+        senses = self.senses(lemma, pos)
+        return senses[0].sense_key if senses else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordInContext:
+    """A text and where the word in question stands in it, in characters, end-exclusive."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContextPair:
+    """The same word in two texts: does it mean the same?"""
+
+    lemma: str
+    first: WordInContext
+    second: WordInContext
+    same_sense: bool
+    place: Place
+
+
+def read_senses(
+    path: str | os.PathLike[str],
+    keys_path: str | os.PathLike[str],
+    *,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[SenseSentence]:
+    """Yield the sentences with annotated words.
+
+    Args:
+        path: The text, XML, plain or compressed.
+        keys_path: The gold keys, plain or compressed.
+        report: Counts annotated words read and skipped (a sentence with an empty word counts one).
+        max_skipped_share: Of the annotated words; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if a file does not exist.
+        FormatError: while reading, for text that is no such XML, an instance without id, lemma or
+            part of speech, a line without key, an id that occurs twice, and a file without words.
+    """
+    found = check_arguments(path, max_skipped_share)
+    found_keys = check_arguments(keys_path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    return checked(
+        found,
+        _sense_sentences(found, found_keys, report),
+        report,
+        max_skipped_share=max_skipped_share,
+        size=lambda sentence: len(sentence.occurrences),
+    )
+
+
+def read_sense_inventory(path: str | os.PathLike[str]) -> SenseInventory:
+    """Return the inventory of a table with the columns lemma, pos, rank, sense_key, synset, gloss.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        FormatError: for missing columns, a rank that is no number, and a file without senses.
+    """
+    found = check_arguments(path, 0)
+    senses: dict[tuple[str, str], list[Sense]] = {}
+    for record in checked(found, read_records(found), ExampleReport(), max_skipped_share=0):
+        sense = Sense(
+            lemma=record.text("lemma"),
+            sense_key=record.text("sense_key"),
+            rank=record.integer("rank"),
+            synset=record.text("synset"),
+            gloss=record.text("gloss"),
+        )
+        senses.setdefault((_lemma_key(sense.lemma), record.text("pos")), []).append(sense)
+    return SenseInventory(senses)
+
+
+def read_wic(
+    path: str | os.PathLike[str],
+    *,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[ContextPair]:
+    """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
+
+    Args:
+        path: JSON lines or a table (by name), plain or compressed.
+        report: Counts what is read and skipped; a pair is skipped where a span lies outside its
+            text or is empty.
+        max_skipped_share: Of the pairs; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    return checked(found, _read_wic(found, report), report, max_skipped_share=max_skipped_share)
+
+
+def read_kobest_wic(
+    path: str | os.PathLike[str],
+    *,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[ContextPair]:
+    """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
+
+    Args:
+        path: The table, plain or compressed.
+        report: Counts what is read and skipped; a pair is skipped where a text has no mark. Where
+            it has several, the first counts.
+        max_skipped_share: Of the pairs; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    return checked(found, _read_kobest(found, report), report, max_skipped_share=max_skipped_share)
+
+
+def _lemma_key(lemma: str) -> str:
+    return lemma.replace("_", " ").lower()
+
+
+def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
+    keys: dict[str, tuple[str, ...]] = {}
+    for number, line in numbered_lines(path):
+        name, *senses = line.split() or [""]
+        if not name:
+            continue
+        if not senses or name in keys:
+            what = "occurs twice" if senses else "has no sense key"
+            raise Place(path=path, line=number).error(
+                f"the instance {shown(name)} {what}. Expected is one line for each: id key [key …]."
+            )
+        keys[name] = tuple(senses)
+    return keys
+
+
+def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
+    keys = _read_keys(keys_path)
+    for raw in _XmlReader(path).sentences():
+        tokens: list[str] = []
+        occurrences: list[SenseOccurrence] = []
+        num_empty = 0
+        for word in raw.words:
+            start = len(tokens)
+            tokens += word.text.split()
+            num_empty += len(tokens) == start
+            if word.name is None:
+                continue
+            if word.name not in keys:
+                report.skip("no_gold_key", word.place)
+                continue
+            occurrences.append(
+                SenseOccurrence(
+                    name=word.name,
+                    start=start,
+                    end=len(tokens),
+                    lemma=word.lemma,
+                    pos=word.pos,
+                    sense_keys=keys[word.name],
+                )
+            )
+        if num_empty:
+            report.skip("empty_token", raw.place)
+        elif occurrences:
+            yield SenseSentence(
+                tokens=tuple(tokens), occurrences=tuple(occurrences), place=raw.place
+            )
+
+
+@dataclass
+class _Word:
+    """An element of a sentence; without name it is not annotated."""
+
+    place: Place
+    name: str | None
+    lemma: str
+    pos: str
+    text: str = ""
+
+
+@dataclass
+class _RawSentence:
+    place: Place
+    words: list[_Word]
+
+
+class _XmlReader:
+    """Reads the XML a piece at a time, with the line of everything.
+
+    Args:
+        path: Of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._parser.EntityDeclHandler = self._entity
+        self._open: list[str] = []
+        self._sentence: _RawSentence | None = None
+        self._word: _Word | None = None
+        self._finished: list[_RawSentence] = []
+        self._names: set[str] = set()
+
+    def sentences(self) -> Iterator[_RawSentence]:
+        for piece in read_pieces(self.path):
+            self._parse(piece, False)
+            yield from self._finished
+            self._finished = []
+        self._parse(b"", True)
+
+    def _parse(self, piece: bytes, is_last: bool) -> None:
+        try:
+            self._parser.Parse(piece, is_last)
+        except expat.ExpatError as error:
+            raise Place(path=self.path, line=error.lineno).error(
+                f"no XML at column {error.offset}: {expat.ErrorString(error.code)}. Is the file "
+                f"cut or empty? Copy it again."
+            ) from error
+
+    def _place(self) -> Place:
+        return Place(path=self.path, line=self._parser.CurrentLineNumber)
+
+    def _entity(self, *_: object) -> None:
+        raise self._place().error("the file declares entities, which task data does not need.")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        parent = self._open[-1] if self._open else ""
+        expected = "sentence" if name in _WORD_ELEMENTS else _ELEMENTS.get(name)
+        if expected is None or parent != expected:
+            where = f"in <{parent}>" if parent else "at the top"
+            raise self._place().error(
+                f"<{name}> {where} is not allowed. Expected is <corpus>, in it <text>, in it "
+                f"<sentence>, in it <wf> and <instance>."
+            )
+        self._open.append(name)
+        if name == "sentence":
+            self._sentence = _RawSentence(place=self._place(), words=[])
+        elif name == "wf" and self._sentence is not None:
+            self._word = _Word(place=self._sentence.place, name=None, lemma="", pos="")
+        elif name == "instance":
+            self._word = self._instance(attributes)
+
+    def _instance(self, attributes: dict[str, str]) -> _Word:
+        place = self._place()
+        missing = [name for name in ("id", "lemma", "pos") if not attributes.get(name)]
+        if missing:
+            raise place.error(f"an <instance> lacks {', '.join(missing)}.")
+        name = attributes["id"]
+        if name in self._names:
+            raise place.error(f"the instance {shown(name)} occurs twice.")
+        self._names.add(name)
+        return _Word(place=place, name=name, lemma=attributes["lemma"], pos=attributes["pos"])
+
+    def _end(self, name: str) -> None:
+        self._open.pop()
+        if name == "sentence" and self._sentence is not None:
+            self._finished.append(self._sentence)
+        elif name in _WORD_ELEMENTS and self._sentence is not None and self._word is not None:
+            self._sentence.words.append(self._word)
+            self._word = None
+
+    def _characters(self, text: str) -> None:
+        if self._word is not None:
+            self._word.text += text
+        elif text.strip():
+            raise self._place().error(f"text outside <wf> and <instance>: {shown(text)}.")
+
+
+def _read_wic(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+    for record in read_records(path):
+        first, second = _by_offsets(record, "1"), _by_offsets(record, "2")
+        yield from _pair(record, record.text("lemma"), (first, second), "label", report)
+
+
+def _by_offsets(record: Record, number: str) -> WordInContext | None:
+    text = record.text(f"sentence{number}")
+    start, end = record.integer(f"start{number}"), record.integer(f"end{number}")
+    if not 0 <= start < end <= len(text):
+        return None
+    return WordInContext(text=text, start=start, end=end)
+
+
+def _read_kobest(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+    for record in read_records(path):
+        first = _by_marks(record.text("SENTENCE1"), report)
+        second = _by_marks(record.text("SENTENCE2"), report)
+        yield from _pair(record, record.text("Target"), (first, second), "ANSWER", report)
+
+
+def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
+    before, opened, rest = marked.partition("[")
+    word, closed, after = rest.partition("]")
+    if not opened or not closed or not word.strip():
+        return None
+    if "[" in after:
+        report.repaired["several_targets"] += 1
+    text = before + word + after.replace("[", "").replace("]", "")
+    return WordInContext(text=text, start=len(before), end=len(before) + len(word))
+
+
+def _pair(
+    record: Record,
+    lemma: str,
+    words: tuple[WordInContext | None, WordInContext | None],
+    label: str,
+    report: ExampleReport,
+) -> Iterator[ContextPair]:
+    """Yield the pair if the word is found in both texts."""
+    first, second = words
+    same_sense = record.truth(label)
+    if first is None or second is None:
+        report.skip("target_not_in_text", record.place)
+        return
+    yield ContextPair(
+        lemma=lemma, first=first, second=second, same_sense=same_sense, place=record.place
+    )

@@ -1,0 +1,158 @@
+"""Questions about a paragraph whose answers stand in it: the JSON of SQuAD 1.1 and KorQuAD 1.0."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    read_text,
+    shown,
+)
+from elmokit.tasks.formats.records import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """Words of the context."""
+
+    text: str
+    start: int
+    """Of the first character in the context; ``context[start:start + len(text)] == text``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionExample:
+    """A question, the paragraph it is about, and the answers people gave (at least one)."""
+
+    name: str
+    """The id, under which a prediction is scored."""
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+    title: str | None = None
+    place: Place
+
+
+def read_squad(
+    path: str | os.PathLike[str],
+    *,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[QuestionExample]:
+    """Yield the questions of all paragraphs; a paragraph is one string, shared by its questions.
+
+    Offsets count characters (code points). Where an answer does not stand at its offset, the
+    nearest place where it does is taken (``answer_moved``); where the context lacks it, it is left
+    out (``answer_dropped``), and with its last answer the question is skipped.
+
+    Args:
+        path: A JSON document, plain or compressed. It is read as a whole.
+        report: Counts what is read, moved and skipped.
+        max_skipped_share: Of the questions; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for text that is no JSON, missing or wrong fields, an id that
+            occurs twice, and a file without questions.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    return checked(found, _read(found, report), report, max_skipped_share=max_skipped_share)
+
+
+def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
+    names: set[str] = set()
+    for article in _records(_document(path), "data"):
+        for paragraph in _records(article, "paragraphs"):
+            context = paragraph.text("context")
+            for record in _records(paragraph, "qas"):
+                name = record.text("id")
+                if name in names:
+                    raise record.place.error(
+                        f"the id {shown(name)} occurs twice; predictions are scored by it."
+                    )
+                names.add(name)
+                question = record.text("question")
+                given = _records(record, "answers")
+                answers = [_answer(one, context, report) for one in given]
+                kept = tuple(answer for answer in answers if answer is not None)
+                if not question.strip() or not context.strip():
+                    report.skip("empty_text", record.place)
+                elif not kept:
+                    reason = "answer_not_in_context" if given else "no_answer"
+                    report.skip(reason, record.place)
+                else:
+                    if len(kept) < len(given):
+                        report.repaired["answer_dropped"] += len(given) - len(kept)
+                    yield QuestionExample(
+                        name=name,
+                        question=question,
+                        context=context,
+                        answers=kept,
+                        title=article.text_or_none("title"),
+                        place=record.place,
+                    )
+
+
+def _document(path: Path) -> Record:
+    text = read_text(path)
+    place = Place(path=path)
+    if not text.strip():
+        raise place.error("the file is empty. Expected is JSON as of SQuAD.")
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Place(path=path, line=error.lineno).error(
+            f"no JSON document: {error.msg} at column {error.colno}. Is the file cut? Copy it "
+            f"again."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise place.error(f"no JSON document that can be read: {error}.") from error
+    if not isinstance(document, dict):
+        raise place.error(f"expected a JSON object with the field 'data', got {shown(document)}.")
+    return Record(fields=document, place=place)
+
+
+def _records(parent: Record, name: str) -> list[Record]:
+    """Return a field that must be a list of objects."""
+    value = parent.value(name)
+    if not isinstance(value, list):
+        raise parent.place.error(f"field {name!r} must be a list, got {shown(value)}.")
+    return [_record(parent, name, index, one) for index, one in enumerate(value)]
+
+
+def _record(parent: Record, name: str, index: int, value: Any) -> Record:
+    before = f"{parent.place.part}." if parent.place.part else ""
+    place = Place(path=parent.place.path, part=f"{before}{name}[{index}]")
+    if not isinstance(value, dict):
+        raise place.error(f"expected a JSON object, got {shown(value)}.")
+    return Record(fields=value, place=place)
+
+
+def _answer(record: Record, context: str, report: ExampleReport) -> Answer | None:
+    text, start = record.text("text"), record.integer("answer_start")
+    if not text.strip():
+        return None
+    if start >= 0 and context.startswith(text, start):
+        return Answer(text=text, start=start)
+    found = _nearest(context, text, start)
+    if found is None:
+        return None
+    report.repaired["answer_moved"] += 1
+    return Answer(text=text, start=found)
+
+
+def _nearest(context: str, text: str, start: int) -> int | None:
+    """Return where the text stands nearest to ``start``, the earlier one of two."""
+    start = min(max(start, 0), len(context))
+    before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
+    found = [place for place in (before, after) if place >= 0]
+    return min(found, key=lambda place: abs(place - start)) if found else None

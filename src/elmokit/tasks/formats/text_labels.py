@@ -1,0 +1,178 @@
+"""Texts with a label: records with named fields, and the sentiment trees of SST."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    numbered_lines,
+    shown,
+)
+from elmokit.tasks.formats.records import read_records
+
+SST_LABELS = ("0", "1", "2", "3", "4")
+"""Very negative to very positive."""
+
+_TREE_PIECE = re.compile(r"[()]|[^() ]+")
+_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabeledText:
+    """A text that is not blank, and its class."""
+
+    text: str
+    label: str
+    tokens: tuple[str, ...] | None = None
+    """Its words where the data is tokenized; then ``text`` is these joined by spaces."""
+    place: Place
+
+
+def read_text_labels(
+    path: str | os.PathLike[str],
+    *,
+    text: str = "text",
+    label: str = "label",
+    labels: Collection[str] | None = None,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[LabeledText]:
+    """Yield the texts of a file with named fields.
+
+    Args:
+        path: JSON lines, TSV or CSV (by name), plain or compressed.
+        text: Field of the text; ``document`` in NSMC.
+        label: Field of the label, a string or a whole number. A text without one is skipped and
+            counted, but that is no fault.
+        labels: That may occur; any if none.
+        report: Counts what is read and skipped; blank texts are skipped.
+        max_skipped_share: Of the texts; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for a missing field, an unknown label, a line that is no record,
+            and a file without texts.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    examples = _read_records(found, text, label, labels, report)
+    return checked(found, examples, report, max_skipped_share=max_skipped_share)
+
+
+def read_sentiment_trees(
+    path: str | os.PathLike[str],
+    *,
+    min_phrase_tokens: int | None = None,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[LabeledText]:
+    r"""Yield sentences of a file with one tree a line, ``(3 (2 It) (4 shines))``, and phrases.
+
+    What treebanks escape is turned back: ``-LRB-`` into a bracket, ``\/`` into a slash.
+
+    Args:
+        path: The file, plain or compressed.
+        min_phrase_tokens: If given, phrases with at least so many words follow their sentence, each
+            as often as it occurs; the paper trains on those of 4 and more. The sentence itself
+            comes whatever its length.
+        report: Counts what is read and skipped.
+        max_skipped_share: Of the examples; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        InputError: at once, if a phrase is to have fewer than one word.
+        FormatError: while reading, for brackets that do not match, labels other than 0 to 4, nodes
+            without words, and a file without trees.
+    """
+    found = check_arguments(path, max_skipped_share)
+    if min_phrase_tokens is not None and min_phrase_tokens < 1:
+        raise InputError(
+            f"`min_phrase_tokens` must be at least 1, got {min_phrase_tokens}. Leave it out for "
+            f"whole sentences only."
+        )
+    report = ExampleReport() if report is None else report
+    examples = _read_trees(found, min_phrase_tokens)
+    return checked(found, examples, report, max_skipped_share=max_skipped_share)
+
+
+def _read_records(
+    path: Path,
+    text_field: str,
+    label_field: str,
+    labels: Collection[str] | None,
+    report: ExampleReport,
+) -> Iterator[LabeledText]:
+    for record in read_records(path):
+        text, label = record.text(text_field), record.label(label_field, labels)
+        if label is None:
+            report.skip("no_gold_label", record.place)
+        elif not text.strip():
+            report.skip("empty_text", record.place)
+        else:
+            yield LabeledText(text=text, label=label, place=record.place)
+
+
+def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledText]:
+    for number, line in numbered_lines(path):
+        if not line.strip(" "):
+            continue
+        place = Place(path=path, line=number)
+        tokens, nodes = _parse_tree(line, place)
+        sentence, *phrases = nodes
+        wanted = [sentence]
+        if min_phrase_tokens is not None:
+            wanted += [node for node in phrases if node[2] - node[1] >= min_phrase_tokens]
+        for label, start, end in wanted:
+            words = tuple(tokens[start:end])
+            yield LabeledText(text=" ".join(words), label=label, tokens=words, place=place)
+
+
+def _parse_tree(line: str, place: Place) -> tuple[list[str], list[tuple[str, int, int]]]:
+    """Return the words and, the root first, ``(label, start, end)`` of each node.
+
+    Without recursion: a tree over a long text may be as deep as the text is long.
+    """
+    tokens: list[str] = []
+    nodes: list[tuple[str, int, int]] = []
+    open_nodes: list[int] = []
+    expects_label = False
+    for match in _TREE_PIECE.finditer(line):
+        piece = match.group()
+        if expects_label:
+            if piece not in SST_LABELS:
+                raise _tree_error(place, match.start(), f"{shown(piece)} is no label (0 to 4)")
+            open_nodes.append(len(nodes))
+            nodes.append((piece, len(tokens), len(tokens)))
+            expects_label = False
+        elif piece == "(":
+            if nodes and not open_nodes:
+                raise _tree_error(place, match.start(), "a second tree on the line")
+            expects_label = True
+        elif not open_nodes:
+            raise _tree_error(place, match.start(), f"{shown(piece)} stands outside the brackets")
+        elif piece == ")":
+            index = open_nodes.pop()
+            label, start, _ = nodes[index]
+            if start == len(tokens):
+                raise _tree_error(place, match.start(), "a node without words")
+            nodes[index] = (label, start, len(tokens))
+        else:
+            tokens.append(_ESCAPES.get(piece, piece).replace("\\/", "/").replace("\\*", "*"))
+    if open_nodes or expects_label:
+        raise _tree_error(place, len(line), "a bracket is not closed")
+    return tokens, nodes
+
+
+def _tree_error(place: Place, character: int, what: str) -> FormatError:
+    return place.error(
+        f"no sentiment tree: {what}, at character {character}. Expected is one tree a line, such "
+        f"as (3 (2 It) (4 shines))."
+    )

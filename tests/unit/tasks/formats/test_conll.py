@@ -1,0 +1,236 @@
+"""Tagged sentences in columns."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.conll import read_columns, read_conllu
+
+
+def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
+    return f"{number}\t{word}\t{lemma}\t{tag}\t{xpos}\t_\t0\t{deprel}\t_\t_\n"
+
+
+class TestConllu:
+    def test_sentences_with_comments(self, write):
+        path = write(
+            "# sent_id = a-1\n# text = 강이 = 길다.\n"
+            + row(1, "강이", xpos="NNG+JKS")
+            + row(2, "길다.", "ADJ", xpos="VA+EF")
+            + "\n"
+            + row(1, "Rain", "NOUN")
+        )
+        first, second = read_conllu(path)
+        assert (first.tokens, first.tags) == (("강이", "길다."), ("NOUN", "ADJ"))
+        assert (first.name, first.text, first.place.line) == ("a-1", "강이 = 길다.", 3)
+        assert (second.tokens, second.name, second.place.line) == (("Rain",), None, 6)
+
+    def test_multiword_tokens_and_empty_nodes_are_passed_over(self, write):
+        path = write(
+            "0.1\t_" + "\t_" * 8 + "\n1-2\tdon't" + "\t_" * 8 + "\n"
+            + row(1, "do", "AUX") + row(2, "n't", "PART") + "2.1\tgo" + "\t_" * 8 + "\n\n"
+        )  # fmt: skip
+        (sentence,) = read_conllu(path)
+        assert sentence.tokens == ("do", "n't")
+        assert sentence.tags == ("AUX", "PART")
+
+    @pytest.mark.parametrize(
+        ("column", "tag"), [("upos", "NOUN"), ("xpos", "nq"), ("lemma", "강"), ("deprel", "root")]
+    )
+    def test_the_column_is_chosen(self, write, column, tag):
+        path = write(row(1, "강이", lemma="강", xpos="nq", deprel="root"))
+        (sentence,) = read_conllu(path, column=column)
+        assert sentence.tags == (tag,)
+
+    def test_an_underscore_is_a_word_and_a_lemma(self, write):
+        (sentence,) = read_conllu(write(row(1, "_", "SYM")), column="lemma")
+        assert (sentence.tokens, sentence.tags) == (("_",), ("_",))
+
+    def test_a_comment_by_itself_belongs_to_no_sentence(self, write):
+        (sentence,) = read_conllu(write("# text = lost\n\n\n" + row(1, "Rain") + "\n# end\n"))
+        assert sentence.comments == ()
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (row(2, "b")[:-3] + "\n", "line 2: 9 columns, but CoNLL-U has 10"),
+            (row(2, "b").replace("\t", " "), "line 2: 1 columns"),
+            (row(3, "b"), "line 2: expected word 2 of the sentence, got the id '3'"),
+            (row(1, "b"), "line 2: expected word 2"),
+            (row("two", "b"), "line 2: expected word 2"),
+            (row(2, " "), "line 2: the word .column 2. is empty"),
+            (row(2, "b", "NUON"), "line 2: unknown tag 'NUON' in the column 'upos'; .*NOUN"),
+            (row(2, "b", "_"), "line 2: no tag in the column 'upos'"),
+            (row(2, "b", ""), "line 2: no tag"),
+            ("# text = inside\n", "line 2: 1 columns"),
+        ],
+    )
+    def test_damage(self, write, bad, message):
+        with pytest.raises(FormatError, match=message):
+            list(read_conllu(write(row(1, "a") + bad)))
+
+    def test_allowed_tags_can_be_given(self, write):
+        path = write(row(1, "a", "X", xpos="nq"))
+        with pytest.raises(FormatError, match=r"unknown tag 'X' .* allowed: NOUN, VERB"):
+            list(read_conllu(path, allowed=["VERB", "NOUN"]))
+        with pytest.raises(FormatError, match="unknown tag 'nq' in the column 'xpos'"):
+            list(read_conllu(path, column="xpos", allowed=["ncn"]))
+
+    def test_a_sentence_of_nothing_but_multiword_tokens(self, write):
+        with pytest.raises(FormatError, match="line 1: a sentence without words"):
+            list(read_conllu(write("1-2\tim" + "\t_" * 8 + "\n\n")))
+
+    @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])
+    def test_files_without_sentences(self, write, content):
+        with pytest.raises(FormatError, match="no example in the file"):
+            list(read_conllu(write(content)))
+
+    def test_a_missing_file_is_told_at_once(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            read_conllu(tmp_path / "absent.conllu")
+
+
+class TestColumns:
+    def test_tabs(self, write):
+        path = write("Mina\tB-PER\nKim\tI-PER\nsings\tO\n\nSeoul\tB-LOC\n")
+        first, second = read_columns(path)
+        assert first.tokens == ("Mina", "Kim", "sings")
+        assert first.tags == ("B-PER", "I-PER", "O")
+        assert (second.tokens, second.place.line) == (("Seoul",), 5)
+
+    def test_spaces_and_another_column(self, write):
+        path = write("Mina NNP  B-NP B-PER\nsings VBZ B-VP O\n")
+        assert [sentence.tags for sentence in read_columns(path)] == [("B-PER", "O")]
+        (sentence,) = read_columns(path, tag_column=1, scheme="raw")
+        assert sentence.tags == ("NNP", "VBZ")
+        (sentence,) = read_columns(path, tag_column=2)
+        assert sentence.tags == ("B-NP", "B-VP")
+        (sentence,) = read_columns(path, token_column=-1, tag_column=0, scheme="raw")
+        assert sentence.tokens == ("B-PER", "O")
+
+    def test_tokens_keep_their_spaces_between_tabs(self, write):
+        (sentence,) = read_columns(write("New York\tB-LOC\n \tO\n"))
+        assert sentence.tokens == ("New York", " ")
+
+    def test_a_hash_is_a_token_unless_a_space_follows_at_the_start(self, write):
+        path = write("## id-7\t<강:LOC>가\n# text = 강가\n#\tO\n#강\tB-LOC\n")
+        (sentence,) = read_columns(path)
+        assert sentence.tokens == ("#", "#강")
+        assert sentence.comments == ("id-7\t<강:LOC>가", "text = 강가")
+        assert sentence.text == "강가"
+
+    def test_comments_can_be_off(self, write):
+        path = write("# O\nNo. B-MISC\n")
+        (sentence,) = read_columns(path, comments=False)
+        assert sentence.tokens == ("#", "No.")
+
+    def test_document_marks_are_no_words(self, write):
+        path = write("-DOCSTART- -X- O O\n\nRain NN B-NP O\n\n-DOCSTART- -X- O O\nSun NN B-NP O\n")
+        assert [sentence.tokens for sentence in read_columns(path)] == [("Rain",), ("Sun",)]
+
+    def test_iob1_becomes_iob2(self, write):
+        path = write("a I-PER\nb I-PER\nc B-PER\nd I-LOC\ne O\nf I-LOC\n\ng I-LOC\n")
+        first, second = read_columns(path, scheme="iob1")
+        assert first.tags == ("B-PER", "I-PER", "B-PER", "B-LOC", "O", "B-LOC")
+        assert second.tags == ("B-LOC",)
+
+    def test_rows_for_spaces_can_be_dropped(self, write, report):
+        path = write(
+            "해\t해\tNNG\tB-PER\n_\t_\t_\tI-PER\n달\t달\tNNG\tI-PER\n_\t_\tSW\tO\n"
+            "_\t_\t_\tB-LOC\n별\t별\tNNG\tI-LOC\n"
+        )
+        (sentence,) = read_columns(path, spaces="drop", report=report)
+        assert sentence.tokens == ("해", "달", "_", "별")
+        assert sentence.tags == ("B-PER", "I-PER", "O", "B-LOC")
+        assert report.repaired == {"tag_moved": 1}
+        (sentence,) = read_columns(path)
+        assert len(sentence.tokens) == 6
+
+    def test_characters_with_spaces(self, write):
+        path = write("강\tB-LOC\n \tO\n물\tO\n")
+        (sentence,) = read_columns(path, spaces="drop")
+        assert sentence.tokens == ("강", "물")
+
+    def test_a_sentence_with_an_empty_token_is_skipped(self, write, report):
+        path = write("a\tO\n\tO\n\nb\tO\n")
+        (sentence,) = read_columns(path, report=report, max_skipped_share=0.5)
+        assert sentence.tokens == ("b",)
+        assert report.skipped == {"empty_token": 1}
+        with pytest.raises(FormatError, match=r"1 of 2 examples .*empty_token: 1"):
+            list(read_columns(path))
+
+    def test_a_sentence_of_spaces_alone_is_skipped(self, write, report):
+        path = write(" \tO\n\nb\tO\n")
+        list(read_columns(path, spaces="drop", report=report, max_skipped_share=0.5))
+        assert report.skipped == {"empty_sentence": 1}
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            ("b\n", "line 2: 1 columns, but the first row has 2"),
+            ("b\tX\tO\n", "line 2: 3 columns"),
+            ("b O\n", "line 2: 1 columns.*a tab"),
+            ("b\t\n", "line 2: ill-formed tag ''"),
+            ("b\tPER\n", "line 2: ill-formed tag 'PER'; allowed are O, B-TYPE and I-TYPE"),
+            ("b\tB-\n", "line 2: ill-formed tag 'B-'"),
+            ("b\tO \n", "line 2: ill-formed tag 'O '"),
+            ("b\tI-LOC\n", "line 2: tag 'I-LOC' continues a chunk .* before is 'B-PER'"),
+            ("b\tB-CITY\n", "line 2: tag 'B-CITY' has an unknown type; allowed: LOC, PER"),
+            ("b\tO\n\nc\tI-PER\n", "line 4: tag 'I-PER' continues .* before is 'O'"),
+        ],
+    )
+    def test_damage(self, write, bad, message):
+        with pytest.raises(FormatError, match=message):
+            list(read_columns(write("a\tB-PER\n" + bad), allowed=["PER", "LOC"]))
+
+    def test_unknown_and_empty_raw_tags(self, write):
+        with pytest.raises(FormatError, match="line 2: unknown tag 'Y'; allowed: X"):
+            list(read_columns(write("a\tX\nb\tY\n"), scheme="raw", allowed=["X"]))
+        with pytest.raises(FormatError, match="line 2: the tag is empty"):
+            list(read_columns(write("a\tX\nb\t\n"), scheme="raw"))
+
+    @pytest.mark.parametrize("column", [2, -3])
+    def test_a_column_that_is_not_there(self, write, column):
+        with pytest.raises(FormatError, match=f"line 1: no column {column}: the row has 2"):
+            list(read_columns(write("a\tO\n"), tag_column=column))
+
+    def test_a_file_of_one_column_has_no_tags(self, write):
+        with pytest.raises(FormatError, match="words and tags cannot both stand in column 0"):
+            list(read_columns(write("a\nO\n")))
+
+    @pytest.mark.parametrize("content", ["", " \n\t\n", "## only a comment\n"])
+    def test_files_without_sentences(self, write, content):
+        with pytest.raises(FormatError, match="no example in the file"):
+            list(read_columns(write(content)))
+
+    def test_a_sentence_of_50000_words(self, write):
+        path = write("강\tB-LOC\n물\tI-LOC\n" * 25_000)
+        begin = time.perf_counter()
+        (sentence,) = read_columns(path)
+        assert len(sentence.tokens) == 50_000
+        assert time.perf_counter() - begin < 30  # a square of it takes minutes
+
+    @given(
+        st.lists(
+            st.lists(
+                st.tuples(
+                    st.text(
+                        st.characters(codec="utf-8", exclude_characters="\t\n\r\0"), min_size=1
+                    ),
+                    st.sampled_from(["O", "B-X", "B-강"]),
+                ),
+                min_size=1,
+            ),
+            min_size=1,
+        )
+    )
+    def test_what_is_written_is_read(self, tmp_path_factory, sentences):
+        path = tmp_path_factory.mktemp("columns") / "a.conll"
+        blocks = ["".join(f"{token}\t{tag}\n" for token, tag in one) for one in sentences]
+        path.write_bytes("\n".join(blocks).encode())
+        read = read_columns(path, comments=False, separator="tab")
+        words = [list(zip(one.tokens, one.tags, strict=True)) for one in read]
+        assert words == sentences

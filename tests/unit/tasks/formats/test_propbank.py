@@ -1,0 +1,119 @@
+"""One example for each predicate."""
+
+import json
+import time
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.propbank import read_propbank
+
+SENTENCE = {
+    "id": "s-1",
+    "tokens": ["Mina", "began", "her", "walk"],
+    "pos": ["NNP", "VBD", "PRP$", "NN"],
+    "predicates": [
+        {
+            "index": 1,
+            "lemma": "begin",
+            "sense": "begin.01",
+            "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"],
+        },
+        {"index": 3, "lemma": "walk", "sense": "walk.01", "tags": ["O", "O", "B-ARG0", "B-V"]},
+    ],
+}
+
+
+@pytest.fixture
+def read(write):
+    """Read sentences, given as dictionaries."""
+
+    def read(*sentences, **settings):
+        lines = (json.dumps(sentence, ensure_ascii=False) + "\n" for sentence in sentences)
+        return list(read_propbank(write("".join(lines), name="a.jsonl"), **settings))
+
+    return read
+
+
+def changed(predicate=None, **fields):
+    """Return the sentence with one predicate, both changed."""
+    only = {**SENTENCE["predicates"][0], **(predicate or {})}
+    return {**SENTENCE, "predicates": [only], **fields}
+
+
+def test_each_predicate_is_an_example(read):
+    first, second = read(SENTENCE)
+    assert first.tokens == second.tokens == ("Mina", "began", "her", "walk")
+    assert (first.predicate, second.predicate) == (1, 3)
+    assert first.tags == ("B-ARG0", "B-V", "B-ARG1", "I-ARG1")
+    assert (second.lemma, second.sense, second.sentence) == ("walk", "walk.01", "s-1")
+    assert str(second.place).endswith("a.jsonl, line 1, predicates[1]")
+
+
+def test_verbs_alone(read):
+    assert [one.lemma for one in read(SENTENCE, predicates="verbs")] == ["begin"]
+    modal = changed({"index": 0}, pos=["MD", "NN", "NN", "NN"])
+    assert len(read(modal, predicates="verbs")) == 1
+
+
+def test_sentences_without_predicates_yield_nothing(read):
+    assert len(read({**SENTENCE, "predicates": []}, SENTENCE)) == 2
+    with pytest.raises(FormatError, match="no example in the file"):
+        read({**SENTENCE, "predicates": []})
+
+
+def test_the_verb_may_stand_elsewhere_than_the_predicate(read):
+    (example,) = read(changed({"index": 2}))
+    assert example.predicate == 2
+    assert example.tags[1] == "B-V"
+
+
+def test_korean(read):
+    tags = ["B-ARG0", "B-ARG1", "B-V"]
+    (example,) = read(
+        {"tokens": ["비가", "강을", "채웠다"], "predicates": [{"index": 2, "tags": tags}]}
+    )
+    assert example.tokens[2] == "채웠다"
+    assert (example.lemma, example.sense, example.sentence) == (None, None, None)
+
+
+def test_a_sentence_with_an_empty_token_is_skipped(read, report):
+    bad = changed(tokens=["Mina", "began", "", "walk"])
+    assert len(read(SENTENCE, bad, report=report, max_skipped_share=0.5)) == 2
+    assert report.skipped == {"empty_token": 1}
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (changed({"tags": ["O", "B-V"]}), r"line 2, predicates\[0\]: 2 tags for 4 tokens"),
+        (changed({"index": 4}), "index 4 lies outside the sentence of 4 tokens"),
+        (changed({"index": -1}), "index -1 lies outside"),
+        (changed({"index": "x"}), "'index' must be a whole number"),
+        (changed({"tags": ["O", "V", "O", "O"]}), "ill-formed tag 'V'"),
+        (changed({"tags": ["O", "B-V", "I-ARG1", "O"]}), "tag 'I-ARG1' continues a chunk"),
+        (changed({"tags": "OOOO"}), "'tags' must be a list of strings"),
+        (changed(tokens=["a", 1, "b", "c"]), "'tokens' must be a list of strings"),
+        (changed(tokens=[]), "index 1 lies outside the sentence of 0"),
+        (changed(predicates={"index": 1}), "'predicates' must be a list of JSON objects"),
+        (changed(predicates=[1]), "'predicates' must be a list of JSON objects"),
+        ({"tokens": ["a"]}, "line 2: no field 'predicates'; the record has: tokens"),
+        ({"predicates": []}, "line 2: no field 'tokens'"),
+    ],
+)
+def test_damage(read, bad, message):
+    with pytest.raises(FormatError, match=message):
+        read(SENTENCE, bad)
+
+
+def test_verbs_need_parts_of_speech(read):
+    with pytest.raises(FormatError, match="3 parts of speech for 4 tokens"):
+        read(changed(pos=["NN", "VB", "NN"]), predicates="verbs")
+
+
+def test_a_sentence_of_50000_words(read):
+    tags = ["B-V"] + ["B-ARG1"] + ["I-ARG1"] * 49_998
+    begin = time.perf_counter()
+    (example,) = read({"tokens": ["말"] * 50_000, "predicates": [{"index": 0, "tags": tags}]})
+    assert len(example.tags) == 50_000
+    assert time.perf_counter() - begin < 30

@@ -1,0 +1,146 @@
+"""Records from JSON lines, TSV and CSV."""
+
+import gzip
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.records import Record, read_records
+
+
+def fields(path):
+    return [(record.place.line, dict(record.fields)) for record in read_records(path)]
+
+
+@pytest.fixture
+def record(write):
+    """Make a record from JSON."""
+
+    def make(json) -> Record:
+        return next(iter(read_records(write(json, name="a.jsonl"))))
+
+    return make
+
+
+class TestJsonLines:
+    def test_one_object_a_line(self, write):
+        path = write('{"a": 1}\n\n{"a": "나"}\n', name="a.jsonl")
+        assert fields(path) == [(1, {"a": 1}), (3, {"a": "나"})]
+
+    def test_compressed(self, write):
+        path = write(gzip.compress(b'{"a": 1}'), name="a.jsonl.gz")
+        assert fields(path) == [(1, {"a": 1})]
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ('{"a": 1', "line 2: not a JSON object"),
+            ("a\tb", "line 2: not a JSON object"),
+            ("[1]", r"line 2: expected a JSON object .* got \[1\]"),
+            ("[" * 99_999, "line 2: not a JSON object"),
+            ("9" * 9_999, "line 2: not a JSON object"),
+        ],
+    )
+    def test_damaged_lines(self, write, line, message):
+        with pytest.raises(FormatError, match=message):
+            fields(write(f'{{"a": 1}}\n{line}\n', name="a.jsonl"))
+
+
+class TestTables:
+    def test_tsv_knows_no_quotes(self, write):
+        path = write('id\ttext\n1\t"그는\n2\t 갔다" \n', name="a.tsv")
+        assert fields(path) == [
+            (2, {"id": "1", "text": '"그는'}),
+            (3, {"id": "2", "text": ' 갔다" '}),
+        ]
+
+    def test_csv_quotes_commas_and_line_ends(self, write):
+        path = write('id,text\n\n1,"a, ""b""\nc"\n2,d\n', name="a.csv")
+        assert fields(path) == [
+            (3, {"id": "1", "text": 'a, "b"\nc'}),
+            (5, {"id": "2", "text": "d"}),
+        ]
+
+    def test_line_ends_of_windows_do_not_stick_to_the_last_column(self, write):
+        assert fields(write("a\tb\r\n1\tTrue\r\n", name="a.tsv")) == [(2, {"a": "1", "b": "True"})]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 columns, but the header names 2 \(a, b\)"),
+            ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns"),
+            ("a.tsv", "a\ta\n1\t2\n", "line 1: the header names a column twice"),
+            ("a.csv", "a,b\n1,2\n3\n", "line 3: 1 columns"),
+            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: not a row of comma-separated values"),
+        ],
+    )
+    def test_damage(self, write, name, content, message):
+        with pytest.raises(FormatError, match=message):
+            fields(write(content, name=name))
+
+    def test_a_file_without_rows_has_no_records(self, write):
+        assert fields(write("a\tb\n", name="a.tsv")) == []
+        assert fields(write("\n \n", name="b.tsv")) == []
+
+
+class TestFields:
+    def test_a_missing_field_names_those_there(self, record):
+        with pytest.raises(FormatError, match=r"line 1: no field 'text'; the record has: a, b"):
+            record('{"a": 1, "b": 2}').text("text")
+
+    @pytest.mark.parametrize("value", ["1", "null", "[]", "true"])
+    def test_text_must_be_a_string(self, record, value):
+        with pytest.raises(FormatError, match="'a' must be a string"):
+            record(f'{{"a": {value}}}').text("a")
+
+    def test_half_a_character_is_no_text(self, record):
+        with pytest.raises(FormatError, match=r"half a character .* at character 1"):
+            record(r'{"a": "x\ud83d"}').text("a")
+        assert record(r'{"a": "x\ud83d\ude00"}').text("a") == "x😀"
+
+    @pytest.mark.parametrize(("value", "number"), [("7", 7), ('"7"', 7), ("-2", -2), ("0", 0)])
+    def test_whole_numbers(self, record, value, number):
+        assert record(f'{{"a": {value}}}').integer("a") == number
+
+    @pytest.mark.parametrize(
+        "value", ['"seven"', "1.5", "true", "null", '""', '"٣"', f'"{"9" * 9999}"']
+    )
+    def test_what_is_no_whole_number(self, record, value):
+        with pytest.raises(FormatError, match="'a' must be a whole number"):
+            record(f'{{"a": {value}}}').integer("a")
+
+    @pytest.mark.parametrize(
+        ("value", "truth"),
+        [("true", True), ("false", False), ('"TRUE"', True), ('"False"', False)],
+    )
+    def test_truth(self, record, value, truth):
+        assert record(f'{{"a": {value}}}').truth("a") is truth
+
+    @pytest.mark.parametrize("value", ["1", '"yes"', "null", "[]", '""'])
+    def test_what_is_neither_true_nor_false(self, record, value):
+        with pytest.raises(FormatError, match="'a' must be true or false"):
+            record(f'{{"a": {value}}}').truth("a")
+
+    @pytest.mark.parametrize(
+        ("value", "label"),
+        [
+            ('"pos"', "pos"),
+            ('" pos "', "pos"),
+            ("1", "1"),
+            ('"-"', None),
+            ("null", None),
+            ('""', None),
+        ],
+    )
+    def test_labels(self, record, value, label):
+        assert record(f'{{"a": {value}}}').label("a", ("pos", "1")) == label
+        assert record(f'{{"a": {value}}}').label("a", None) == label
+
+    def test_an_unknown_label_names_the_allowed_ones(self, record):
+        with pytest.raises(FormatError, match=r"unknown label 'good' in field 'a'; .* pos, neg"):
+            record('{"a": "good"}').label("a", ("pos", "neg"))
+
+    @pytest.mark.parametrize("value", ["true", "1.5", "[]"])
+    def test_what_is_no_label(self, record, value):
+        with pytest.raises(FormatError, match="'a' must be a label"):
+            record(f'{{"a": {value}}}').label("a", None)

@@ -1,0 +1,255 @@
+"""Annotated text, the inventory of senses, and words in context."""
+
+import json
+import time
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.senses import (
+    read_kobest_wic,
+    read_sense_inventory,
+    read_senses,
+    read_wic,
+)
+
+HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
+TAIL = "</text>\n</corpus>\n"
+FIRST = (
+    '<sentence id="d0.s0">\n'
+    '<wf lemma="the" pos="DET">The</wf>\n'
+    '<instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>\n'
+    '<instance id="d0.s0.t1" lemma="rise" pos="VERB">rose</instance>\n'
+    '<wf lemma="&amp;" pos="CONJ">&amp;</wf>\n'
+    "</sentence>\n"
+)
+SECOND = (
+    '<sentence id="d0.s1">\n'
+    '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
+    '<wf lemma="." pos=".">.</wf>\n'
+    "</sentence>\n"
+)
+PLAIN = '<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>\n'
+KEYS = "d0.s0.t0 river_bank%1:17:00::\nd0.s0.t1 rise%2:38:00:: rise%2:30:01::\nd0.s1.t0 물%1\n"
+
+
+class TestSenses:
+    @pytest.fixture
+    def read(self, write):
+        def read(text, keys=KEYS, **settings):
+            keys_path = write(keys, name="gold.key.txt")
+            return list(read_senses(write(text, name="data.xml"), keys_path, **settings))
+
+        return read
+
+    def test_sentences_with_annotated_words(self, read, report):
+        first, second = read(HEAD + FIRST + PLAIN + SECOND + TAIL, report=report)
+        assert first.tokens == ("The", "river", "bank", "rose", "&")
+        assert [(one.start, one.end) for one in first.occurrences] == [(1, 3), (3, 4)]
+        assert first.occurrences[1].sense_keys == ("rise%2:38:00::", "rise%2:30:01::")
+        assert (first.occurrences[0].lemma, first.occurrences[0].pos) == ("river_bank", "NOUN")
+        assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
+        assert (first.place.line, second.place.line) == (4, 11)
+        assert report.examples == 3  # annotated words, not sentences
+
+    def test_a_word_without_key_is_left_out_and_counted(self, read, report):
+        keys = KEYS.replace("d0.s0.t1", "d0.s9.t9")
+        text = HEAD + FIRST + SECOND + TAIL
+        first, _ = read(text, keys, report=report, max_skipped_share=0.5)
+        assert [one.name for one in first.occurrences] == ["d0.s0.t0"]
+        assert report.skipped == {"no_gold_key": 1}
+        with pytest.raises(FormatError, match=r"1 of 3 examples .*no_gold_key: 1 .*line 7"):
+            read(text, keys)
+
+    def test_keys_of_another_text(self, read):
+        with pytest.raises(FormatError, match="3 of 3 examples cannot be used"):
+            read(HEAD + FIRST + SECOND + TAIL, "d7.s0.t0 a%1\n")
+
+    def test_a_sentence_with_an_empty_word_is_skipped(self, read, report):
+        bad = SECOND.replace(">.<", "> <")
+        assert len(read(HEAD + FIRST + bad + TAIL, report=report, max_skipped_share=0.5)) == 1
+        assert report.skipped == {"empty_token": 1}
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "data.xml, line 1: no XML"),
+            ("just words\n", "line 1: no XML"),
+            (HEAD + FIRST, "line 10: no XML .* no element found"),
+            (HEAD + FIRST.replace("</wf>", "", 1) + TAIL, "line 6: <instance> in <wf> is not"),
+            (HEAD + FIRST.replace("&amp;<", "&<") + TAIL, "line 8: no XML"),
+            (HEAD + FIRST.replace("wf", "w") + TAIL, "line 5: <w> in <sentence> is not allowed"),
+            (HEAD + "<wf>a</wf>" + TAIL, "line 4: <wf> in <text> is not allowed"),
+            ("<text></text>", "line 1: <text> at the top is not allowed"),
+            (HEAD + FIRST + FIRST + TAIL, "line 12: the instance 'd0.s0.t0' occurs twice"),
+            (HEAD + FIRST.replace(' lemma="rise"', "") + TAIL, "line 7: an <instance> lacks lemma"),
+            (HEAD + FIRST.replace("The</wf>", "The</wf> lost") + TAIL, "text outside <wf>"),
+            ('<!DOCTYPE corpus [<!ENTITY a "b">]>\n<corpus/>', "line 1: .* declares entities"),
+            (HEAD + PLAIN + TAIL, "no example in the file"),
+            ("<corpus/>", "no example in the file"),
+        ],
+    )
+    def test_damaged_text(self, read, text, message):
+        with pytest.raises(FormatError, match=message):
+            read(text)
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            (KEYS + "d0.s3.t0\n", "gold.key.txt, line 4: the instance 'd0.s3.t0' has no sense key"),
+            (KEYS + "\n" + KEYS, "gold.key.txt, line 5: the instance 'd0.s0.t0' occurs twice"),
+        ],
+    )
+    def test_damaged_keys(self, read, keys, message):
+        with pytest.raises(FormatError, match=message):
+            read(HEAD + FIRST + TAIL, keys)
+
+    def test_missing_keys_are_told_at_once(self, write, tmp_path):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            read_senses(write(HEAD + TAIL), tmp_path / "absent.txt")
+
+    def test_a_sentence_of_50000_words(self, read):
+        words = '<wf lemma="a" pos="X">강물</wf>\n' * 49_999
+        instance = '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
+        begin = time.perf_counter()
+        (sentence,) = read(f"{HEAD}<sentence>{words}{instance}</sentence>{TAIL}")
+        assert len(sentence.tokens) == 50_000
+        assert sentence.occurrences[0].start == 49_999
+        assert time.perf_counter() - begin < 30  # a square of it takes minutes
+
+
+class TestInventory:
+    HEADER = "lemma\tpos\trank\tsense_key\tsynset\tgloss\n"
+
+    @pytest.fixture
+    def inventory(self, write):
+        rows = [
+            "March\tn\t1\tmarch%1:28:00::\t15-n\tthe month",
+            "march\tn\t2\tmarch%1:10:00::\t11-n\tmusic",
+            "march\tn\t1\tmarch%1:04:00::\t10-n\ta procession",
+            "march\tv\t1\tmarch%2:38:00::\t12-v\twalk in step",
+            "river bank\tn\t1\triver_bank%1:17:00::\t13-n\tthe edge",
+        ]
+        return read_sense_inventory(write(self.HEADER + "\n".join(rows), name="senses.tsv"))
+
+    def test_first_senses(self, inventory):
+        assert inventory.first_sense("march", "VERB") == "march%2:38:00::"
+        assert inventory.first_sense("river_bank", "NOUN") == "river_bank%1:17:00::"
+        assert inventory.first_sense("Brook", "NOUN") is None
+        assert inventory.first_sense("march", "ADV") is None
+        assert len(inventory) == 5
+
+    def test_senses_of_the_same_spelling_come_first(self, inventory):
+        keys = [sense.sense_key for sense in inventory.senses("march", "n")]
+        assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
+        assert inventory.first_sense("March", "NOUN") == "march%1:28:00::"
+        assert inventory.first_sense("RIVER_BANK", "n") == "river_bank%1:17:00::"
+
+    @pytest.mark.parametrize(
+        ("rows", "message"),
+        [
+            ("", "no example in the file"),
+            ("a\tn\tx\tk\ts\tg\n", "line 2: field 'rank' must be a whole number"),
+            ("a\tn\t1\tk\n", "line 2: 4 columns, but the header names 6"),
+        ],
+    )
+    def test_damage(self, write, rows, message):
+        with pytest.raises(FormatError, match=message):
+            read_sense_inventory(write(self.HEADER + rows, name="senses.tsv"))
+
+    def test_a_table_without_glosses(self, write):
+        with pytest.raises(FormatError, match="line 2: no field 'synset'"):
+            read_sense_inventory(
+                write("lemma\tpos\trank\tsense_key\na\tn\t1\tk\n", name="senses.tsv")
+            )
+
+
+PAIR = {
+    "lemma": "bank",
+    "sentence1": "The bank rose.",
+    "start1": 4,
+    "end1": 8,
+    "sentence2": "Banks lend.",
+    "start2": 0,
+    "end2": 5,
+    "label": False,
+}
+
+
+class TestWordInContext:
+    @pytest.fixture
+    def read(self, write):
+        def read(*pairs, **settings):
+            lines = "".join(json.dumps(pair) + "\n" for pair in pairs)
+            return list(read_wic(write(lines, name="a.jsonl"), **settings))
+
+        return read
+
+    def test_spans(self, read):
+        (pair,) = read(PAIR)
+        words = [one.text[one.start : one.end] for one in (pair.first, pair.second)]
+        assert words == ["bank", "Banks"]
+        assert (pair.lemma, pair.same_sense, pair.place.line) == ("bank", False, 1)
+
+    @pytest.mark.parametrize(
+        "change", [{"end1": 15}, {"start1": 8}, {"start1": -1}, {"start2": 9, "end2": 2}]
+    )
+    def test_spans_outside_the_text_are_skipped(self, read, report, change):
+        pairs = [PAIR, {**PAIR, **change}]
+        assert len(read(*pairs, report=report, max_skipped_share=0.5)) == 1
+        assert report.skipped == {"target_not_in_text": 1}
+        with pytest.raises(FormatError, match="1 of 2 examples"):
+            read(*pairs)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"label": "maybe"}, "line 2: field 'label' must be true or false"),
+            ({"start1": None}, "line 2: field 'start1' must be a whole number"),
+            ({"sentence2": None}, "line 2: field 'sentence2' must be a string"),
+        ],
+    )
+    def test_damage(self, read, change, message):
+        with pytest.raises(FormatError, match=message):
+            read(PAIR, {**PAIR, **change})
+
+    def test_an_empty_file(self, read):
+        with pytest.raises(FormatError, match="no example in the file"):
+            read()
+
+
+class TestMarkedWords:
+    HEADER = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER"
+
+    @pytest.fixture
+    def read(self, write):
+        def read(*rows, **settings):
+            content = "\r\n".join([self.HEADER, *rows])
+            return list(read_kobest_wic(write(content, name="a.tsv"), **settings))
+
+        return read
+
+    def test_marks_become_spans(self, read):
+        (pair,) = read("1\t배\t강에 [배]가 떴다.\t-\t[배]를 깎다.\tFALSE")
+        # 강에 + space = 3 characters before the word
+        assert (pair.first.text, pair.first.start, pair.first.end) == ("강에 배가 떴다.", 3, 4)
+        assert (pair.second.text, pair.second.start, pair.second.end) == ("배를 깎다.", 0, 1)
+        assert (pair.lemma, pair.same_sense) == ("배", False)
+
+    def test_of_several_marks_the_first_counts(self, read, report):
+        (pair,) = read("1\t배\t[배]는 [배]다.\t-\t[배]를 깎다.\tTrue", report=report)
+        assert (pair.first.text, pair.first.start) == ("배는 배다.", 0)
+        assert pair.same_sense
+        assert report.repaired == {"several_targets": 1}
+
+    @pytest.mark.parametrize("text", ["배가 떴다.", "[배가 떴다.", "배]가", "[]배가", "[ ]배가"])
+    def test_texts_without_mark_are_skipped(self, read, report, text):
+        rows = ["1\t배\t[배]\t-\t[배]\tTrue", f"2\t배\t{text}\t-\t[배]\tTrue"]
+        assert len(read(*rows, report=report, max_skipped_share=0.5)) == 1
+        assert report.skipped == {"target_not_in_text": 1}
+        with pytest.raises(FormatError, match="1 of 2 examples"):
+            read(*rows)
+
+    def test_an_answer_that_is_none(self, read):
+        with pytest.raises(FormatError, match="line 2: field 'ANSWER' must be true or false"):
+            read("1\t배\t[배]\t-\t[배]\t2")

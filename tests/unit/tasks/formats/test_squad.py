@@ -1,0 +1,143 @@
+"""Questions about paragraphs."""
+
+import json
+import time
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.squad import Answer, read_squad
+
+CONTEXT = "한강은 길다. 한강은 서울을 지난다."
+#          0    5  8    12     (code points)
+
+
+def question(*answers, name="q1", text="어디를?"):
+    given = [{"text": words, "answer_start": start} for words, start in answers]
+    return {"id": name, "question": text, "answers": given}
+
+
+def document(*questions, context=CONTEXT):
+    paragraph = {"context": context, "qas": list(questions)}
+    return {"version": "1.1", "data": [{"title": "강", "paragraphs": [paragraph]}]}
+
+
+@pytest.fixture
+def read(write):
+    def read(content, **settings):
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return list(read_squad(write(text, name="a.json"), **settings))
+
+    return read
+
+
+def test_offsets_count_code_points(read, report):
+    (example,) = read(document(question(("서울", 12), ("서울을", 12))), report=report)
+    assert example.answers == (Answer(text="서울", start=12), Answer(text="서울을", start=12))
+    assert (example.name, example.question, example.title) == ("q1", "어디를?", "강")
+    assert example.context[12:14] == "서울"
+    assert str(example.place).endswith("a.json, data[0].paragraphs[0].qas[0]")
+    assert not report.repaired
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (0, 0), (1, 0), (4, 0), (5, 8), (8, 8), (9, 8), (999, 8), (-5, 0),
+    ],
+)  # fmt: skip
+def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(read, report, given, found):
+    # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
+    (example,) = read(document(question(("한강", given))), report=report)
+    assert example.answers[0].start == found
+    assert report.repaired.total() == (given != found)
+
+
+def test_an_answer_that_is_not_in_the_context_is_left_out(read, report):
+    (example,) = read(document(question(("부산", 3), ("서울", 12), (" ", 3))), report=report)
+    assert [answer.text for answer in example.answers] == ["서울"]
+    assert report.repaired == {"answer_dropped": 2}
+    assert not report.skipped
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (question(("부산", 3), name="q2"), "answer_not_in_context"),
+        (question(name="q2"), "no_answer"),
+        (question(("서울", 12), name="q2", text=" "), "empty_text"),
+    ],
+)
+def test_questions_of_no_use_are_skipped_and_counted(read, report, bad, reason):
+    content = document(question(("서울", 12)), bad)
+    examples = read(content, report=report, max_skipped_share=0.5)
+    assert [example.name for example in examples] == ["q1"]
+    assert report.skipped == {reason: 1}
+    with pytest.raises(FormatError, match=rf"1 of 2 examples .*{reason}: 1 .*qas\[1\]"):
+        read(content)
+
+
+def test_a_blank_context_is_of_no_use(read):
+    with pytest.raises(FormatError, match="empty_text: 1"):
+        read(document(question((" ", 0)), context=" "))
+
+
+def without(key, content):
+    """Return a copy without a key, wherever it stands."""
+    if isinstance(content, dict):
+        return {name: without(key, value) for name, value in content.items() if name != key}
+    return [without(key, one) for one in content] if isinstance(content, list) else content
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("data", "a.json: no field 'data'; the record has: version"),
+        ("paragraphs", r"data\[0\]: no field 'paragraphs'"),
+        ("context", r"data\[0\].paragraphs\[0\]: no field 'context'"),
+        ("qas", r"paragraphs\[0\]: no field 'qas'"),
+        ("id", r"qas\[0\]: no field 'id'"),
+        ("question", r"qas\[0\]: no field 'question'"),
+        ("answers", r"qas\[0\]: no field 'answers'"),
+        ("text", r"qas\[0\].answers\[0\]: no field 'text'"),
+        ("answer_start", r"answers\[0\]: no field 'answer_start'"),
+    ],
+)
+def test_missing_fields(read, key, message):
+    with pytest.raises(FormatError, match=message):
+        read(without(key, document(question(("서울", 12)))))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [\n{"title"', "line 2: no JSON document: .* at column 9"),
+        ("[" * 99_999, "no JSON document"),
+        ('{"data": ' + "9" * 9_999 + "}", "no JSON document that can be read"),
+        ("[1]", "expected a JSON object with the field 'data'"),
+        ('{"data": {}}', "field 'data' must be a list"),
+        ('{"data": [1]}', r"data\[0\]: expected a JSON object, got 1"),
+        ('{"data": []}', "no example in the file"),
+        ("", "the file is empty"),
+        (" \n", "the file is empty"),
+        (document(question((7, 12))), "'text' must be a string, got 7"),
+        (document(question(("서울", "x"))), "'answer_start' must be a whole number"),
+        (
+            document(question(("서울", 12)), question(("서울", 12))),
+            r"qas\[1\]: the id 'q1' .* twice",
+        ),
+    ],
+)
+def test_damage(read, content, message):
+    with pytest.raises(FormatError, match=message):
+        read(content)
+
+
+def test_a_context_of_50000_words(read, report):
+    context = "강 " * 49_999 + "끝"
+    questions = [question(("끝", start), name=f"q{start}") for start in range(0, 1000, 10)]
+    begin = time.perf_counter()
+    examples = read(document(*questions, context=context), report=report)
+    assert {example.answers[0].start for example in examples} == {99_998}
+    assert all(example.context is examples[0].context for example in examples)
+    assert time.perf_counter() - begin < 30
