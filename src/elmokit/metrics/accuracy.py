@@ -1,0 +1,95 @@
+"""Accuracy and macro F1 of labels: one an example, or one a token."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelScore:
+    """How many labels are right, in percent; 0 where there is nothing to divide by."""
+
+    accuracy: float
+    """Share of all labels, each counted alike: longer examples weigh more."""
+    macro_f1: float
+    """Mean F1 over all labels that are predicted or gold somewhere."""
+    correct: int
+    total: int
+    counts: NDArray[np.float64] = field(repr=False, compare=False)
+    """A row an example: right labels, labels."""
+
+
+def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelScore:
+    """Score one label an example.
+
+    Raises:
+        InputError: if there is not one prediction for each gold label.
+    """
+    check_same_length(predicted, gold)
+    return score_label_sequences([[label] for label in predicted], [[label] for label in gold])
+
+
+def score_label_sequences(
+    predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
+) -> LabelScore:
+    """Score one label a token; an example without tokens counts nothing.
+
+    Raises:
+        InputError: if predicted and gold differ in examples or tokens.
+    """
+    check_same_length(predicted, gold)
+    counts = np.zeros((len(gold), 2))
+    right: Counter[str] = Counter()
+    named: Counter[str] = Counter()  # predicted plus gold
+    for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
+        check_same_tokens(guess, truth, example=row)
+        hits = [label for label, other in zip(guess, truth, strict=True) if label == other]
+        counts[row] = len(hits), len(truth)
+        right.update(hits)
+        named.update(guess)
+        named.update(truth)
+    totals = counts.sum(axis=0)
+    f1 = [200 * right[label] / times for label, times in named.items()]
+    return LabelScore(
+        accuracy=float(accuracy_of(totals)),
+        macro_f1=float(np.mean(f1)) if f1 else 0.0,
+        correct=int(totals[0]),
+        total=int(totals[1]),
+        counts=counts,
+    )
+
+
+def accuracy_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return accuracy in percent from summed rows of `LabelScore.counts`: (..., 2) -> (...)."""
+    return percent(totals[..., 0], totals[..., 1])
+
+
+def percent(
+    part: NDArray[np.float64] | float, whole: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Return ``100 * part / whole``, 0 where ``whole`` is 0."""
+    safe = np.where(np.equal(whole, 0), 1.0, whole)
+    return np.asarray(np.where(np.equal(whole, 0), 0.0, 100 * part / safe))
+
+
+def check_same_length(predicted: Sequence[object], gold: Sequence[object]) -> None:
+    """Raise InputError unless there is one prediction for each gold example."""
+    if len(predicted) != len(gold):
+        raise InputError(
+            f"`predicted` must hold one entry for each of the {len(gold)} gold examples, got "
+            f"{len(predicted)}. Predict every example, in the order of `gold`."
+        )
+
+
+def check_same_tokens(predicted: Sequence[str], gold: Sequence[str], *, example: int) -> None:
+    """Raise InputError unless an example has one predicted label for each gold label."""
+    if len(predicted) != len(gold):
+        raise InputError(
+            f"Example {example} must have {len(gold)} predicted labels, one for each gold label, "
+            f"got {len(predicted)}. Tokenize both sides alike."
+        )

@@ -1,0 +1,141 @@
+"""Is one system better than another on the same examples? And: mean and spread over seeds.
+
+Both tests take a row of counts an example, as every score object has in ``counts``, and the
+function from summed rows to the score (``f1_of``, ``accuracy_of``, ...), so that F1 is resampled as
+the ratio of sums it is.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.errors import InputError
+
+Counts = NDArray[np.float64]
+ScoreFunction = Callable[[Counts], Counts]
+"""From summed counts (..., k) to scores (...)."""
+
+_BLOCK_VALUES = 1 << 21
+_TOLERANCE = 1e-9
+"""Differences in score points that count as equal, since sums are rounded in another order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTest:
+    """Outcome of a two-sided test of ``score(a) = score(b)``."""
+
+    difference: float
+    """Score of a less score of b."""
+    p_value: float
+    """``(r + 1) / (R + 1)``: r of R rounds were at least as extreme as what was observed."""
+    num_rounds: int
+    """R."""
+    interval: tuple[float, float] | None = None
+    """Of the difference, by percentiles; bootstrap only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSummary:
+    """A score over several seeds."""
+
+    mean: float
+    sd: float | None
+    """Sample standard deviation (divisor n - 1); None for a single seed."""
+    num_seeds: int
+
+
+def approximate_randomization(
+    a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = 10_000, seed: int
+) -> PairedTest:
+    """Swap the systems' rows by a coin an example; ask how often chance gives such a difference.
+
+    r counts rounds with ``|difference of the round| >= |difference|``; p = (r + 1) / (R + 1).
+
+    Raises:
+        InputError: if the counts are not of one shape (examples, k), or there is nothing to do.
+    """
+    a, b, observed = _prepare(a, b, score, num_rounds)
+    generator = np.random.default_rng(seed)
+    both, total_a, extreme = (a + b).sum(axis=0), a.sum(axis=0), 0
+    for size in _blocks(num_rounds, len(a)):
+        swapped = generator.integers(0, 2, size=(size, len(a))).astype(np.float64)
+        totals = total_a + swapped @ (b - a)  # (rounds, k)
+        rounds = np.abs(score(totals) - score(both - totals))
+        extreme += int((rounds >= abs(observed) - _TOLERANCE).sum())
+    return PairedTest(
+        difference=observed, p_value=(extreme + 1) / (num_rounds + 1), num_rounds=num_rounds
+    )
+
+
+def paired_bootstrap(
+    a: Counts,
+    b: Counts,
+    score: ScoreFunction,
+    *,
+    num_rounds: int = 10_000,
+    confidence: float = 0.95,
+    seed: int,
+) -> PairedTest:
+    """Draw examples with replacement, the same ones for both systems.
+
+    r counts rounds with ``|difference of the round - difference| >= |difference|`` (the draws moved
+    to the null hypothesis); p = (r + 1) / (R + 1).
+
+    Raises:
+        InputError: if the counts are not of one shape (examples, k), or there is nothing to do.
+    """
+    a, b, observed = _prepare(a, b, score, num_rounds)
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}. Usual: 0.95.")
+    generator = np.random.default_rng(seed)
+    parts = []
+    for size in _blocks(num_rounds, len(a)):
+        times = generator.multinomial(len(a), np.full(len(a), 1 / len(a)), size=size)
+        weights = times.astype(np.float64)  # how often each example was drawn
+        parts.append(score(weights @ a) - score(weights @ b))
+    differences = np.concatenate(parts)
+    extreme = int((np.abs(differences - observed) >= abs(observed) - _TOLERANCE).sum())
+    low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return PairedTest(
+        difference=observed,
+        p_value=(extreme + 1) / (num_rounds + 1),
+        num_rounds=num_rounds,
+        interval=(float(low), float(high)),
+    )
+
+
+def summarize_seeds(scores: Sequence[float]) -> SeedSummary:
+    """Return mean and sample standard deviation.
+
+    Raises:
+        InputError: if there is no score.
+    """
+    if not scores:
+        raise InputError("`scores` must hold at least one score, got none. Run one seed or more.")
+    mean = math.fsum(scores) / len(scores)
+    squares = math.fsum((value - mean) ** 2 for value in scores)
+    sd = math.sqrt(squares / (len(scores) - 1)) if len(scores) > 1 else None
+    return SeedSummary(mean=mean, sd=sd, num_seeds=len(scores))
+
+
+def _prepare(
+    a: Counts, b: Counts, score: ScoreFunction, num_rounds: int
+) -> tuple[Counts, Counts, float]:
+    if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
+        raise InputError(
+            f"`a` and `b` must have one shape (examples, k) with an example or more, got {a.shape} "
+            f"and {b.shape}. Score both systems on the same examples."
+        )
+    if num_rounds < 1:
+        raise InputError(f"`num_rounds` must be at least 1, got {num_rounds}. Usual: 10000.")
+    return a, b, float(score(a.sum(axis=0)) - score(b.sum(axis=0)))
+
+
+def _blocks(num_rounds: int, num_examples: int) -> Iterator[int]:
+    """Yield sizes that sum to ``num_rounds``, so that memory stays small."""
+    size = max(1, _BLOCK_VALUES // num_examples)
+    for start in range(0, num_rounds, size):
+        yield min(size, num_rounds - start)

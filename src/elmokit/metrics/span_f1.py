@@ -1,0 +1,174 @@
+"""F1 of typed spans, equal to conlleval, and the tag schemes that spans are written in.
+
+Tags are read in any scheme: IOB1, IOB2 (BIO), BIOUL, IOBES (E is L, S is U). Sequences that break
+their scheme still have a definite reading, conlleval's: every token that is not O is in a span, and
+a span begins at B and U, after O, after L and U, and where the type changes. conlleval's tables are
+silent on B after L and on U; here both begin a span, as in every legal BIOUL sequence.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.errors import InputError
+from elmokit.metrics.accuracy import check_same_length, check_same_tokens, percent
+
+SpanScheme = Literal["iob1", "iob2", "bioul"]
+"""What tags are written in; ``iob1`` has B only where a span of the same type stands before."""
+
+Span = tuple[str, int, int]
+"""Type, start, end (exclusive)."""
+
+_PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanFigures:
+    """Percentages of spans; 0 where there is nothing to divide by."""
+
+    precision: float
+    """Of the predicted spans, those that are right."""
+    recall: float
+    """Of the gold spans, those that are found."""
+    f1: float
+    correct: int
+    predicted: int
+    gold: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanScore:
+    """Figures over all spans (micro average) and for every type."""
+
+    overall: SpanFigures
+    by_type: Mapping[str, SpanFigures]
+    """Every type that is predicted or gold somewhere, in alphabetical order."""
+    counts: NDArray[np.float64] = field(repr=False, compare=False)
+    """A row an example: correct, predicted, gold."""
+
+
+def read_spans(tags: Sequence[str]) -> list[Span]:
+    """Return the spans that tags of any scheme mark, from left to right.
+
+    Raises:
+        InputError: if a tag is neither O nor a prefix, a hyphen and a type.
+    """
+    spans: list[Span] = []
+    before, old = "O", ""
+    for at, tag in enumerate(tags):
+        prefix, label = _split(tag, at)
+        if prefix != "O":
+            begins = prefix in "BU" or before in "OLU" or label != old
+            start = at if begins else spans.pop()[1]
+            spans.append((label, start, at + 1))
+        before, old = prefix, label
+    return spans
+
+
+def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: SpanScheme) -> list[str]:
+    """Return tags that mark the spans, O elsewhere.
+
+    Raises:
+        InputError: if spans are empty, overlap or reach out of the sentence.
+        ValueError: if there is no such scheme.
+    """
+    if scheme not in get_args(SpanScheme):
+        raise ValueError(f"`scheme` must be one of {get_args(SpanScheme)}, got {scheme!r}.")
+    tags = ["O"] * num_tokens
+    end_before, type_before = 0, ""
+    for label, start, end in sorted(spans, key=lambda span: span[1:]):
+        if not end_before <= start < end <= num_tokens:
+            raise InputError(
+                f"Spans must not be empty, overlap or leave the sentence of {num_tokens} tokens, "
+                f"got {(label, start, end)}. Drop such spans before writing tags."
+            )
+        tags[start:end] = [f"I-{label}"] * (end - start)
+        if scheme == "bioul":
+            tags[end - 1] = f"L-{label}"
+        touches = start > 0 and end_before == start and type_before == label
+        if scheme != "iob1" or touches:
+            single = scheme == "bioul" and end - start == 1
+            tags[start] = f"{'U' if single else 'B'}-{label}"
+        end_before, type_before = end, label
+    return tags
+
+
+def convert_tags(tags: Sequence[str], *, scheme: SpanScheme) -> list[str]:
+    """Rewrite tags of any scheme in ``scheme``; the spans stay, and the result is always legal.
+
+    Raises:
+        InputError: if a tag is neither O nor a prefix, a hyphen and a type.
+    """
+    return write_tags(read_spans(tags), len(tags), scheme=scheme)
+
+
+def score_tags(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> SpanScore:
+    """Score tagged sentences: a span counts if its type and both its boundaries are right.
+
+    Raises:
+        InputError: if predicted and gold differ in sentences or tokens, or a tag is unreadable.
+    """
+    check_same_length(predicted, gold)
+    for example, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
+        check_same_tokens(guess, truth, example=example)
+    return score_sets(
+        [set(read_spans(tags)) for tags in predicted], [set(read_spans(tags)) for tags in gold]
+    )
+
+
+def score_sets(
+    predicted: Sequence[AbstractSet[tuple[str, *tuple[Any, ...]]]],
+    gold: Sequence[AbstractSet[tuple[str, *tuple[Any, ...]]]],
+) -> SpanScore:
+    """Score one set of typed things an example; the type is the first entry of each.
+
+    Raises:
+        InputError: if predicted and gold differ in examples.
+    """
+    check_same_length(predicted, gold)
+    counts = np.zeros((len(gold), 3))
+    by_type: dict[str, NDArray[np.float64]] = {}
+    for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
+        for column, found in enumerate((guess & truth, guess, truth)):
+            counts[row, column] = len(found)
+            for label, times in Counter(thing[0] for thing in found).items():
+                by_type.setdefault(label, np.zeros(3))[column] += times
+    return SpanScore(
+        overall=_figures(counts.sum(axis=0)),
+        by_type={label: _figures(by_type[label]) for label in sorted(by_type)},
+        counts=counts,
+    )
+
+
+def f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return F1 in percent from summed rows of `SpanScore.counts`: (..., 3) -> (...)."""
+    return percent(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
+
+
+def _figures(totals: NDArray[np.float64]) -> SpanFigures:
+    return SpanFigures(
+        precision=float(percent(totals[0], totals[1])),
+        recall=float(percent(totals[0], totals[2])),
+        f1=float(f1_of(totals)),
+        correct=int(totals[0]),
+        predicted=int(totals[1]),
+        gold=int(totals[2]),
+    )
+
+
+def _split(tag: str, at: int) -> tuple[str, str]:
+    """Return prefix (E as L, S as U) and type; the first hyphen splits, O has no type."""
+    if tag == "O":
+        return "O", ""
+    prefix, _, label = tag.partition("-")
+    if prefix not in _PREFIXES or not label:
+        raise InputError(
+            f"Tag {at} must be O, or B, I, L, U, E or S, a hyphen and a type, got {tag!r}. Mend "
+            "the data, or choose the column that holds the tags."
+        )
+    return _PREFIXES[prefix], label

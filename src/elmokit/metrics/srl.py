@@ -1,0 +1,43 @@
+"""F1 of semantic roles, counted as the CoNLL-2005 script srl-eval does.
+
+An example is a proposition: the tags of one sentence for one predicate. The predicate itself (V)
+is not scored; R-X is a type like any other. A phrase C-X continues the latest argument X, which
+then has several pieces; where there is none, it is an ordinary X.
+"""
+
+from collections.abc import Sequence
+
+from elmokit.metrics.accuracy import check_same_length, check_same_tokens
+from elmokit.metrics.span_f1 import SpanScore, read_spans, score_sets
+
+Argument = tuple[str, tuple[tuple[int, int], ...]]
+"""Type, and the pieces as (start, end), in order."""
+
+
+def read_arguments(tags: Sequence[str]) -> list[Argument]:
+    """Return the arguments of one proposition, the predicate left out, by their first piece."""
+    pieces: list[tuple[str, list[tuple[int, int]]]] = []
+    latest: dict[str, list[tuple[int, int]]] = {}
+    for label, start, end in read_spans(tags):
+        role = label.removeprefix("C-")
+        if role != label and role in latest:
+            latest[role].append((start, end))
+        else:
+            latest[role] = [(start, end)]
+            pieces.append((role, latest[role]))
+    return [(role, tuple(places)) for role, places in pieces if role != "V"]
+
+
+def score_roles(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> SpanScore:
+    """Score propositions: an argument counts if its type and all of its pieces are right.
+
+    Raises:
+        InputError: if predicted and gold differ in propositions or tokens, or a tag is unreadable.
+    """
+    check_same_length(predicted, gold)
+    for example, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
+        check_same_tokens(guess, truth, example=example)
+    return score_sets(
+        [set(read_arguments(tags)) for tags in predicted],
+        [set(read_arguments(tags)) for tags in gold],
+    )

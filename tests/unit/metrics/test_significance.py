@@ -1,0 +1,89 @@
+"""Paired tests and the spread over seeds."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from elmokit.metrics.accuracy import accuracy_of
+from elmokit.metrics.significance import (
+    approximate_randomization,
+    paired_bootstrap,
+    summarize_seeds,
+)
+from elmokit.metrics.span_f1 import f1_of
+
+TESTS = [approximate_randomization, paired_bootstrap]
+
+
+def right(*hits):
+    return np.array([[hit, 1] for hit in hits], dtype=float)
+
+
+def test_randomization_approaches_the_exact_test():
+    a = np.array([[2, 3, 3], [1, 1, 2], [0, 1, 2], [4, 4, 5], [1, 2, 1]], dtype=float)
+    b = np.array([[1, 3, 3], [1, 2, 2], [1, 1, 2], [1, 4, 5], [0, 2, 1]], dtype=float)
+    observed = float(f1_of(a.sum(0)) - f1_of(b.sum(0)))
+    exact = []
+    for coins in product([False, True], repeat=5):
+        swap = np.array(coins)[:, None]
+        one, other = np.where(swap, b, a).sum(0), np.where(swap, a, b).sum(0)
+        exact.append(abs(float(f1_of(one) - f1_of(other))) >= abs(observed) - 1e-9)
+    result = approximate_randomization(a, b, f1_of, num_rounds=20_000, seed=1)
+    assert result.difference == pytest.approx(observed)
+    assert result.p_value == pytest.approx(np.mean(exact), abs=0.015)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_equal_systems_are_never_different(test):
+    a = right(1, 0, 1, 1)
+    assert test(a, a, accuracy_of, num_rounds=50, seed=0).p_value == 1  # (50 + 1) / (50 + 1)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_clear_difference_has_the_smallest_p(test):
+    result = test(right(*[1] * 200), right(*[0, 1] * 100), accuracy_of, num_rounds=99, seed=0)
+    assert result.difference == 50
+    assert result.p_value == 1 / 100  # r = 0
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_seed_fixes_the_result_and_sides_can_be_swapped(test):
+    generator = np.random.default_rng(5)
+    a, b = (right(*generator.integers(0, 2, 60)) for _ in range(2))
+    first = test(a, b, accuracy_of, num_rounds=300, seed=3)
+    assert test(a, b, accuracy_of, num_rounds=300, seed=3) == first
+    swapped = test(b, a, accuracy_of, num_rounds=300, seed=3)
+    assert (swapped.difference, swapped.p_value) == (-first.difference, first.p_value)
+
+
+def test_the_bootstrap_interval_has_the_normal_width():
+    # Differences 1 (half) and 0 (half): sd 0.5, of the mean of 400: 0.025, so 50 -+ 1.96 * 2.5.
+    result = paired_bootstrap(
+        right(*[1] * 400), right(*[0, 1] * 200), accuracy_of, num_rounds=5000, seed=0
+    )
+    assert result.interval == pytest.approx((45.1, 54.9), abs=0.6)
+
+
+def test_seeds_by_hand():
+    # mean 2, squares 1 + 0 + 1, divisor 2
+    summary = summarize_seeds([1.0, 2.0, 3.0])
+    assert (summary.mean, summary.sd, summary.num_seeds) == (2, 1, 3)
+    assert summarize_seeds([5.0]).sd is None
+    with pytest.raises(ValueError, match="at least one score"):
+        summarize_seeds([])
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_wrong_arguments_are_errors(test):
+    with pytest.raises(ValueError, match=r"one shape \(examples, k\)"):
+        test(right(1), right(1, 0), accuracy_of, seed=0)
+    with pytest.raises(ValueError, match=r"one shape \(examples, k\)"):
+        test(np.zeros((0, 2)), np.zeros((0, 2)), accuracy_of, seed=0)
+    with pytest.raises(ValueError, match="`num_rounds` must be at least 1, got 0"):
+        test(right(1), right(1), accuracy_of, num_rounds=0, seed=0)
+
+
+def test_confidence_is_a_share():
+    with pytest.raises(ValueError, match="`confidence` must lie between 0 and 1, got 95"):
+        paired_bootstrap(right(1), right(1), accuracy_of, confidence=95, seed=0)
