@@ -11,6 +11,7 @@ from elmokit.cli.options import (
     JsonOption,
     ModelOption,
     OtherTokenizerOption,
+    PrecisionOption,
     ThreadsOption,
 )
 from elmokit.errors import InputError, at_the_door
@@ -33,7 +34,7 @@ def embed(
     layers: Annotated[
         str, typer.Option(help="all, top, average or the number of one layer (0: token layer).")
     ] = "all",
-    precision: Annotated[str, typer.Option(help="Arithmetic: fp32 or bf16.")] = "fp32",
+    precision: PrecisionOption = "fp32",
     dtype: Annotated[str, typer.Option(help="Numbers in the file: float32 or float16.")] = (
         "float32"
     ),

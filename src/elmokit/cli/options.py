@@ -40,6 +40,7 @@ OtherTokenizerOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+PrecisionOption = Annotated[str, typer.Option(help="Arithmetic: fp32, bf16 or int8.")]
 ThreadsOption = Annotated[
     int | None, typer.Option(help="CPU threads; default: PyTorch's choice.", min=1)
 ]
@@ -67,4 +68,15 @@ EpochsOption = Annotated[
 TokensOption = Annotated[int | None, typer.Option(help="Stop after so many predicted words.")]
 ResumeRunOption = Annotated[
     bool, typer.Option("--resume", help="Go on from the last checkpoint in DIR.")
+]
+
+# --- tasks
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="pos, ner or sentiment.")]
+TaskRunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")
+]
+LayerCacheOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where layers are kept; default: the user's cache."),
 ]

@@ -1,0 +1,35 @@
+"""`elmokit predict`: what a trained task model says of raw text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli.common import emit_json, use_threads
+from elmokit.cli.options import JsonOption, ModelOption, TaskRunArgument, ThreadsOption
+
+
+def predict(
+    run: TaskRunArgument,
+    text: Annotated[
+        list[Path],
+        typer.Argument(metavar="TEXT", help="Text files, one text a line; - is standard input."),
+    ],
+    *,
+    model: ModelOption = None,
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the model's answer for every line of TEXT: tagged words, brackets or labels."""
+    from elmokit.embed.lines import NumberedLines
+    from elmokit.tasks.run import TaskRun
+
+    use_threads(threads)
+    trained = TaskRun.load(run, model=model)
+    lines = [line for _, line in NumberedLines([str(path) for path in text]).share(0, 1)]
+    answers = trained.predict(lines)
+    if json:
+        emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
+        return
+    for answer in answers:
+        typer.echo(trained.task.show(*answer))

@@ -1,0 +1,139 @@
+"""The sentence encoder of the task models: recurrent layers with variational dropout."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from elmokit.nn.masking import lengths_of
+
+FORGET_BIAS = 1.0
+"""Fresh bias of an LSTM's forget gate: memory is kept until training says otherwise."""
+
+
+class VariationalDropout(nn.Module):
+    """Dropout that drops the same features at all positions of a sentence.
+
+    Args:
+        share: Of the features, dropped in training; the others are scaled up to keep the mean.
+
+    Shape: (B, T, X) -> (B, T, X).
+    Source: Gal and Ghahramani 2016.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        if not 0 <= share < 1:
+            raise ValueError(f"`share` must be at least 0 and below 1, got {share}.")
+        self.share = share
+
+    def forward(self, x: Float[Tensor, "B T X"]) -> Float[Tensor, "B T X"]:
+        """Return ``x`` with one random mask per row; unchanged outside training."""
+        if not self.training or self.share == 0:
+            return x
+        kept = functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.share)
+        return x * kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceEncoderConfig:
+    """Shape of a sentence encoder."""
+
+    hidden_dims: tuple[int, ...] = (200,)
+    """Width of one direction, layer by layer."""
+    cell: Literal["lstm", "gru"] = "lstm"
+    """Kind of recurrent layer."""
+    bidirectional: bool = True
+    """Read in both directions; a position's vector is then [forward | backward]."""
+    dropout: float = 0.0
+    """Share of features dropped in training at every layer's input, the same at all positions."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that cannot be built."""
+        if not self.hidden_dims or min(self.hidden_dims) < 1:
+            raise ValueError("`hidden_dims` must hold one width of at least 1 per layer")
+        if not 0 <= self.dropout < 1:
+            raise ValueError("`dropout` must be at least 0 and below 1")
+
+    @property
+    def output_dim(self) -> int:
+        """Width of a position's vector."""
+        return self.hidden_dims[-1] * (2 if self.bidirectional else 1)
+
+
+class SentenceEncoder(nn.Module):
+    """Read padded sentences with (bi)LSTM or (bi)GRU layers; padding takes no part.
+
+    Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 but for the
+    LSTM's forget gates (1). They are drawn with seed 0; a model draws its own.
+
+    Args:
+        input_dim: Width of the input vectors.
+        config: Layers, widths, dropout.
+
+    Shape: x (B, T, input_dim), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
+    """
+
+    def __init__(self, input_dim: int, config: SentenceEncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.dropout = VariationalDropout(config.dropout)
+        kind = nn.LSTM if config.cell == "lstm" else nn.GRU
+        widths = [input_dim, *config.hidden_dims]
+        if config.bidirectional:
+            widths[1:] = [2 * width for width in widths[1:]]
+        self.layers = nn.ModuleList(
+            kind(width, hidden_dim, batch_first=True, bidirectional=config.bidirectional)
+            for width, hidden_dim in zip(widths[:-1], config.hidden_dims, strict=True)
+        )
+        self.reset_parameters(torch.Generator().manual_seed(0))
+
+    @property
+    def output_dim(self) -> int:
+        """Width of a position's vector."""
+        return self.config.output_dim
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights, gate by gate."""
+        for layer, hidden_dim in zip(self.layers, self.config.hidden_dims, strict=True):
+            for name, parameter in layer.named_parameters():
+                gates = parameter.detach().split(hidden_dim)  # LSTM: i, f, g, o; GRU: r, z, n
+                for gate in gates:
+                    if name.startswith("weight_hh"):
+                        nn.init.orthogonal_(gate, generator=generator)
+                    elif name.startswith("weight_ih"):
+                        nn.init.xavier_uniform_(gate, generator=generator)
+                    else:
+                        nn.init.zeros_(gate)
+                if self.config.cell == "lstm" and name.startswith("bias_ih"):
+                    nn.init.constant_(gates[1], FORGET_BIAS)
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "B T Y"]:
+        """Return one vector per position.
+
+        Args:
+            x: Input vectors; what stands at padded positions does not matter.
+            mask: True at real positions. A row may have none.
+
+        Raises:
+            ValueError: if padding stands before real positions.
+        """
+        lengths = lengths_of(mask)
+        if mask.numel() == 0:
+            return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
+        padding = ~mask.unsqueeze(2)
+        x = x.masked_fill(padding, 0)
+        # Packing knows no empty rows: they are read as one zero vector, and wiped out below.
+        packed_lengths = lengths.clamp(min=1).cpu()
+        for layer in self.layers:
+            packed = pack_padded_sequence(
+                self.dropout(x), packed_lengths, batch_first=True, enforce_sorted=False
+            )
+            x, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.shape[1])
+        return x.masked_fill(padding, 0)

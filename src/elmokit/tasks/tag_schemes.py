@@ -1,0 +1,72 @@
+"""Tags that mark spans, and which of them may follow which.
+
+``BIO`` (IOB2): B-X begins a span of type X, I-X goes on, O is outside. ``BIOUL`` (BILOU): spans of
+one word are U-X, longer ones run from B-X over I-X to L-X.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+TagScheme = Literal["BIO", "BIOUL"]
+
+_BEGIN, _END = "begin", "end"
+_MUST_GO_ON = {"BIO": (), "BIOUL": ("B", "I")}
+"""Prefixes of a span that the next tag must continue."""
+_MAY_GO_ON = ("B", "I")
+"""Prefixes of a span that the next tag can continue."""
+_CONTINUES = {"BIO": ("I",), "BIOUL": ("I", "L")}
+"""Prefixes that continue the span before them."""
+
+
+def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
+    """Tell which tags may follow which.
+
+    Args:
+        tags: All tags, in the order of their ids. Types may hold hyphens: ``B-C-ARG1`` is of type
+            ``C-ARG1``.
+        scheme: ``BIO``: I-X only after B-X or I-X. ``BIOUL`` also: B-X and I-X only before I-X or
+            L-X.
+
+    Returns:
+        bool (Y + 2, Y + 2) for Y tags: entry (i, j) is True if tag j may stand right after tag i;
+        row Y is the start of a sentence, column Y + 1 its end. `elmokit.nn.crf` takes it as a
+        tensor. A tag that nothing can complete (B-X where the tags hold neither I-X nor L-X) stays
+        in; the search never ends in it.
+
+    Raises:
+        ValueError: if a tag is not of the scheme or stands there twice, or there are none.
+    """
+    if scheme not in get_args(TagScheme):
+        raise ValueError(f"`scheme` must be one of {get_args(TagScheme)}, got {scheme!r}.")
+    parts = [_split(tag, scheme) for tag in tags]
+    if not parts:
+        raise ValueError("`tags` is empty; give all tags, in the order of their ids.")
+    twice = [tag for tag, count in Counter(tags).items() if count > 1]
+    if twice:
+        raise ValueError(f"`tags` holds {twice[0]!r} twice; give every tag once.")
+    sources = [*parts, (_BEGIN, ""), (_END, "")]
+    return np.array([[_may_follow(a, b, scheme) for b in sources] for a in sources])
+
+
+def _split(tag: str, scheme: TagScheme) -> tuple[str, str]:
+    """Return prefix and type of a tag; the type of O is empty."""
+    if tag == "O":
+        return "O", ""
+    prefix, hyphen, kind = tag.partition("-")
+    prefixes = [letter for letter in scheme if letter != "O"]
+    if prefix not in prefixes or not hyphen or not kind:
+        forms = ", ".join(f"{letter}-TYPE" for letter in prefixes)
+        raise ValueError(f"{tag!r} is no tag of the scheme {scheme}: those are O, {forms}.")
+    return prefix, kind
+
+
+def _may_follow(before: tuple[str, str], after: tuple[str, str], scheme: TagScheme) -> bool:
+    """Tell whether ``after`` may stand right after ``before``, both as (prefix, type)."""
+    if before[0] == _END or after[0] == _BEGIN:
+        return False
+    if after[0] in _CONTINUES[scheme]:
+        return before[0] in _MAY_GO_ON and before[1] == after[1]
+    return before[0] not in _MUST_GO_ON[scheme]

@@ -1,0 +1,151 @@
+"""One label for a whole text: sentiment, in the manner of BCN.
+
+The network is the biattentive classifier that Peters et al. 2018, appendix A.8 use, without its
+second sentence: [static vector; ELMo] → linear → biLSTM → attention of the text to itself →
+integrating biLSTM → pools (maximum, mean, self-attentive) → two layers. ELMo stands at the input
+and at the output of the first biLSTM.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.metrics.accuracy import score_labels
+from elmokit.nn.attention import SelfAttentivePooling, attend
+from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
+from elmokit.nn.masking import masked_max, masked_mean
+from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.records import read_records
+from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
+from elmokit.tasks.inputs import TokenBatch, TokenInputs
+
+DROPOUT = 0.25
+TEXT_FIELDS, LABEL_FIELDS = ("text", "document", "sentence", "Text"), ("label", "Label")
+"""Names of the columns, the first that is there."""
+MIN_PHRASE_TOKENS = 4
+"""Of trees, phrases of at least so many words are trained on, as in the paper."""
+
+
+class TextClassifier(TaskModel):
+    """Word vectors → biLSTM → self-attention → biLSTM → pools → label.
+
+    Args:
+        inputs: What is read at each word; with a second mixture if it has one.
+        labels: In the order of their ids.
+        hidden_dims: Width of the linear layer and of both biLSTMs, one direction: one number.
+    """
+
+    def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
+        super().__init__()
+        self.inputs, self.labels = inputs, labels
+        self._ids = {label: number for number, label in enumerate(labels)}
+        (width,) = hidden_dims
+        self.has_output_mix = len(inputs.mixes) > 1
+        self.to_width = nn.Linear(inputs.output_dim, width)
+        config = SentenceEncoderConfig(hidden_dims=(width,))
+        self.encoder = SentenceEncoder(width, config)
+        encoded = self.encoder.output_dim + (inputs.mix_dim if self.has_output_mix else 0)
+        self.integrator = SentenceEncoder(3 * encoded, config)
+        self.pool = SelfAttentivePooling(self.integrator.output_dim)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.input_dropout = VariationalDropout(DROPOUT)
+        self.hidden = nn.Linear(3 * self.integrator.output_dim, width)
+        self.to_labels = nn.Linear(width, len(labels))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        self.inputs.reset_parameters(generator)
+        for encoder in (self.encoder, self.integrator):
+            encoder.reset_parameters(generator)
+        self.pool.reset_parameters(generator)
+        for linear in (self.to_width, self.hidden, self.to_labels):
+            nn.init.xavier_uniform_(linear.weight, generator=generator)
+            nn.init.zeros_(linear.bias)
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        """Return the mean over texts, and the mixtures' penalty."""
+        gold = torch.tensor([self._ids.get(example.label, 0) for example in examples])
+        return functional.cross_entropy(self._logits(batches[0]), gold) + self.inputs.penalty()
+
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
+        """Return the label of each text."""
+        return [self.labels[best] for best in self._logits(batches[0]).argmax(dim=1).tolist()]
+
+    def _logits(self, batch: TokenBatch) -> Tensor:
+        mask = batch.mask
+        x = self.input_dropout(self.inputs(batch))
+        x = self.dropout(torch.relu(self.to_width(x)))
+        x = self.encoder(x, mask)
+        if self.has_output_mix:
+            x = torch.cat([x, self.inputs.mix(batch, 1)], dim=2) * mask.unsqueeze(2)
+        # every word of the text with all others, itself among them
+        attended = attend(x @ x.transpose(1, 2) / x.shape[2] ** 0.5, x, mask)
+        x = self.integrator(torch.cat([x, x - attended, x * attended], dim=2), mask)
+        pooled = torch.cat([masked_max(x, mask), masked_mean(x, mask), self.pool(x, mask)], dim=1)
+        return self.to_labels(self.dropout(torch.relu(self.hidden(self.dropout(pooled)))))
+
+
+class SentimentTask(Task[LabeledText]):
+    """Sentiment of a text: SST trees (``.txt``), or records of a text and its label."""
+
+    name, metric, num_places = "sentiment", "accuracy", 2
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledText]:
+        """Read examples with their gold."""
+        if ".txt" in path.suffixes:
+            phrases = MIN_PHRASE_TOKENS if training else None
+            return list(read_sentiment_trees(path, min_phrase_tokens=phrases))
+        first = next(iter(read_records(path)), None)
+        names = () if first is None else first.fields
+        text, label = (
+            next((name for name in wanted if name in names), wanted[0])
+            for wanted in (TEXT_FIELDS, LABEL_FIELDS)
+        )
+        return [
+            replace(example, tokens=tuple(tokenize(example.text)))
+            for example in read_text_labels(path, text=text, label=label)
+        ]
+
+    def sentences(self, example: LabeledText) -> tuple[Sentence, ...]:
+        """Return the words that the biLM reads."""
+        assert example.tokens is not None
+        return (example.tokens,)
+
+    def gold(self, example: LabeledText) -> str:
+        """Return the right answer."""
+        return example.label
+
+    def labels(self, examples: Sequence[LabeledText]) -> Labels:
+        """Return the labels, in the order of their ids."""
+        return sorted({example.label for example in examples})
+
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+    ) -> TextClassifier:
+        """Build the network."""
+        return TextClassifier(inputs, labels, hidden_dims)
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
+        """Compare predictions with gold."""
+        report = score_labels(predicted, gold)
+        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+
+    def example_of(self, *sentences: Sentence) -> LabeledText:
+        """Make an example of new words."""
+        (tokens,) = sentences
+        place = Place(path=Path("text"), line=1)
+        return LabeledText(text=" ".join(tokens), label="", tokens=tokens, place=place)
+
+    def show(self, example: LabeledText, prediction: str) -> str:
+        """Return the answer as a person reads it."""
+        return f"{prediction}\t{example.text}"
+
+    def as_json(self, example: LabeledText, prediction: str) -> dict[str, Any]:
+        """Return the answer for machines."""
+        return {"text": example.text, "label": prediction}

@@ -1,0 +1,207 @@
+"""What every task must do: learn four examples, be saved and loaded, and answer the same."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+
+CONLLU = """\
+# text = the bank of the river
+1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_
+2\tbank\t_\tNOUN\t_\t_\t_\t_\t_\t_
+3\tof\t_\tADP\t_\t_\t_\t_\t_\t_
+4\tthe\t_\tDET\t_\t_\t_\t_\t_\t_
+5\triver\t_\tNOUN\t_\t_\t_\t_\t_\t_
+
+1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_
+2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_
+3\tby\t_\tADP\t_\t_\t_\t_\t_\t_
+
+1\t배\t_\tNOUN\t_\t_\t_\t_\t_\t_
+2\t를\t_\tPART\t_\t_\t_\t_\t_\t_
+3\t타고\t_\tVERB\t_\t_\t_\t_\t_\t_
+
+1\t갔다\t_\tVERB\t_\t_\t_\t_\t_\t_
+2\t.\t_\tPUNCT\t_\t_\t_\t_\t_\t_
+
+"""
+COLUMNS = """\
+Minji B-PER
+Kim I-PER
+sat O
+
+by O
+Bank B-LOC
+
+배 O
+서울 B-LOC
+강 I-LOC
+공원 I-LOC
+
+민지 B-PER
+갔다 O
+
+"""
+TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
+FILES = {
+    "pos": ("conllu", CONLLU), "ner": ("txt", COLUMNS), "sentiment": ("tsv", TABLE),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    from elmokit.nn.bilm import BiLMConfig
+    from elmokit.nn.char_cnn import CharCNNConfig
+    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.text.char_vocab import CharVocabConfig
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=16),
+        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1),
+        lstm=LSTMConfig(num_layers=2, cell_dim=24, projection_dim=8),
+    )
+    model = PretrainedBiLM(config)
+    model.reset_parameters(torch.Generator().manual_seed(3))
+    path = tmp_path_factory.mktemp("model") / "bilm"
+    model.save(path)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path, task):
+    suffix, text = FILES[task]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split in ("train", "dev"):
+        (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None, epochs=60):
+    from elmokit.tasks.inputs import InputsConfig
+    from elmokit.tasks.run import TaskRunConfig, find_split, find_task, train_task
+    from elmokit.tasks.training import TaskTrainConfig
+
+    config = TaskRunConfig(
+        task=task,
+        hidden_dims=tuple(12 for _ in find_task(task).default_hidden_dims),
+        inputs=InputsConfig(embeddings=embeddings, dropout=0.0),
+        train=TaskTrainConfig(epochs=epochs, patience=epochs, learning_rate=1e-2, batch_size=2),
+    )
+    return train_task(
+        config, find_split(data, "train"), find_split(data, "dev"), run_dir,
+        model=None if model_dir is None else str(model_dir), vectors=vectors,
+        cache_dir=run_dir.parent / "layers",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
+    from elmokit.tasks.run import TaskRun, find_split
+
+    result = run_task(task, data, tmp_path / "run", model_dir)
+    assert result.best.dev.value == 100
+    run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
+    assert run.evaluate(find_split(data, "dev")).value == 100
+    first = run.predict(["by the river", "배 를 타고", ""])
+    again = TaskRun.load(tmp_path / "run").predict(["배 를 타고", "", "by the river"])
+    shown = [run.task.show(*answer) for answer in first]
+    assert shown == [run.task.show(*again[index]) for index in (2, 0, 1)]
+    json.dumps([run.task.as_json(*answer) for answer in first])
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert len(rows) == result.num_epochs
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
+    from safetensors.torch import load_file
+
+    torch.manual_seed(1)
+    for name in ("a", "b"):
+        run_task(task, data, tmp_path / name, model_dir, epochs=2)
+        torch.rand(5)
+    a, b = (load_file(tmp_path / name / "model.safetensors") for name in ("a", "b"))
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize("task", ["pos"])
+@pytest.mark.parametrize(
+    "embeddings", ["elmo", "static", "layer0", "random", "top", "average", "none"]
+)
+def test_every_arm_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
+    from elmokit.tasks.run import TaskRun
+
+    vectors = None
+    if embeddings in ("static", "elmo"):
+        vectors = tmp_path / "vectors.txt"
+        vectors.write_text("3 2\nthe 0.1 0.2\nbank 0.3 -0.4\nriver 1 2\n", encoding="utf-8")
+    given = None if embeddings in ("static", "none") else model_dir
+    run_task(
+        task, data, tmp_path / "run", given, embeddings=embeddings, vectors=vectors, epochs=2
+    )  # fmt: skip
+    run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
+    ((example, tags),) = run.predict(["the river bank"])
+    assert len(tags) == len(example.tokens) == 3
+
+
+@pytest.mark.parametrize("task", ["ner"])
+def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
+    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.tag_schemes import allowed_transitions
+
+    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    run = TaskRun.load(tmp_path / "run")
+    tags = run._labels
+    allowed = allowed_transitions(tags, "BIOUL")
+    random = np.random.default_rng(0)
+    words = ["Minji", "Kim", "by", "Bank", "서울", "강", "."]
+    texts = [" ".join(random.choice(words, size=size)) for size in range(1, 25)]
+    for _, predicted in run.predict(texts):
+        ids = [len(tags), *(tags.index(tag) for tag in predicted), len(tags) + 1]
+        assert all(allowed[a, b] for a, b in itertools.pairwise(ids))
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
+    from elmokit.errors import FormatError
+    from elmokit.tasks.run import TaskRun
+
+    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    (tmp_path / "run" / "model.safetensors").unlink()
+    with pytest.raises(FormatError, match="lacks its weights"):
+        TaskRun.load(tmp_path / "run")
+    with pytest.raises(FileNotFoundError, match="is no run of a task"):
+        TaskRun.load(tmp_path / "data")
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
+    from elmokit.errors import FormatError
+    from elmokit.tasks.run import TaskRun
+    from elmokit.weights.model_dir import load_model
+
+    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    other = load_model(model_dir)
+    other.reset_parameters(torch.Generator().manual_seed(9))
+    other.save(tmp_path / "other")
+    with pytest.raises(FormatError, match=r"is not the biLM that .* was trained with"):
+        TaskRun.load(tmp_path / "run", model=str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(FileExistsError, match="Give the run a new directory"):
+        run_task(task, data, tmp_path / "run", model_dir)
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_the_static_arm_needs_vectors(task, data, tmp_path):
+    from elmokit.errors import InputError
+
+    with pytest.raises(InputError, match="--vectors"):
+        run_task(task, data, tmp_path / "run", None, embeddings="static")

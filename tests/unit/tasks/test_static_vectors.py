@@ -1,0 +1,61 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.tasks.static_vectors import read_text_vectors
+
+GLOVE = "the 0.5 1\n강 -1 2\nbank 3 4\nthe 9 9\n"
+
+
+def write(tmp_path, text, name="vectors.txt"):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_words_keep_their_vectors_and_the_first_of_two_counts(tmp_path):
+    vectors = read_text_vectors(write(tmp_path, GLOVE))
+    assert vectors.words == ["the", "강", "bank"]
+    np.testing.assert_array_equal(vectors.values[vectors.id_of("강")], [-1, 2])
+    np.testing.assert_array_equal(vectors.values[vectors.id_of("the")], [0.5, 1])
+
+
+def test_a_word_is_looked_up_in_lower_case_too_and_unknown_ones_are_zero(tmp_path):
+    vectors = read_text_vectors(write(tmp_path, GLOVE))
+    assert vectors.id_of("Bank") == vectors.id_of("bank")
+    assert vectors.id_of("river") == 1
+    np.testing.assert_array_equal(vectors.values[:2], np.zeros((2, 2)))
+
+
+def test_a_word2vec_header_is_passed_over(tmp_path):
+    assert read_text_vectors(write(tmp_path, "3 2\n" + GLOVE)).words == ["the", "강", "bank"]
+
+
+def test_only_wanted_words_are_kept(tmp_path):
+    assert read_text_vectors(write(tmp_path, GLOVE), only=["Bank", "강"]).words == ["강", "bank"]
+    assert read_text_vectors(write(tmp_path, GLOVE), only=["x"]).values.shape == (2, 2)
+
+
+def test_compressed_files_are_read(tmp_path):
+    path = write(tmp_path, gzip.compress(GLOVE.encode()), "vectors.txt.gz")
+    assert read_text_vectors(path).dim == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the 1 2\nbank 3\n", r"line 2: 1 numbers after 'bank', but the first line has 2"),
+        ("the one two\n", r"line 1: not numbers after the word 'the'"),
+        ("\n\n", r"no word vectors"),
+    ],
+)
+def test_damage_is_told_with_its_line(tmp_path, text, message):
+    with pytest.raises(FormatError, match=message):
+        read_text_vectors(write(tmp_path, text))
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+        read_text_vectors(tmp_path / "none.txt")
