@@ -45,7 +45,29 @@ Bank B-LOC
 
 """
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
+ROLES = "".join(
+    json.dumps({"tokens": words, "predicates": [{"index": index, "pos": "VB", "tags": tags}]})
+    + "\n"
+    for words, index, tags in (
+        (["I", "sat"], 1, ["B-A0", "B-V"]),
+        (["by", "the", "river", "sat", "I"], 3, ["B-LOC", "I-LOC", "I-LOC", "B-V", "B-A0"]),
+        (["배", "를", "타고"], 2, ["B-A1", "I-A1", "B-V"]),
+        (["갔다", "."], 0, ["B-V", "O"]),
+    )
+)
+PAIRS = """\
+premise\thypothesis\tlabel
+I sat\tI\tentailment
+by the river\tI sat\tneutral
+배 를 타고\t배\tentailment
+갔다 .\tsat\tcontradiction
+"""
+TEXTS = {
+    "srl": ["I *sat*", "배 를 *타고*", "the river *sat* by the bank"],
+    "nli": ["I sat\tI", "배 를 타고\t배", "by\tthe bank of the river"],
+}
 FILES = {
+    "srl": ("jsonl", ROLES), "nli": ("tsv", PAIRS),
     "pos": ("conllu", CONLLU), "ner": ("txt", COLUMNS), "sentiment": ("tsv", TABLE),
 }  # fmt: skip
 
@@ -87,9 +109,9 @@ def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None,
 
     config = TaskRunConfig(
         task=task,
-        hidden_dims=tuple(12 for _ in find_task(task).default_hidden_dims),
+        hidden_dims=tuple(24 for _ in find_task(task).default_hidden_dims[:2]),
         inputs=InputsConfig(embeddings=embeddings, dropout=0.0),
-        train=TaskTrainConfig(epochs=epochs, patience=epochs, learning_rate=1e-2, batch_size=2),
+        train=TaskTrainConfig(epochs=epochs, patience=epochs, learning_rate=5e-3, batch_size=2),
     )
     return train_task(
         config, find_split(data, "train"), find_split(data, "dev"), run_dir,
@@ -106,8 +128,9 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     assert result.best.dev.value == 100
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
     assert run.evaluate(find_split(data, "dev")).value == 100
-    first = run.predict(["by the river", "배 를 타고", ""])
-    again = TaskRun.load(tmp_path / "run").predict(["배 를 타고", "", "by the river"])
+    a, b, c = TEXTS.get(task, ["by the river", "배 를 타고", ""])
+    first = run.predict([a, b, c])
+    again = TaskRun.load(tmp_path / "run").predict([b, c, a])
     shown = [run.task.show(*answer) for answer in first]
     assert shown == [run.task.show(*again[index]) for index in (2, 0, 1)]
     json.dumps([run.task.as_json(*answer) for answer in first])

@@ -116,9 +116,9 @@ def shares_within(model, num_steps, limit):
     return float((every <= limit).double().mean()), float(every.max())
 
 
-# One weight of the first forward layer amplifies rounding (docs/results/parity.md): the original's own
-# fp32 is 1.0e-4 from float64 after 20 steps. The equations are therefore held in float64, the same
-# on every processor; in fp32 the order in which a processor adds decides the last digits.
+# One weight of the first forward layer amplifies rounding (docs/results/parity.md): the original's
+# own fp32 is 1.0e-4 from float64 after 20 steps. The equations are therefore held in float64, the
+# same on every processor; in fp32 the order in which a processor adds decides the last digits.
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,9 @@ ResumeRunOption = Annotated[
 
 # --- tasks
 
-TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="pos, ner or sentiment.")]
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment or nli.")
+]
 TaskRunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from elmokit.errors import InputError
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 
 Example = TypeVar("Example")
@@ -58,6 +59,8 @@ class Task(Generic[Example]):
     """Of `score`."""
     num_places: ClassVar[int] = 1
     """Places where the biLM is used: 1 input, 2 input and output."""
+    num_texts: ClassVar[int] = 1
+    """Texts of one example; in raw text they are separated by tabs."""
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
         """Read examples.
@@ -96,6 +99,20 @@ class Task(Generic[Example]):
     def example_of(self, *sentences: Sentence) -> Example:
         """Make an example without gold of new sentences, for `TaskModel.predict`."""
         raise NotImplementedError
+
+    def from_text(self, text: str, tokenize: Tokenize) -> Example:
+        """Make an example of a line of raw text.
+
+        Raises:
+            ValueError: if it does not hold as many texts as an example needs.
+        """
+        parts = text.split("\t") if self.num_texts > 1 else [text]
+        if len(parts) != self.num_texts:
+            raise InputError(
+                f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
+                f"{len(parts)}: {text!r:.80}."
+            )
+        return self.example_of(*(tuple(tokenize(part)) for part in parts))
 
     def show(self, example: Example, prediction: Any) -> str:
         """Return a prediction as a person wants to read it."""

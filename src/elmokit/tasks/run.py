@@ -21,10 +21,12 @@ import elmokit
 from elmokit.atomic import whole_directory
 from elmokit.config import from_dict, to_dict
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, at_the_door
 from elmokit.tasks.base import Task, TaskModel, TaskScore
 from elmokit.tasks.inputs import BatchMaker, InputsConfig, TokenInputs
 from elmokit.tasks.layer_cache import Sentence, SentenceLayers, keep_layers
+from elmokit.tasks.pair_classifier import NliTask
+from elmokit.tasks.role_labeler import SrlTask
 from elmokit.tasks.static_vectors import StaticVectors, read_text_vectors
 from elmokit.tasks.tagger import NerTask, PosTask
 from elmokit.tasks.text_classifier import SentimentTask
@@ -44,7 +46,9 @@ from elmokit.weights.model_dir import load_model
 
 log = logging.getLogger(__name__)
 
-TASKS: dict[str, Task[Any]] = {task.name: task for task in (PosTask(), NerTask(), SentimentTask())}
+TASKS: dict[str, Task[Any]] = {
+    task.name: task for task in (PosTask(), NerTask(), SrlTask(), SentimentTask(), NliTask())
+}
 """By the name that a user types."""
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
@@ -179,7 +183,8 @@ def train_task(
         }  # fmt: skip
         static = read_text_vectors(vectors, only=words)
     hidden_dims = config.hidden_dims or task.default_hidden_dims
-    network = _build(task, inputs, labels, hidden_dims, bilm, static)
+    with at_the_door():  # widths that no network can have
+        network = _build(task, inputs, labels, hidden_dims, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     maker = BatchMaker(inputs, bilm.char_vocab, static)
     best, reports = None, []
@@ -286,8 +291,12 @@ class TaskRun:
         )
 
     def predict(self, texts: Iterable[str]) -> list[tuple[Any, Any]]:
-        """Return example and prediction for each text; words come from the biLM's tokenizer."""
-        examples = [self.task.example_of(tuple(self._bilm.tokenize(text))) for text in texts]
+        """Return example and prediction for each text; words come from the biLM's tokenizer.
+
+        Raises:
+            ValueError: if a text is not what the task reads (two texts, a marked predicate).
+        """
+        examples = [self.task.from_text(text, self._bilm.tokenize) for text in texts]
         held = Examples(self.task, examples, self._bilm.compute)
         return list(zip(examples, predict(self._network, self._maker, held), strict=True))
 
@@ -330,7 +339,8 @@ class _BiLM:
             return cls(None, tokenizer.tokenize, vocab, reference, cache_dir, on_layers)
         if inputs.embeddings == "random":
             loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
-        embedder = Embedder.load(loaded, precision=precision)
+        with at_the_door():  # the precision is checked there
+            embedder = Embedder.load(loaded, precision=precision)
         reference = BiLMReference(
             path=str(path.absolute()), model_hash=loaded.model_hash(), precision=precision
         )

@@ -21,7 +21,7 @@ from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, Variation
 from elmokit.nn.masking import masked_max, masked_mean
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.formats.reading import Place
-from elmokit.tasks.formats.records import read_records
+from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 
@@ -45,6 +45,8 @@ class TextClassifier(TaskModel):
         super().__init__()
         self.inputs, self.labels = inputs, labels
         self._ids = {label: number for number, label in enumerate(labels)}
+        if len(hidden_dims) != 1:
+            raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
         self.has_output_mix = len(inputs.mixes) > 1
         self.to_width = nn.Linear(inputs.output_dim, width)
@@ -101,11 +103,8 @@ class SentimentTask(Task[LabeledText]):
         if ".txt" in path.suffixes:
             phrases = MIN_PHRASE_TOKENS if training else None
             return list(read_sentiment_trees(path, min_phrase_tokens=phrases))
-        first = next(iter(read_records(path)), None)
-        names = () if first is None else first.fields
         text, label = (
-            next((name for name in wanted if name in names), wanted[0])
-            for wanted in (TEXT_FIELDS, LABEL_FIELDS)
+            first_named(read_records(path), names) for names in (TEXT_FIELDS, LABEL_FIELDS)
         )
         return [
             replace(example, tokens=tuple(tokenize(example.text)))

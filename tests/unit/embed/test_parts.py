@@ -114,9 +114,12 @@ def test_a_block_that_cannot_be_written_is_told_at_the_next_one(store, monkeypat
     def fail(first, block, state):
         raise OSError("No space left on device")
 
+    def write(*blocks):
+        with store.writer(5) as writer:
+            for one in blocks:
+                writer.add(one, None)
+
     monkeypatch.setattr(store, "add", fail)
-    with pytest.raises(OSError, match="No space left"), store.writer(5) as writer:
-        writer.add(block(5, 2), None)
-        writer.add(block(7, 2), None)
-    with pytest.raises(OSError, match="No space left"), store.writer(5) as writer:
-        writer.add(block(5, 2), None)  # the last one: at the end
+    for blocks in ([block(5, 2), block(7, 2)], [block(5, 2)]):  # at the next one, or at the end
+        with pytest.raises(OSError, match="No space left"):
+            write(*blocks)

@@ -6,7 +6,7 @@ The end of a file's name tells which: ``.jsonl`` or ``.ndjson``, ``.csv``, every
 
 import csv
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,16 @@ def read_records(path: Path) -> Iterator[Record]:
     if file_kind(path) == "jsonl":
         return _read_json_lines(path)
     return _read_csv(path) if _plain_suffix(path) == ".csv" else _read_tsv(path)
+
+
+def first_named(records: Iterator[Record], names: Sequence[str]) -> str:
+    """Return which of these names the first record has, or the first name if none.
+
+    Data sets call the same column by different names.
+    """
+    record = next(records, None)
+    fields = () if record is None else record.fields
+    return next((name for name in names if name in fields), names[0])
 
 
 def check_unicode(text: str, place: Place) -> str:

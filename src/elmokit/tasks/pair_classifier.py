@@ -1,0 +1,175 @@
+"""One label for two texts: entailment, by ESIM.
+
+The network is Chen et al. 2017 in the form that Peters et al. 2018, appendix A.3 use: biLSTM over
+both texts, soft alignment, the difference and product with what is aligned, a second biLSTM, pools,
+two layers. ELMo stands at the input and at the output of the first biLSTM.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.metrics.accuracy import score_labels
+from elmokit.nn.attention import soft_align
+from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig
+from elmokit.nn.masking import masked_max, masked_mean
+from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.formats.pairs import TextPair, read_pairs
+from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.tasks.inputs import TokenBatch, TokenInputs
+
+DROPOUT = 0.5
+"""Of the encoders' inputs (variational) and before the last two layers."""
+FIELDS = (
+    ("premise", "sentence1", "text", "Text"),
+    ("hypothesis", "sentence2", "Question"),
+    ("label", "gold_label", "Label"),
+)  # fmt: skip
+"""Names of the columns, the first that is there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizedPair:
+    """Two texts as words, and what holds between them."""
+
+    first: Sentence
+    second: Sentence
+    label: str
+
+
+class PairClassifier(TaskModel):
+    """ESIM over two texts.
+
+    Args:
+        inputs: What is read at each word; with a second mixture if it has one.
+        labels: In the order of their ids.
+        hidden_dims: Width of both biLSTMs, one direction, and of the layers: one number.
+    """
+
+    def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
+        super().__init__()
+        self.inputs, self.labels = inputs, labels
+        self._ids = {label: number for number, label in enumerate(labels)}
+        if len(hidden_dims) != 1:
+            raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
+        (width,) = hidden_dims
+        config = SentenceEncoderConfig(hidden_dims=(width,), dropout=DROPOUT)
+        self.has_output_mix = len(inputs.mixes) > 1
+        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        encoded = self.encoder.output_dim + (inputs.mix_dim if self.has_output_mix else 0)
+        self.project = nn.Linear(4 * encoded, width)
+        self.composer = SentenceEncoder(width, config)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.hidden = nn.Linear(4 * self.composer.output_dim, width)
+        self.to_labels = nn.Linear(width, len(labels))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        self.inputs.reset_parameters(generator)
+        for encoder in (self.encoder, self.composer):
+            encoder.reset_parameters(generator)
+        for linear in (self.project, self.hidden, self.to_labels):
+            nn.init.xavier_uniform_(linear.weight, generator=generator)
+            nn.init.zeros_(linear.bias)
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        """Return the mean over pairs, and the mixtures' penalty."""
+        gold = torch.tensor([self._ids.get(example.label, 0) for example in examples])
+        return functional.cross_entropy(self._logits(*batches), gold) + self.inputs.penalty()
+
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
+        """Return the label of each pair."""
+        return [self.labels[best] for best in self._logits(*batches).argmax(dim=1).tolist()]
+
+    def _logits(self, first: TokenBatch, second: TokenBatch) -> Tensor:
+        a, b = self._encode(first), self._encode(second)
+        from_b, from_a = soft_align(a, b, first.mask, second.mask)
+        pooled = [
+            *self._compose(a, from_b, first.mask),
+            *self._compose(b, from_a, second.mask),
+        ]
+        x = torch.relu(self.hidden(self.dropout(torch.cat(pooled, dim=1))))
+        return self.to_labels(self.dropout(x))
+
+    def _encode(self, batch: TokenBatch) -> Tensor:
+        x = self.encoder(self.inputs(batch), batch.mask)
+        if not self.has_output_mix:
+            return x
+        return torch.cat([x, self.inputs.mix(batch, 1)], dim=2) * batch.mask.unsqueeze(2)
+
+    def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and maximum of one text read beside what is aligned with it."""
+        both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
+        composed = self.composer(torch.relu(self.project(both)), mask)
+        return masked_mean(composed, mask), masked_max(composed, mask)
+
+
+class NliTask(Task[TokenizedPair]):
+    """Whether the first text entails the second: records of two texts and a label."""
+
+    name, metric, num_places, num_texts = "nli", "accuracy", 2, 2
+
+    @property
+    def default_hidden_dims(self) -> tuple[int, ...]:
+        """Widths of the recurrent layers, one direction."""
+        return (300,)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TokenizedPair]:
+        """Read pairs with their gold."""
+        first, second, label = (first_named(read_records(path), wanted) for wanted in FIELDS)
+        pairs: list[TextPair] = list(
+            read_pairs(path, first=first, second=second, label=label, labels=None)
+        )
+        return [
+            TokenizedPair(
+                first=tuple(tokenize(pair.first)),
+                second=tuple(tokenize(pair.second)),
+                label=pair.label,
+            )
+            for pair in pairs
+        ]
+
+    def sentences(self, example: TokenizedPair) -> tuple[Sentence, ...]:
+        """Return the words that the biLM reads."""
+        return (example.first, example.second)
+
+    def gold(self, example: TokenizedPair) -> str:
+        """Return the right answer."""
+        return example.label
+
+    def labels(self, examples: Sequence[TokenizedPair]) -> Labels:
+        """Return the labels, in the order of their ids."""
+        return sorted({example.label for example in examples})
+
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+    ) -> PairClassifier:
+        """Build the network."""
+        return PairClassifier(inputs, labels, hidden_dims)
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
+        """Compare predictions with gold."""
+        report = score_labels(predicted, gold)
+        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+
+    def example_of(self, *sentences: Sentence) -> TokenizedPair:
+        """Make an example of new words."""
+        first, second = sentences
+        return TokenizedPair(first=first, second=second, label="")
+
+    def show(self, example: TokenizedPair, prediction: str) -> str:
+        """Return the answer as a person reads it."""
+        return f"{prediction}\t{' '.join(example.first)}\t{' '.join(example.second)}"
+
+    def as_json(self, example: TokenizedPair, prediction: str) -> dict[str, Any]:
+        """Return the answer for machines."""
+        return {
+            "first": " ".join(example.first),
+            "second": " ".join(example.second),
+            "label": prediction,
+        }

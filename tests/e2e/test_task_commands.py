@@ -1,0 +1,85 @@
+"""`elmokit train`, `evaluate` and `predict`, as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배를 타고\tgood\n갔다 .\tbad\n"
+
+
+def elmokit(*arguments, given=None, expect=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "elmokit", *map(str, arguments)],
+        capture_output=True, text=True, input=given, check=False, encoding="utf-8",
+    )  # fmt: skip
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    from elmokit.nn.bilm import BiLMConfig
+    from elmokit.nn.char_cnn import CharCNNConfig
+    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.text.char_vocab import CharVocabConfig
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+    folder = tmp_path_factory.mktemp("task")
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=16),
+        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1),
+        lstm=LSTMConfig(num_layers=2, cell_dim=24, projection_dim=8),
+    )
+    PretrainedBiLM(config).save(folder / "model")
+    (folder / "data").mkdir()
+    for split in ("train", "dev"):
+        (folder / "data" / f"{split}.tsv").write_text(TABLE, encoding="utf-8")
+    done = elmokit(
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", folder / "run", "--layer-cache", folder / "layers", "--json",
+        "--set", "train.epochs=40", "--set", "train.patience=40", "--set", "hidden_dims=[12]",
+        "--set", "train.learning_rate=0.01",
+    )  # fmt: skip
+    assert json.loads(done.stdout)["metric"] == "accuracy"
+    return folder
+
+
+def test_a_trained_run_is_scored(folder):
+    done = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv", "--json")
+    assert json.loads(done.stdout) == {"metric": "accuracy", "value": 100.0, "examples": 4}
+    assert "accuracy" in elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv").stdout
+
+
+def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
+    text = folder / "text.txt"
+    text.write_text("by the river\n갔다 .\n", encoding="utf-8")
+    from_file = elmokit("predict", folder / "run", text).stdout
+    assert (
+        from_file == elmokit("predict", folder / "run", "-", given=text.read_text("utf-8")).stdout
+    )
+    assert from_file.splitlines() == ["good\tby the river", "bad\t갔다 ."]
+    answers = json.loads(elmokit("predict", folder / "run", text, "--json").stdout)["predictions"]
+    assert answers[1] == {"text": "갔다 .", "label": "bad"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
+        (["train", "pos", "-o", "x"], "Give --data DIR, or both --train FILE and --dev FILE"),
+        (["train", "pos", "-o", "x", "--data", "none"], "There is no directory none"),
+        (["evaluate", "none", "x"], "none is no run of a task: it has no task.json"),
+    ],
+)
+def test_wrong_input_is_told_with_exit_code_2(arguments, message):
+    assert message in elmokit(*arguments, expect=2).stderr
+
+
+def test_damaged_data_is_told_with_its_line(folder, tmp_path):
+    (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
+    done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)
+    assert "line 2" in done.stderr
