@@ -104,7 +104,8 @@ def data(tmp_path, task):
 
 def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None, epochs=60):
     from elmokit.tasks.inputs import InputsConfig
-    from elmokit.tasks.run import TaskRunConfig, find_split, find_task, train_task
+    from elmokit.tasks.run import TaskRunConfig, find_task, train_task
+    from elmokit.tasks.run_files import find_split
     from elmokit.tasks.training import TaskTrainConfig
 
     config = TaskRunConfig(
@@ -122,15 +123,16 @@ def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None,
 
 @pytest.mark.parametrize("task", FILES)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
-    from elmokit.tasks.run import TaskRun, find_split
+    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.run_files import find_split
 
     result = run_task(task, data, tmp_path / "run", model_dir)
     assert result.best.dev.value == 100
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
     assert run.evaluate(find_split(data, "dev")).value == 100
     a, b, c = TEXTS.get(task, ["by the river", "배 를 타고", ""])
-    first = run.predict([a, b, c])
-    again = TaskRun.load(tmp_path / "run").predict([b, c, a])
+    first = list(run.predict([a, b, c]))
+    again = list(TaskRun.load(tmp_path / "run").predict([b, c, a]))
     shown = [run.task.show(*answer) for answer in first]
     assert shown == [run.task.show(*again[index]) for index in (2, 0, 1)]
     json.dumps([run.task.as_json(*answer) for answer in first])
@@ -178,7 +180,7 @@ def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
-    tags = run._labels
+    tags = run.labels
     allowed = allowed_transitions(tags, "BIOUL")
     random = np.random.default_rng(0)
     words = ["Minji", "Kim", "by", "Bank", "서울", "강", "."]
@@ -228,3 +230,63 @@ def test_the_static_arm_needs_vectors(task, data, tmp_path):
 
     with pytest.raises(InputError, match="--vectors"):
         run_task(task, data, tmp_path / "run", None, embeddings="static")
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog):
+    from elmokit.tasks.run import TaskRun
+
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("the 1 2\nocean 3 4\n", encoding="utf-8")
+    run_task(task, data, tmp_path / "run", None, embeddings="static", vectors=vectors, epochs=1)
+    run = TaskRun.load(tmp_path / "run")
+    list(run.predict(["the ocean"]))
+    static = run._maker.static
+    np.testing.assert_array_equal(static.values[static.id_of("ocean")], [3, 4])
+    assert run._network.inputs.static.weight.shape[0] == len(static.values)
+    vectors.unlink()
+    list(TaskRun.load(tmp_path / "run").predict(["the ocean"]))
+    assert "is gone: 1 words" in caplog.text
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_the_none_arm_takes_no_vectors(task, data, tmp_path):
+    from elmokit.errors import InputError
+
+    with pytest.raises(InputError, match="reads no word vectors"):
+        run_task(task, data, tmp_path / "run", None, embeddings="none", vectors=tmp_path / "v.txt")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("task", ["srl", "nli"])
+def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
+    task, data, tmp_path, model_dir
+):
+    from elmokit.errors import InputError
+    from elmokit.tasks.run import TaskRun
+
+    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    run = TaskRun.load(tmp_path / "run")
+    for bad in ("no mark and no tab", "", "*a* *b*", "* *"):
+        with pytest.raises(InputError, match="Text 2: "):
+            list(run.predict([TEXTS[task][0], bad]))
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, monkeypatch):
+    from elmokit.tasks import run as run_module
+    from elmokit.tasks.run import TaskRun
+
+    def stop_after_two(*arguments):
+        for report in train_model(*arguments):
+            if report.epoch == 3:
+                raise KeyboardInterrupt
+            yield report
+
+    train_model = run_module.train_model
+    monkeypatch.setattr(run_module, "train_model", stop_after_two)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_task(task, data, tmp_path / "run", model_dir, epochs=5)
+    assert "is safe in" in caught.value.__notes__[0]
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+    assert TaskRun.load(tmp_path / "run").labels

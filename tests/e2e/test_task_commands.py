@@ -1,6 +1,7 @@
 """`elmokit train`, `evaluate` and `predict`, as a user types them."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,19 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배를 타고\tgood\n갔다 .\tbad\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Layers go to a cache of this test's own, kernels to that of the user."""
+    with pytest.MonkeyPatch.context() as patched:
+        cache = tmp_path_factory.mktemp("cache")
+        (cache / "elmokit").mkdir()
+        usual = os.path.join(os.path.expanduser("~"), ".cache", "elmokit", "native")
+        if os.path.isdir(usual):
+            os.symlink(usual, cache / "elmokit" / "native")
+        patched.setenv("XDG_CACHE_HOME", str(cache))
+        yield
 
 
 def elmokit(*arguments, given=None, expect=0):

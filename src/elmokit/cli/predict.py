@@ -26,7 +26,7 @@ def predict(
 
     use_threads(threads)
     trained = TaskRun.load(run, model=model)
-    lines = [line for _, line in NumberedLines([str(path) for path in text]).share(0, 1)]
+    lines = (line for _, line in NumberedLines([str(path) for path in text]).share(0, 1))
     answers = trained.predict(lines)
     if json:
         emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})

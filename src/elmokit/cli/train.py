@@ -55,14 +55,15 @@ def train(
     """
     from elmokit.config import from_dict
     from elmokit.errors import InputError
-    from elmokit.tasks.run import TaskRunConfig, find_split, find_task, train_task
+    from elmokit.tasks.run import TaskRunConfig, find_task, train_task
+    from elmokit.tasks.run_files import find_split
 
     use_threads(threads)
-    find_task(task)
+    suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
-    train_path = train or find_split(data or Path(), "train")
-    dev_path = dev or find_split(data or Path(), "dev")
+    train_path = train or find_split(data or Path(), "train", suffixes)
+    dev_path = dev or find_split(data or Path(), "dev", suffixes)
     settings: dict[str, dict[str, object]] = {"inputs": {"embeddings": embeddings}, "train": {}}
     given = {"epochs": epochs, "seed": seed}
     settings["train"] = {name: value for name, value in given.items() if value is not None}

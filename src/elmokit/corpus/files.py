@@ -161,7 +161,8 @@ def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
 
 def _open(path: Path, suffix: str) -> AbstractContextManager[Any]:
     if path == STANDARD_INPUT:
-        return nullcontext(sys.stdin.buffer)
+        # unbuffered: a thread that waits in a buffer's lock would stop Python from ending
+        return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     if suffix == ".gz":
         return gzip.open(path, "rb")
     if suffix == ".xz":

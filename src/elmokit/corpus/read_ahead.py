@@ -70,11 +70,11 @@ class _Reader(Generic[T]):
             for item in iterator:
                 if not self._put(item, self._weigh(item)):
                     break
+            if hasattr(iterator, "close"):
+                iterator.close()
         except BaseException as error:  # raised again where the items are taken
             self._error = error
         finally:
-            if hasattr(iterator, "close"):
-                iterator.close()
             with self._changed:
                 self._is_finished = True
                 self._changed.notify_all()

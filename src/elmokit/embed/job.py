@@ -15,6 +15,7 @@ import numpy as np
 from elmokit.atomic import check_target, reserve, whole_file
 from elmokit.corpus.files import Paths
 from elmokit.corpus.read_ahead import read_ahead
+from elmokit.embed.bucketing import NUM_BOUNDARIES
 from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
 from elmokit.embed.lines import LineShare, NumberedLines
 from elmokit.embed.options import check_options
@@ -251,7 +252,9 @@ class _Job:
                 pending.append((index, text, words))
                 yield words
 
-        ahead = read_ahead(sentences(), limit=2 * batch_tokens, weigh=len)
+        ahead = read_ahead(
+            sentences(), limit=2 * batch_tokens, weigh=lambda words: len(words) + NUM_BOUNDARIES
+        )
         stream = self.embedder.stream_with_states(
             ahead,
             layers=self.facts["layers"],
@@ -282,9 +285,8 @@ class _Job:
             except OSError:
                 raise  # the disk may be full
             except BaseException:
-                writer.add(
-                    block, last_state
-                )  # what was computed before a bad line or Ctrl-C is kept
+                # what was computed before a bad line or Ctrl-C is kept
+                writer.add(block, last_state)
                 raise
             writer.add(block, last_state)
         return num_words

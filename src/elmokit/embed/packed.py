@@ -37,7 +37,8 @@ class PackedNetwork:
         self.config = model.config
         self.device = torch.device("cpu")
         self.precision: Precision = precision
-        self.computed_by = f"kernels of {kernels.vector_length} values"
+        unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
+        self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
         self._room = Room()
         with torch.no_grad():

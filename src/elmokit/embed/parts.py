@@ -140,7 +140,14 @@ class PartStore:
         """
         with ThreadPoolExecutor(1, thread_name_prefix="elmokit-write") as pool:
             writer = BlockWriter(self, first, pool)
-            yield writer
+            try:
+                yield writer
+            except BaseException as error:
+                try:
+                    writer.wait()
+                except OSError as failed:
+                    error.add_note(f"Besides, the last sentences could not be written: {failed}")
+                raise
             writer.wait()
 
     def texts(self) -> Iterator[tuple[int, str]]:

@@ -40,9 +40,10 @@ def build_network(model: BiLM, *, precision: Precision, device: torch.device) ->
     """Take the parts of ``model`` that inference needs; the model itself stays as it is."""
     kernels = load_kernels() if device.type == "cpu" else None
     if kernels is not None:
+        network = PackedNetwork(model, precision=precision, kernels=kernels)
         quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
-        log.info("%s through compiled kernels%s", precision, quick)
-        return PackedNetwork(model, precision=precision, kernels=kernels)
+        log.info("%s through compiled %s%s", precision, network.computed_by, quick)
+        return network
     if precision == "int8":
         log.warning("int8 needs the compiled kernels and the processor: computing in bf16")
     log.info("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)

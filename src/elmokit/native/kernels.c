@@ -26,6 +26,12 @@ int64_t elmokit_instructions(void) {
     return found;
 }
 
+/* Whether products of bf16 and int8 go through the processor's matrix unit. */
+int64_t elmokit_has_tiles(void) {
+    prepare_tiles();
+    return tiles_allowed;
+}
+
 static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
     if (type == FP32) {
         store((float *)row + column, value);

@@ -113,6 +113,9 @@ class Kernels:
         self._check_layout()
         share_threads(library)
         self.vector_length: int = library.elmokit_vector_length()
+        library.elmokit_has_tiles.restype = c_int64
+        self.has_matrix_unit = bool(library.elmokit_has_tiles())
+        """Whether products of bf16 and int8 go through the processor's matrix unit (AMX)."""
         instructions = library.elmokit_instructions()
         self.quick_kinds = {"fp32"} | {
             kind for kind in ("bf16", "int8") if instructions >> TYPES[kind] & 1

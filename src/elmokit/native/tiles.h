@@ -135,12 +135,16 @@ static inline int readable_rows(int type, int rows) {
 /* sums (rows_together, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. The groups
    beyond a multiple of 8 go through vectors: the way of a sum depends on `groups` alone, not on the
    rows. */
-static inline __attribute__((always_inline)) void sum_rows(int type, int rows, const uint32_t *a, int64_t stride, const uint32_t *panel,
-                     int64_t groups, float *sums, int fresh, upcoming ahead) {
+static inline __attribute__((always_inline)) void sum_rows(int type, int rows, const uint32_t *a,
+                                                           int64_t stride, const uint32_t *panel,
+                                                           int64_t groups, float *sums, int fresh,
+                                                           upcoming ahead) {
 #if HAS_TILES
     if (tiles_allowed && (type == BF16 || (type == INT8 && rows > FEW_ROWS))) {
         int64_t whole = groups & ~(int64_t)7;
-        if (whole) tiles(type, rows, a, stride, panel, whole, sums, fresh, ahead);
+        for (int64_t k = 0; k < whole; k += K_BLOCK)
+            tiles(type, rows, a + k, stride, panel + k * PANEL, smaller_of(whole - k, K_BLOCK),
+                  sums, fresh && !k, ahead);
         for (int r = 0; whole < groups && r < rows; r += MAX_TILE)
             tile(type, (int)smaller_of(rows - r, MAX_TILE), a + r * stride + whole, stride,
                  panel + whole * PANEL, groups - whole, sums + r * PANEL, fresh && !whole,

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.layer_cache import Sentence
 
 Example = TypeVar("Example")
-Sentence = tuple[str, ...]
 Labels = list[str]
 Tokenize = Callable[[str], list[str]]
 
@@ -61,6 +61,8 @@ class Task(Generic[Example]):
     """Places where the biLM is used: 1 input, 2 input and output."""
     num_texts: ClassVar[int] = 1
     """Texts of one example; in raw text they are separated by tabs."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Endings of the task's files, where a data set has others of the same name."""
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
         """Read examples.

@@ -19,7 +19,8 @@ Arm = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
 
 ``elmo``: a learned mixture of all layers, beside the static vector where there is one. ``static``:
 the static vector alone. ``layer0``, ``top``: one layer. ``average``: the plain mean of the layers.
-``random``: as ``elmo``, from a biLM that was never trained. ``none``: nothing.
+``random``: as ``elmo``, from a biLM that was never trained. ``none``: nothing. Static vectors stand
+beside the layers in every arm with a biLM, if there are any.
 """
 WITH_LAYERS: tuple[Arm, ...] = ("elmo", "layer0", "random", "top", "average")
 """Arms that need a biLM."""
@@ -155,9 +156,7 @@ class TokenInputs(nn.Module):
         self.characters = self.static = None
         self.output_dim = 0
         if static is not None:
-            self.static = nn.Embedding.from_pretrained(
-                torch.from_numpy(static.values), freeze=True, padding_idx=0
-            )
+            self.set_static(static)
             self.output_dim += static.dim
         if config.characters:
             char_config = CharCNNConfig(
@@ -179,6 +178,12 @@ class TokenInputs(nn.Module):
                 f"embeddings={config.embeddings!r} leaves a word nothing to be read: give static "
                 "vectors, characters or a biLM."
             )
+
+    def set_static(self, static: StaticVectors) -> None:
+        """Read these static vectors, which may have more words than those before."""
+        self.static = nn.Embedding.from_pretrained(
+            torch.from_numpy(static.values), freeze=True, padding_idx=0
+        )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""

@@ -8,17 +8,21 @@ import hashlib
 import json
 import logging
 import os
+import shutil
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from elmokit.atomic import whole_directory
+from elmokit.atomic import reserve, whole_directory
 from elmokit.embed.embedder import Embedder, StatePolicy
+from elmokit.errors import FormatError
 
 log = logging.getLogger(__name__)
 
 Sentence = tuple[str, ...]
+"""Words."""
 _VALUES, _STARTS, _FACTS = "layers.npy", "starts.npy", "facts.json"
 _FORMAT = 1
 
@@ -28,11 +32,20 @@ class SentenceLayers:
 
     Args:
         directory: As `keep_layers` writes it.
+
+    Raises:
+        FormatError: if it is damaged.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
-        self._starts = np.load(directory / _STARTS)
+        try:
+            self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
+            self._starts = np.load(directory / _STARTS)
+        except (OSError, ValueError, EOFError) as error:
+            raise FormatError(
+                f"The layers kept in {directory} are damaged: {error}. Remove that directory; they "
+                "are computed anew then."
+            ) from error
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -67,8 +80,9 @@ def keep_layers(
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
 
-    Kept under a key of all that decides them: the model's hash, precision, state policy, and the
-    words themselves.
+    Kept under a key of all that decides them: what `Embedder.facts` says (the model's hash,
+    precision, processor, state policy, version), and the words themselves. Several processes may
+    ask for the same at a time.
 
     Args:
         embedder: The frozen biLM.
@@ -82,10 +96,8 @@ def keep_layers(
     """
     facts = {
         "format": _FORMAT,
-        "model_hash": embedder.facts(state=state)["model_hash"],
-        "precision": embedder.precision,
-        "state": state,
         "sentences": _hash(sentences),
+        "embedder": embedder.facts(state=state),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     directory = (cache_dir or default_cache_dir()) / key
@@ -108,12 +120,14 @@ def _write(
         "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
         len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, directory,
     )  # fmt: skip
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with whole_directory(directory) as aside:
+    own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write it, too
+    with whole_directory(own) as aside:
         np.save(aside / _STARTS, starts)
         values = np.lib.format.open_memmap(
             aside / _VALUES, mode="w+", dtype=np.float16, shape=shape
         )
+        # a mapped file without room would end the process, not raise
+        reserve(aside / _VALUES, values.offset + values.nbytes)
         stream = embedder.embed_stream((list(words) for words in sentences), state=state)
         for index, vectors in enumerate(stream):
             values[starts[index] : starts[index + 1]] = vectors.transpose(1, 0, 2)
@@ -121,6 +135,12 @@ def _write(
                 on_progress(index + 1, len(sentences))
         values.flush()
         (aside / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    try:
+        own.rename(directory)
+    except OSError:
+        shutil.rmtree(own)
+        if not directory.exists():
+            raise
 
 
 def _hash(sentences: Sequence[Sentence]) -> str:

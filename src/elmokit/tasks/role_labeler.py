@@ -29,7 +29,7 @@ PREDICATE_DIM = 100
 """Width of the feature that tells the predicate from other words."""
 DROPOUT = 0.1
 """Recurrent, the same at all words."""
-_MARKED = re.compile(r"^(.*?)\*(\S[^*]*)\*(.*)$", re.DOTALL)
+_MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
 
 
 class RoleLabeler(TaskModel):
@@ -143,15 +143,17 @@ class SrlTask(Task[PredicateRoles]):
         """Make an example of a text whose predicate stands between asterisks.
 
         Raises:
-            ValueError: if no word is marked.
+            ValueError: if no word is marked, or there are other asterisks.
         """
-        marked = _MARKED.match(text)
-        if marked is None:
+        marked = _MARKED.fullmatch(text)
+        before, predicate, after = (
+            ([], [], []) if marked is None else (tokenize(part) for part in marked.groups())
+        )
+        if not predicate:
             raise InputError(
-                f"No predicate is marked in {text!r:.80}. Put asterisks around it: The dog *bit* "
-                "the man."
+                f"One predicate must be marked, got {text!r:.80}. Put asterisks around it and "
+                "nowhere else: The dog *bit* the man."
             )
-        before, predicate, after = (tokenize(part) for part in marked.groups())
         tokens = (*before, *predicate, *after)
         place = Place(path=Path("text"), line=1)
         return PredicateRoles(

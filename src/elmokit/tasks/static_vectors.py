@@ -34,6 +34,19 @@ class StaticVectors:
         """S."""
         return self.values.shape[1]
 
+    def extended(self, other: "StaticVectors") -> "StaticVectors":
+        """Return these vectors and those of words that only ``other`` has.
+
+        Raises:
+            ValueError: if the widths differ.
+        """
+        new = [word for word in other.words if word not in self._ids]
+        rows = [other.values[other.id_of(word)] for word in new]
+        if not new:
+            return self
+        values = np.concatenate([self.values[2:], np.stack(rows)])
+        return StaticVectors([*self.words, *new], values)
+
     def id_of(self, word: str) -> int:
         """Return the id of a word, of its lower-case form where it has none itself, or 1."""
         found = self._ids.get(word)
@@ -45,7 +58,8 @@ def read_text_vectors(
 ) -> StaticVectors:
     """Read vectors in text form: a word and its numbers a line, blanks between them.
 
-    A first line of two numbers (word2vec) is passed over. Compressed files are read as they are.
+    A first line of two numbers (word2vec) gives their count and width. Compressed files are read as
+    they are.
 
     Args:
         path: The file.
@@ -53,7 +67,7 @@ def read_text_vectors(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        FormatError: for a line with more or fewer numbers than the first, with file and line.
+        FormatError: for a line with fewer numbers than the first, or none, with file and line.
     """
     file = Path(path)
     if not file.is_file():
@@ -64,29 +78,30 @@ def read_text_vectors(
     seen: set[str] = set()
     dim = 0
     for number, line in numbered_lines(file):
-        word, _, rest = line.rstrip().partition(" ")
-        if not rest or (number == 1 and word.isdecimal() and rest.isdecimal()):
+        fields = line.rstrip().split(" ")
+        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
+            dim = int(fields[1])  # word2vec
             continue
-        if wanted is not None and word not in wanted and dim:
+        if len(fields) < 2:
+            continue
+        dim = dim or len(fields) - 1
+        word = " ".join(fields[:-dim])  # some files have words with blanks
+        if not word:
+            raise FormatError(
+                f"{file}, line {number}: {len(fields) - 1} numbers after {fields[0]!r:.40}, but "
+                f"{dim} are needed. Is the file cut?"
+            )
+        if word in seen or (wanted is not None and word not in wanted):
             continue
         try:
-            row = np.array(rest.split(), dtype=np.float32)
+            rows.append(np.array(fields[-dim:], dtype=np.float32))
         except ValueError as error:
             raise FormatError(
                 f"{file}, line {number}: not numbers after the word {word!r:.40}: {error}. Word "
                 "vectors in text form have a word and its numbers on each line."
             ) from error
-        dim = dim or len(row)
-        if len(row) != dim:
-            raise FormatError(
-                f"{file}, line {number}: {len(row)} numbers after {word!r:.40}, but the first line "
-                f"has {dim}. Is the file cut, or does a word hold a blank?"
-            )
-        if word in seen or (wanted is not None and word not in wanted):
-            continue
         seen.add(word)
         words.append(word)
-        rows.append(row)
     if not dim:
         raise FormatError(
             f"{file}: no word vectors. Give a file with a word and its numbers a line."

@@ -112,7 +112,7 @@ class _Tagging(Task[TaggedSentence]):
 class PosTask(_Tagging):
     """Parts of speech, from CoNLL-U."""
 
-    name, metric = "pos", "accuracy"
+    name, metric, suffixes = "pos", "accuracy", (".conllu",)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         """Read examples with their gold."""

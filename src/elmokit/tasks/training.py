@@ -1,7 +1,7 @@
 """Training of a task model on frozen biLM layers: epochs, early stopping, scoring."""
 
-import logging
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,6 @@ from elmokit.tasks.layer_cache import Sentence, SentenceLayers
 from elmokit.training.dropout import derived_seed
 from elmokit.training.loop import OptimizerConfig, StepResult, train
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
-
-log = logging.getLogger(__name__)
 
 BATCHES_SORTED_TOGETHER = 20
 """Batches whose examples are put in order of length, so that little is padded."""
@@ -104,7 +102,7 @@ class EpochReport:
     dev: TaskScore
     is_best: bool
     seconds: float
-    """Of the whole training so far."""
+    """Of training and scoring so far."""
 
 
 def train_model(
@@ -134,6 +132,7 @@ def train_model(
         loss = model.loss(training.batch(maker, batch), chosen)
         return StepResult(loss, {}, len(batch), carry)
 
+    started = time.monotonic()
     best: tuple[float, dict[str, torch.Tensor]] | None = None
     progress, since_best = Progress(), 0
     optimizer = optimizer_config.build(model)
@@ -151,9 +150,15 @@ def train_model(
                 progress=progress,
             )
             losses = []
-            for report in reports:
-                progress = report.progress
-                losses.append(report.loss)
+            try:
+                for report in reports:
+                    progress = report.progress
+                    losses.append(report.loss)
+            except FloatingPointError as error:
+                raise FloatingPointError(
+                    f"The loss is not finite in epoch {epoch + 1}. Lower train.learning_rate or "
+                    "train.clip_norm."
+                ) from error
             score = score_model(model, maker, dev)
             is_best = best is None or score.value > best[0]
             if is_best:
@@ -161,7 +166,9 @@ def train_model(
                 best, since_best = (score.value, state), 0
             else:
                 since_best += 1
-            yield EpochReport(epoch + 1, float(np.mean(losses)), score, is_best, progress.seconds)
+            yield EpochReport(
+                epoch + 1, float(np.mean(losses)), score, is_best, time.monotonic() - started
+            )
             if since_best >= config.patience:
                 break
     assert best is not None
@@ -191,8 +198,9 @@ def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> Task
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
-    """Return labels of examples that the model does not know: it can never predict them."""
-    return sorted(set(task.labels(examples)) - set(labels))
+    """Return labels of examples that the model does not know, spans by their type alone."""
+    unknown = set(task.labels(examples)) - set(labels)
+    return sorted({label.partition("-")[2] or label for label in unknown})
 
 
 def _chosen(training: Examples, config: TaskTrainConfig) -> list[int]:

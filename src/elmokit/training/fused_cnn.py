@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from elmokit.native.kernels import TILE_ROWS
 from elmokit.native.training import (
     TYPES,
     HighwayCall,
@@ -24,7 +25,7 @@ from elmokit.native.training import (
 from elmokit.nn.char_cnn import CharTokenEncoder
 from elmokit.nn.highway import Highway
 
-WORDS_TOGETHER, TABLES, TILE_ROWS = 16, 16, 16
+WORDS_TOGETHER, TABLES = 16, 16
 """As in ``cnn_train.h``."""
 MAX_POSITIONS = 256
 """Positions are kept in one byte."""

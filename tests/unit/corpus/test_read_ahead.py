@@ -64,6 +64,28 @@ def test_an_error_comes_after_the_items_before_it():
     assert not threads()
 
 
+def test_a_source_that_cannot_be_closed_is_told_after_its_items():
+    from elmokit.corpus.read_ahead import read_ahead
+
+    class Source:
+        def __init__(self):
+            self.items = iter([1, 2])
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return next(self.items)
+
+        def close(self):
+            raise OSError("stale file handle")
+
+    ahead = read_ahead(Source(), limit=5)
+    assert [next(ahead), next(ahead)] == [1, 2]
+    with pytest.raises(OSError, match="stale file handle"):
+        next(ahead)
+
+
 def test_closing_closes_the_source():
     from elmokit.corpus.read_ahead import read_ahead
 

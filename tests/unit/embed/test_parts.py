@@ -123,3 +123,18 @@ def test_a_block_that_cannot_be_written_is_told_at_the_next_one(store, monkeypat
     for blocks in ([block(5, 2), block(7, 2)], [block(5, 2)]):  # at the next one, or at the end
         with pytest.raises(OSError, match="No space left"):
             write(*blocks)
+
+
+def test_a_failed_write_is_noted_beside_what_ends_the_job(store, monkeypatch):
+    def fail(first, block, state):
+        raise OSError("No space left on device")
+
+    def stop():
+        with store.writer(5) as writer:
+            writer.add(block(5, 2), None)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "add", fail)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        stop()
+    assert "No space left" in caught.value.__notes__[0]

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
+from elmokit.tasks import layer_cache
 from elmokit.tasks.layer_cache import keep_layers
 
 from .models import toy_model
@@ -40,4 +42,36 @@ def test_a_run_that_is_stopped_leaves_nothing(embedder, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         keep_layers(embedder, SENTENCES, tmp_path, on_progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_writers_at_a_time_both_get_whole_layers(embedder, tmp_path):
+    second = []
+
+    def meanwhile(done, total):
+        if done == 2 and not second:
+            second.append(None)
+            second[0] = keep_layers(embedder, SENTENCES, tmp_path)
+
+    first = keep_layers(embedder, SENTENCES, tmp_path, on_progress=meanwhile)
+    for index in range(len(SENTENCES)):
+        np.testing.assert_array_equal(first[index], second[0][index])
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
+    keep_layers(embedder, SENTENCES, tmp_path)
+    (directory,) = tmp_path.iterdir()
+    (directory / "starts.npy").write_bytes(b"half")
+    with pytest.raises(FormatError, match=f"{directory.name} are damaged"):
+        keep_layers(embedder, SENTENCES, tmp_path)
+
+
+def test_a_full_disk_is_told(embedder, tmp_path, monkeypatch):
+    def no_room(path, num_bytes):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(layer_cache, "reserve", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        keep_layers(embedder, SENTENCES, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ def test_compressed_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("the 1 2\nbank 3\n", r"line 2: 1 numbers after 'bank', but the first line has 2"),
+        ("the 1 2\nbank 3\n", r"line 2: 1 numbers after 'bank', but 2 are needed"),
         ("the one two\n", r"line 1: not numbers after the word 'the'"),
         ("\n\n", r"no word vectors"),
     ],
@@ -59,3 +59,18 @@ def test_damage_is_told_with_its_line(tmp_path, text, message):
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
         read_text_vectors(tmp_path / "none.txt")
+
+
+def test_words_with_blanks_are_read_whole(tmp_path):
+    text = "at 1 2\nat name@domain.com 3 4\n. . . 5 6\n"
+    vectors = read_text_vectors(write(tmp_path, text), only=["at", ". . ."])
+    assert vectors.words == ["at", ". . ."]
+    np.testing.assert_array_equal(vectors.values[2:], [[1, 2], [5, 6]])
+
+
+def test_other_vectors_add_the_words_that_are_missing(tmp_path):
+    few = read_text_vectors(write(tmp_path, GLOVE), only=["the"])
+    more = read_text_vectors(write(tmp_path, "the 7 7\nbank 3 4\n", "more.txt"))
+    both = few.extended(more)
+    assert both.words == ["the", "bank"]
+    np.testing.assert_array_equal(both.values[2:], [[0.5, 1], [3, 4]])

@@ -1,11 +1,23 @@
 from pathlib import Path
 
 import pytest
+import torch
 
+from elmokit.tasks import training as training_module
+from elmokit.tasks.base import TaskModel, TaskScore
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.inputs import BatchMaker, InputsConfig
 from elmokit.tasks.tagger import PosTask
-from elmokit.tasks.training import Examples, TaskTrainConfig, _batches, _by_words, _chosen
+from elmokit.tasks.training import (
+    Examples,
+    TaskTrainConfig,
+    _batches,
+    _by_words,
+    _chosen,
+    train_model,
+)
+from elmokit.text.char_vocab import CharVocab
 
 
 def examples(lengths):
@@ -55,3 +67,60 @@ def test_prediction_batches_are_bounded_in_words():
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         TaskTrainConfig(**settings)
+
+
+class Counter(TaskModel):
+    """Its only weight counts the updates; what it draws is kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.updates = torch.nn.Parameter(torch.zeros(()))
+        self.drawn = []
+
+    def loss(self, batches, examples):
+        self.drawn.append(float(torch.rand(())))
+        return self.updates * 1.0
+
+
+def run_scripted(monkeypatch, scores, **settings):
+    """Train with dev scores that are given; return the model and the reports."""
+    script = iter(scores)
+    monkeypatch.setattr(
+        training_module, "score_model", lambda *_: TaskScore("accuracy", next(script))
+    )
+    model = Counter()
+    config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
+    held = examples([1, 1, 1])
+    maker = BatchMaker(InputsConfig(embeddings="none"), CharVocab(), None)
+    return model, list(train_model(model, maker, held, held, config))
+
+
+def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
+    model, reports = run_scripted(monkeypatch, [10.0, 30.0, 20.0, 30.0, 99.0])
+    assert [report.is_best for report in reports] == [True, True, False, False]
+    # Adam with a constant gradient moves by the rate at each of the two updates before
+    assert float(model.updates.detach()) == pytest.approx(-2.0, abs=1e-4)
+    assert not model.training
+
+
+def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first, _ = run_scripted(monkeypatch, [1.0] * 6)
+    assert torch.equal(torch.rand(3), expected)
+    second, _ = run_scripted(monkeypatch, [1.0] * 6)
+    other, _ = run_scripted(monkeypatch, [1.0] * 6, seed=1)
+    assert first.drawn == second.drawn != other.drawn
+    assert len(set(first.drawn)) == len(first.drawn)
+
+
+def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
+    class Broken(Counter):
+        def loss(self, batches, examples):
+            return self.updates * float("nan")
+
+    maker = BatchMaker(InputsConfig(embeddings="none"), CharVocab(), None)
+    held = examples([1])
+    with pytest.raises(FloatingPointError, match=r"Lower train\.learning_rate"):
+        list(train_model(Broken(), maker, held, held, TaskTrainConfig()))
