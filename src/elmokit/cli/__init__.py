@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "finetune": "Continue a model on text of a domain; perplexity before and after.",
     "perplexity": "Forward, backward and mean perplexity of a model on a text.",
     "embed": "Write contextual vectors of a text to HDF5, Parquet or NPZ.",
-    "train": "Train a task model (pos, ner, srl, sentiment, nli) on a frozen biLM.",
+    "train": "Train a task model (pos, ner, srl, sentiment, nli, qa) on a frozen biLM.",
     "evaluate": "Score a trained task model on a file with gold.",
     "predict": "What a trained task model says of raw text.",
     "bench": "Measure embedding on this machine: tokens/s, what limits it, hours for a text.",

@@ -73,7 +73,7 @@ ResumeRunOption = Annotated[
 # --- tasks
 
 TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment or nli.")
+    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment, nli or qa.")
 ]
 TaskRunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")

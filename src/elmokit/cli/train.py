@@ -49,7 +49,7 @@ def train(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train TASK (pos, ner, srl, sentiment, nli); keep the model that is best on the dev set.
+    """Train TASK (pos, ner, srl, sentiment, nli, qa); keep the model that is best on the dev set.
 
     The biLM is frozen: its layers of the data are computed once and kept on disk.
     """

@@ -26,6 +26,7 @@ from elmokit.tasks.run_files import (
     read_weights,
     write_best,
 )
+from elmokit.tasks.span_qa import QaTask
 from elmokit.tasks.static_vectors import StaticVectors, read_text_vectors
 from elmokit.tasks.tagger import NerTask, PosTask
 from elmokit.tasks.text_classifier import SentimentTask
@@ -42,7 +43,8 @@ from elmokit.tasks.training import (
 log = logging.getLogger(__name__)
 
 TASKS: dict[str, Task[Any]] = {
-    task.name: task for task in (PosTask(), NerTask(), SrlTask(), SentimentTask(), NliTask())
+    task.name: task
+    for task in (PosTask(), NerTask(), SrlTask(), SentimentTask(), NliTask(), QaTask())
 }
 """By the name that a user types."""
 LINES_TOGETHER = 256
