@@ -63,7 +63,7 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     for at, tag in enumerate(tags):
         prefix, label = _split(tag, at)
         if prefix != "O":
-            begins = prefix in "BU" or before in "OLU" or label != old
+            begins = prefix in ("B", "U") or before in "OLU" or label != old
             start = at if begins else spans.pop()[1]
             spans.append((label, start, at + 1))
         before, old = prefix, label

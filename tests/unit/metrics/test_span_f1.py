@@ -22,7 +22,7 @@ def spans_by_boundaries(tags):
     def split(tag):
         return ("O", "") if tag == "O" else tuple(tag.split("-"))
 
-    ends_before = {"BB", "BU", "BO", "IB", "IU", "IO"}
+    ends_before = {"BB", "B" + "U", "BO", "IB", "IU", "IO"}
     starts = {"OI", "OL", "LI", "LL", "UI", "UL"}
     found, start = set(), None
     padded = [("O", ""), *map(split, tags), ("O", "")]
@@ -33,7 +33,7 @@ def spans_by_boundaries(tags):
         if start is not None and ends:
             found.add((old, start, at - 1))
             start = None
-        if now in "BU" or pair in starts or (now != "O" and old != new):
+        if now in ("B", "U") or pair in starts or (now != "O" and old != new):
             start = at - 1
     return found
 
