@@ -5,23 +5,21 @@ both texts, soft alignment, the difference and product with what is aligned, a s
 two layers. ELMo stands at the input and at the output of the first biLSTM.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from elmokit.metrics.accuracy import score_labels
 from elmokit.nn.attention import soft_align
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig
 from elmokit.nn.masking import masked_max, masked_mean
-from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.base import Labels, Sentence, Tokenize
 from elmokit.tasks.formats.pairs import TextPair, read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.label_task import LabelModel, LabelTask
 
 DROPOUT = 0.5
 """Of the encoders' inputs (variational) and before the last two layers."""
@@ -42,7 +40,7 @@ class TokenizedPair:
     label: str
 
 
-class PairClassifier(TaskModel):
+class PairClassifier(LabelModel):
     """ESIM over two texts.
 
     Args:
@@ -52,9 +50,7 @@ class PairClassifier(TaskModel):
     """
 
     def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
-        super().__init__()
-        self.inputs, self.labels = inputs, labels
-        self._ids = {label: number for number, label in enumerate(labels)}
+        super().__init__(inputs, labels)
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
@@ -77,16 +73,9 @@ class PairClassifier(TaskModel):
             nn.init.xavier_uniform_(linear.weight, generator=generator)
             nn.init.zeros_(linear.bias)
 
-    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        """Return the mean over pairs, and the mixtures' penalty."""
-        gold = torch.tensor([self._ids.get(example.label, 0) for example in examples])
-        return functional.cross_entropy(self._logits(*batches), gold) + self.inputs.penalty()
-
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
-        """Return the label of each pair."""
-        return [self.labels[best] for best in self._logits(*batches).argmax(dim=1).tolist()]
-
-    def _logits(self, first: TokenBatch, second: TokenBatch) -> Tensor:
+    def logits(self, *batches: TokenBatch) -> Tensor:
+        """Return a score for each pair and label."""
+        first, second = batches
         a, b = self._encode(first), self._encode(second)
         from_b, from_a = soft_align(a, b, first.mask, second.mask)
         pooled = [
@@ -109,10 +98,10 @@ class PairClassifier(TaskModel):
         return masked_mean(composed, mask), masked_max(composed, mask)
 
 
-class NliTask(Task[TokenizedPair]):
+class NliTask(LabelTask[TokenizedPair]):
     """Whether the first text entails the second: records of two texts and a label."""
 
-    name, metric, num_places, num_texts = "nli", "accuracy", 2, 2
+    name, num_places, num_texts = "nli", 2, 2
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:
@@ -138,24 +127,11 @@ class NliTask(Task[TokenizedPair]):
         """Return the words that the biLM reads."""
         return (example.first, example.second)
 
-    def gold(self, example: TokenizedPair) -> str:
-        """Return the right answer."""
-        return example.label
-
-    def labels(self, examples: Sequence[TokenizedPair]) -> Labels:
-        """Return the labels, in the order of their ids."""
-        return sorted({example.label for example in examples})
-
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
     ) -> PairClassifier:
         """Build the network."""
         return PairClassifier(inputs, labels, hidden_dims)
-
-    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        """Compare predictions with gold."""
-        report = score_labels(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
 
     def example_of(self, *sentences: Sentence) -> TokenizedPair:
         """Make an example of new words."""

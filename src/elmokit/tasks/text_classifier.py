@@ -6,24 +6,22 @@ integrating biLSTM → pools (maximum, mean, self-attentive) → two layers. ELM
 and at the output of the first biLSTM.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from elmokit.metrics.accuracy import score_labels
 from elmokit.nn.attention import SelfAttentivePooling, attend
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
 from elmokit.nn.masking import masked_max, masked_mean
-from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.base import Labels, Sentence, Tokenize
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.label_task import LabelModel, LabelTask
 
 DROPOUT = 0.25
 TEXT_FIELDS, LABEL_FIELDS = ("text", "document", "sentence", "Text"), ("label", "Label")
@@ -32,7 +30,7 @@ MIN_PHRASE_TOKENS = 4
 """Of trees, phrases of at least so many words are trained on, as in the paper."""
 
 
-class TextClassifier(TaskModel):
+class TextClassifier(LabelModel):
     """Word vectors → biLSTM → self-attention → biLSTM → pools → label.
 
     Args:
@@ -42,9 +40,7 @@ class TextClassifier(TaskModel):
     """
 
     def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
-        super().__init__()
-        self.inputs, self.labels = inputs, labels
-        self._ids = {label: number for number, label in enumerate(labels)}
+        super().__init__(inputs, labels)
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
@@ -70,16 +66,9 @@ class TextClassifier(TaskModel):
             nn.init.xavier_uniform_(linear.weight, generator=generator)
             nn.init.zeros_(linear.bias)
 
-    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        """Return the mean over texts, and the mixtures' penalty."""
-        gold = torch.tensor([self._ids.get(example.label, 0) for example in examples])
-        return functional.cross_entropy(self._logits(batches[0]), gold) + self.inputs.penalty()
-
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
-        """Return the label of each text."""
-        return [self.labels[best] for best in self._logits(batches[0]).argmax(dim=1).tolist()]
-
-    def _logits(self, batch: TokenBatch) -> Tensor:
+    def logits(self, *batches: TokenBatch) -> Tensor:
+        """Return a score for each text and label."""
+        (batch,) = batches
         mask = batch.mask
         x = self.input_dropout(self.inputs(batch))
         x = self.dropout(torch.relu(self.to_width(x)))
@@ -93,10 +82,10 @@ class TextClassifier(TaskModel):
         return self.to_labels(self.dropout(torch.relu(self.hidden(self.dropout(pooled)))))
 
 
-class SentimentTask(Task[LabeledText]):
+class SentimentTask(LabelTask[LabeledText]):
     """Sentiment of a text: SST trees (``.txt``), or records of a text and its label."""
 
-    name, metric, num_places = "sentiment", "accuracy", 2
+    name, num_places = "sentiment", 2
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledText]:
         """Read examples with their gold."""
@@ -116,24 +105,11 @@ class SentimentTask(Task[LabeledText]):
         assert example.tokens is not None
         return (example.tokens,)
 
-    def gold(self, example: LabeledText) -> str:
-        """Return the right answer."""
-        return example.label
-
-    def labels(self, examples: Sequence[LabeledText]) -> Labels:
-        """Return the labels, in the order of their ids."""
-        return sorted({example.label for example in examples})
-
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
     ) -> TextClassifier:
         """Build the network."""
         return TextClassifier(inputs, labels, hidden_dims)
-
-    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        """Compare predictions with gold."""
-        report = score_labels(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
 
     def example_of(self, *sentences: Sentence) -> LabeledText:
         """Make an example of new words."""
