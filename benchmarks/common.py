@@ -167,11 +167,14 @@ def _commit() -> str:
 
 
 def _processor() -> str:
+    """Return name and model number: virtual machines give one name to unlike processors."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), "")
+    fields = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    name, number = fields.get("model name", ""), fields.get("model")
+    return f"{name} (model {number})" if number else name
 
 
 def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
