@@ -136,14 +136,14 @@ def make_data(folder: Path, plan: Plan) -> dict[str, Path]:
 def measure(
     task: str, data: Path, model: Path, plan: Plan, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Train one task; return the seconds of its epochs and what was read."""
+    """Train one task; return the seconds of its epochs after the first, and what was read."""
     reports: list[EpochReport] = []
     suffixes = find_task(task).suffixes
     widths = plan.hidden_dims * len(find_task(task).default_hidden_dims)
     config = TaskRunConfig(
         task=task,
         hidden_dims=widths,
-        train=TaskTrainConfig(epochs=options.epochs, patience=options.epochs),
+        train=TaskTrainConfig(epochs=options.epochs + 1, patience=options.epochs + 1),
     )
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
@@ -158,7 +158,7 @@ def measure(
         )
         facts = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
     ends = [0.0, *(report.seconds for report in reports)]
-    epochs = [end - start for start, end in itertools.pairwise(ends)]
+    epochs = [end - start for start, end in itertools.pairwise(ends)][1:]
     return {
         "data": data.name,
         "examples": facts["data"]["examples"],

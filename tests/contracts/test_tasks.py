@@ -62,6 +62,23 @@ by the river\tI sat\tneutral
 배 를 타고\t배\tentailment
 갔다 .\tsat\tcontradiction
 """
+DOCUMENTS = "".join(
+    f"#begin document ({name}); part 0\n"
+    + "\n".join(
+        "".join(
+            f"{name}\t0\t{number}\t{word.split('|')[0]}\t{word.partition('|')[2] or '-'}\n"
+            for number, word in enumerate(sentence.split())
+        )
+        for sentence in sentences
+    )
+    + "\n#end document\n"
+    for name, *sentences in (
+        ("a", "Minji|(1) sat", "she|(1) slept", "she|(1) left", "it rained"),
+        ("b", "배|(0) 를", "갔다 그리고", "배|(0) 를", "탔다 그리고"),
+        ("c", "she|(3) sat", "the river", "she|(3) slept", "by night"),
+        ("d", "갔다 ."),
+    )
+)
 TEXTS = {
     "srl": ["I *sat*", "배 를 *타고*", "the river *sat* by the bank"],
     "nli": ["I sat\tI", "배 를 타고\t배", "by\tthe bank of the river"],
@@ -69,6 +86,7 @@ TEXTS = {
 FILES = {
     "srl": ("jsonl", ROLES), "nli": ("tsv", PAIRS),
     "pos": ("conllu", CONLLU), "ner": ("txt", COLUMNS), "sentiment": ("tsv", TABLE),
+    "coref": ("conll", DOCUMENTS),
 }  # fmt: skip
 
 
@@ -92,6 +110,10 @@ def model_dir(tmp_path_factory):
     return path
 
 
+SLOW_LEARNERS = {"nli": 200}
+"""Epochs of tasks that drop half of what they read, at every place."""
+
+
 @pytest.fixture
 def data(tmp_path, task):
     suffix, text = FILES[task]
@@ -102,8 +124,10 @@ def data(tmp_path, task):
     return folder
 
 
-def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None, epochs=60):
-    from elmokit.tasks.inputs import InputsConfig
+def run_task(
+    task, data, run_dir, model_dir, *, embeddings="elmo", inputs=None, vectors=None, epochs=60
+):
+    from elmokit.tasks.input_settings import InputsConfig
     from elmokit.tasks.run import TaskRunConfig, find_task, train_task
     from elmokit.tasks.run_files import find_split
     from elmokit.tasks.training import TaskTrainConfig
@@ -111,7 +135,8 @@ def run_task(task, data, run_dir, model_dir, *, embeddings="elmo", vectors=None,
     config = TaskRunConfig(
         task=task,
         hidden_dims=tuple(24 for _ in find_task(task).default_hidden_dims[:2]),
-        inputs=InputsConfig(embeddings=embeddings, dropout=0.0),
+        # a toy biLM says little: words are read by their characters, too
+        inputs=inputs or InputsConfig(embeddings=embeddings, dropout=0.0, characters=True),
         train=TaskTrainConfig(epochs=epochs, patience=epochs, learning_rate=5e-3, batch_size=2),
     )
     return train_task(
@@ -126,7 +151,8 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     from elmokit.tasks.run import TaskRun
     from elmokit.tasks.run_files import find_split
 
-    result = run_task(task, data, tmp_path / "run", model_dir)
+    epochs = SLOW_LEARNERS.get(task, 60)
+    result = run_task(task, data, tmp_path / "run", model_dir, epochs=epochs)
     assert result.best.dev.value == 100
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
     assert run.evaluate(find_split(data, "dev")).value == 100
@@ -138,6 +164,33 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     json.dumps([run.task.as_json(*answer) for answer in first])
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert len(rows) == result.num_epochs
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
+    task, data, tmp_path, model_dir, monkeypatch
+):
+    from elmokit.tasks import run as run_module
+    from elmokit.tasks.input_settings import InputsConfig
+    from elmokit.tasks.run import TaskRun, find_task
+    from elmokit.tasks.run_files import find_split
+    from elmokit.tasks.training import predict
+
+    kept = {}
+
+    def train_and_answer(network, maker, training, dev, config):
+        for report in train_model(network, maker, training, dev, config):
+            if report.is_best:
+                kept.update(dev=dev, answers=predict(network, maker, dev))
+            yield report
+
+    train_model = run_module.train_model
+    monkeypatch.setattr(run_module, "train_model", train_and_answer)
+    result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputsConfig(), epochs=4)
+    run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
+    assert run._network.inputs.settings == find_task(task).paper_inputs
+    assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
+    assert run.evaluate(find_split(data, "dev")).value == result.best.dev.value
 
 
 @pytest.mark.parametrize("task", FILES)

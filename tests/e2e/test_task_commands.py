@@ -97,3 +97,24 @@ def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
     done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)
     assert "line 2" in done.stderr
+
+
+def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path):
+    elmokit(
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers", "--epochs", "1",
+        "--set", "train.finetune_bilm=true", "--set", "inputs.places=output",
+        "--set", "hidden_dims=[12]",
+    )  # fmt: skip
+    assert json.loads((tmp_path / "run" / "task.json").read_text("utf-8"))["bilm"]["finetuned"]
+    answer = elmokit("predict", tmp_path / "run", "-", given="by the river\n").stdout
+    assert answer in ("good\tby the river\n", "bad\tby the river\n")
+    assert not (tmp_path / "layers").exists()
+
+
+def test_a_place_that_a_network_does_not_have_is_told(folder, tmp_path):
+    done = elmokit(
+        "train", "pos", "--data", folder / "data", "--model", folder / "model",
+        "-o", tmp_path / "run", "--set", "inputs.places=output", expect=2,
+    )  # fmt: skip
+    assert "pos cannot read ELMo at inputs.places='output'; its network has input" in done.stderr

@@ -25,10 +25,16 @@ COMMANDS: dict[str, str] = {
     "pretrain": "Raw text to model: tokenizer, vocabulary, shards, training, validation.",
     "finetune": "Continue a model on text of a domain; perplexity before and after.",
     "perplexity": "Forward, backward and mean perplexity of a model on a text.",
+    "vectors": "Train static word vectors on a corpus, to compare a model with.",
     "embed": "Write contextual vectors of a text to HDF5, Parquet or NPZ.",
-    "train": "Train a task model (pos, ner, srl, sentiment, nli, qa) on a frozen biLM.",
+    "train": "Train a task model (pos, ner, srl, sentiment, nli, qa, coref) on a biLM: "
+    "frozen, unless train.finetune_bilm=true.",
     "evaluate": "Score a trained task model on a file with gold.",
     "predict": "What a trained task model says of raw text.",
+    "experiment": "A table or figure of the paper, scaled down: table1 … table6, figure1, figure2.",
+    "neighbors": "Which occurrences of a word a model takes to be alike.",
+    "probe": "What each layer knows by itself: pos, wsd, neighbors, wic.",
+    "weights": "The layer weights that task models learned, as a table or a heat map.",
     "bench": "Measure embedding on this machine: tokens/s, what limits it, hours for a text.",
     "convert": "Original options.json + HDF5 to a model directory, or back.",
 }

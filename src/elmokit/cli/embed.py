@@ -13,6 +13,7 @@ from elmokit.cli.options import (
     OtherTokenizerOption,
     PrecisionOption,
     ThreadsOption,
+    layers_of,
 )
 from elmokit.errors import InputError, at_the_door
 
@@ -83,7 +84,7 @@ def embed(
             embedder,
             texts,
             output,
-            layers=_parse_layers(layers),
+            layers=layers_of(layers),
             state=state,
             dtype=dtype,
             file_format=format_,
@@ -98,10 +99,6 @@ def embed(
         emit_json(report)
     else:
         _print(report)
-
-
-def _parse_layers(text: str) -> str | int:
-    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:

@@ -28,9 +28,18 @@ JsonOption = Annotated[
 
 # --- models and where they run
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Model directory.")]
+ModelArgument = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="Model directory, or en or ko: those of the package."),
+]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", metavar="MODEL", help="Model directory.")
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Model directory, or en or ko: those of the package.",
+    ),
 ]
 OtherTokenizerOption = Annotated[
     str | None,
@@ -73,7 +82,7 @@ ResumeRunOption = Annotated[
 # --- tasks
 
 TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment, nli or qa.")
+    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment, nli, qa or coref.")
 ]
 TaskRunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")
@@ -82,3 +91,8 @@ LayerCacheOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where layers are kept; default: the user's cache."),
 ]
+
+
+def layers_of(text: str) -> str | int:
+    """Return what ``--layers`` means: a number, or a name that the library checks."""
+    return int(text) if text.removeprefix("-").isdecimal() else text

@@ -1,4 +1,4 @@
-"""`elmokit train`: a task model on frozen biLM layers."""
+"""`elmokit train`: a task model on the layers of a biLM."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +39,7 @@ def train(
     ] = "elmo",
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Static word vectors in text form, beside the biLM."),
+        typer.Option(metavar="FILE", help="Static word vectors (word2vec, GloVe, fastText)."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Most passes over the data.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, order and dropout.")] = None,
@@ -49,9 +49,10 @@ def train(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train TASK (pos, ner, srl, sentiment, nli, qa); keep the model that is best on the dev set.
+    """Train TASK (pos, ner, srl, sentiment, nli, qa, coref); keep the model best on the dev set.
 
-    The biLM is frozen: its layers of the data are computed once and kept on disk.
+    The biLM is frozen, unless train.finetune_bilm=true. A frozen one's layers of the data are
+    computed once and kept on disk.
     """
     from elmokit.config import from_dict
     from elmokit.errors import InputError

@@ -7,7 +7,11 @@ import numpy as np
 from elmokit.corpus.shards import ShardSet
 
 Shuffle = Literal["sentences", "none"]
-"""``sentences`` draws shards and the sentences within each anew each epoch; ``none`` keeps them."""
+"""``sentences`` draws groups of shards and the sentences within each anew each epoch; ``none``
+keeps all as it was written."""
+SHARDS_TOGETHER = 8
+"""Most shards whose sentences are shuffled together. A shard is a stretch of the text: one at a
+time, a model learns a novel by heart and forgets the encyclopedia."""
 
 
 class SentenceOrder:
@@ -23,18 +27,25 @@ class SentenceOrder:
         self._shards = shards
         self.seed = seed
         self.shuffle: Shuffle = shuffle
+        together = 1 if shuffle == "none" else SHARDS_TOGETHER
+        self.num_groups = -(-len(shards) // together)
 
-    def shards(self, epoch: int) -> np.ndarray:
-        """Return the order in which an epoch visits the shards."""
+    def groups(self, epoch: int) -> list[tuple[int, ...]]:
+        """Return the groups of shards that an epoch takes, in their order, of like size."""
         num_shards = len(self._shards)
-        if self.shuffle == "none":
-            return np.arange(num_shards)
-        # the third number sets it apart from the sentence orders, where it is below num_shards
-        return np.random.default_rng((self.seed, epoch, num_shards)).permutation(num_shards)
+        order = np.arange(num_shards)
+        if self.shuffle != "none":
+            # the third number sets it apart from the sentence orders, where it is below num_shards
+            order = np.random.default_rng((self.seed, epoch, num_shards)).permutation(num_shards)
+        return [tuple(sorted(part.tolist())) for part in np.array_split(order, self.num_groups)]
 
-    def sentences(self, epoch: int, shard: int) -> np.ndarray:
-        """Return the order in which an epoch takes the sentences of one shard."""
-        num_sentences = self._shards.entries[shard].num_sentences
+    def sentences(self, epoch: int, group: int) -> np.ndarray:
+        """Return the order in which an epoch takes the sentences of its ``group``-th group.
+
+        Sentences are counted through its shards.
+        """
+        shards = self.groups(epoch)[group]
+        num_sentences = sum(self._shards.entries[shard].num_sentences for shard in shards)
         if self.shuffle == "none":
             return np.arange(num_sentences)
-        return np.random.default_rng((self.seed, epoch, shard)).permutation(num_sentences)
+        return np.random.default_rng((self.seed, epoch, group)).permutation(num_sentences)

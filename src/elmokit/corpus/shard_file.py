@@ -29,7 +29,10 @@ _HEADER_BYTES = len(_MAGIC) + 4 * 8
 
 @dataclass(frozen=True)
 class Shard:
-    """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``."""
+    """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``.
+
+    `merge_shards` makes one of several.
+    """
 
     words: list[str]
     """The distinct words, in the order of their first use."""
@@ -56,6 +59,22 @@ class Shard:
     def sentences(self) -> Iterator[list[str]]:
         """Yield all sentences in the order they were written."""
         return (self.sentence(index) for index in range(self.num_sentences))
+
+
+def merge_shards(shards: Sequence[Shard]) -> Shard:
+    """Return the sentences of several shards, one shard's after another's, as one shard."""
+    if len(shards) == 1:
+        return shards[0]
+    ids: dict[str, int] = {}
+    tokens = [
+        np.array([ids.setdefault(word, len(ids)) for word in shard.words], np.uint32)[shard.tokens]
+        for shard in shards
+    ]
+    offsets, begin = [np.zeros(1, dtype=np.int64)], 0
+    for shard in shards:
+        offsets.append(shard.offsets[1:] + begin)
+        begin += shard.num_words
+    return Shard(list(ids), np.concatenate(tokens), np.concatenate(offsets))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The endless (or counted) stream of training windows over a shard set, with its own resume state.
 
-One shard is in memory at a time. Shard order and sentence order are drawn anew each epoch from the
-seed. Every rank packs the same global window and keeps its own rows, so the rows of all ranks
+A group of shards is in memory at a time. Groups and sentence order are drawn anew each epoch from
+the seed. Every rank packs the same global window and keeps its own rows, so the rows of all ranks
 together are the window of a single process. The state that comes with each window is small JSON;
 a stream made from it goes on exactly as if it had never stopped.
 """
@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from elmokit.corpus.order import SentenceOrder, Shuffle
+from elmokit.corpus.shard_file import merge_shards
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
 from elmokit.errors import InputError
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 
 
 class WindowStream:
@@ -29,7 +30,8 @@ class WindowStream:
     Each row is filled up to T before the next row takes its next sentence from the common order;
     a sentence that is cut goes on in the same row of the next window. At the end of ``num_epochs``
     passes the incomplete last window is dropped, with the sentences that rows have begun; without
-    a number of epochs nothing is ever dropped. Memory: one shard plus the sentences in flight.
+    a number of epochs nothing is ever dropped. Memory: a group of shards
+    (`elmokit.corpus.order.SHARDS_TOGETHER`) plus the sentences in flight.
 
     Args:
         shards: the sentences.
@@ -38,8 +40,8 @@ class WindowStream:
         batch_size: B, the rows of all ranks together.
         num_steps: T.
         seed: decides the order of shards and sentences.
-        shuffle: ``"sentences"`` permutes the shards and the sentences within each shard, anew each
-            epoch; ``"none"`` keeps the order in which they were written.
+        shuffle: ``"sentences"`` draws groups of shards and permutes the sentences of each group,
+            anew each epoch; ``"none"`` keeps the order in which they were written.
         rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
         world_size: number of ranks.
         num_epochs: passes over the shards; None goes on for ever.
@@ -160,8 +162,8 @@ class WindowStream:
 class _Packer:
     """Walks over the sentences and fills windows; everything that changes lives here.
 
-    ``streams`` (2, N) holds, as types of ``table``, the sentences of the loaded shard and before
-    them what rows had left of earlier shards; row i goes on at ``position[i]`` and its sentence
+    ``streams`` (2, N) holds, as types of ``table``, the sentences of the loaded shards and before
+    them what rows had left of earlier ones; row i goes on at ``position[i]`` and its sentence
     has its last element at ``last[i]`` (both in ``streams``; equal when the sentence is used up).
     """
 
@@ -170,9 +172,10 @@ class _Packer:
         num_rows, num_steps = stream.batch_size, stream.num_steps
         self.windows = 0
         self.epoch = 0
-        self.shard_position = 0  # in the epoch's shard order
-        self.sentence_position = 0  # in the shard's sentence order: the next one to take
-        self.loaded: int | None = None  # shard in memory
+        self.group_position = 0  # among the epoch's groups of shards
+        self.sentence_position = 0  # in the group's sentence order: the next one to take
+        self.loaded: tuple[int, ...] = ()  # shards in memory
+        self.firsts = np.zeros(0, dtype=np.int64)  # number of each one's first sentence
         self.order: np.ndarray | None = None  # of its sentences, None before they are needed
         self.table = self._build_table([])
         self.streams = np.empty((2, 0), dtype=np.int32)
@@ -221,51 +224,51 @@ class _Packer:
             "windows": self.windows,
             "targets": self.windows * self.stream.targets_per_window,
             "epoch": self.epoch,
-            "shard_position": self.shard_position,
+            "group_position": self.group_position,
             "sentence_position": self.sentence_position,
             "rows": rows,  # (shard, sentence, steps left of it)
         }
 
     def _next_sentence(self, row: int) -> bool:
         """Give the row the next sentence of the common order; False after the last epoch."""
-        if self.order is None and not self._open_shard():
+        if self.order is None and not self._open_group():
             return False
         assert self.order is not None
-        assert self.loaded is not None
         sentence = int(self.order[self.sentence_position])
         self.position[row] = int(self.begins[sentence])
         self.last[row] = int(self.begins[sentence + 1]) - 1
-        self.source[row] = (self.loaded, sentence)
+        shard = int(np.searchsorted(self.firsts, sentence, side="right")) - 1
+        self.source[row] = (self.loaded[shard], sentence - int(self.firsts[shard]))
         self.sentence_position += 1
         if self.sentence_position == len(self.order):
-            self._pass_shard()
+            self._pass_group()
         return True
 
-    def _pass_shard(self) -> None:
-        """Move on to the next shard, which is opened when its first sentence is needed."""
+    def _pass_group(self) -> None:
+        """Move on to the next group, which is opened when its first sentence is needed."""
         self.order = None
         self.sentence_position = 0
-        self.shard_position += 1
-        if self.shard_position == len(self.stream.shards):
-            self.shard_position = 0
+        self.group_position += 1
+        if self.group_position == self.stream.order.num_groups:
+            self.group_position = 0
             self.epoch += 1
 
-    def _open_shard(self) -> bool:
-        """Load the shard at the current position; False if all epochs are done."""
+    def _open_group(self) -> bool:
+        """Load the shards at the current position; False if all epochs are done."""
         num_epochs = self.stream.num_epochs
         if num_epochs is not None and self.epoch >= num_epochs:
             return False
-        shard = int(self.stream.order.shards(self.epoch)[self.shard_position])
-        if shard != self.loaded:
-            self._load(shard)
-        self.order = self.stream.order.sentences(self.epoch, shard)
+        shards = self.stream.order.groups(self.epoch)[self.group_position]
+        if shards != self.loaded:
+            self._load(shards)
+        self.order = self.stream.order.sentences(self.epoch, self.group_position)
         return True
 
-    def _load(self, shard: int) -> None:
-        """Put another shard into memory, taking along what rows and window still need of the old.
+    def _load(self, shards: tuple[int, ...]) -> None:
+        """Put other shards into memory, taking along what rows and window still need of the old.
 
-        The types in flight become words, the old shard is dropped, and the words become types of
-        the new table, so that no more than one shard is ever held.
+        The types in flight become words, the old shards are dropped, and the words become types of
+        the new table, so that no more than one group is ever held.
         """
         spans = [
             (position, last + 1 if position < last else position)
@@ -280,10 +283,12 @@ class _Packer:
         in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
         words = [self.table.words[index] for index in in_flight.tolist()]
         new_type = np.zeros(len(self.table), dtype=np.int32)
-        self.table = self._build_table([])  # drop the old shard before the new one is read
+        self.table = self._build_table([])  # drop the old shards before the new ones are read
         self.streams = self.streams[:, :0].copy()
 
-        loaded = self.stream.shards.load(shard)
+        loaded = merge_shards([self.stream.shards.load(shard) for shard in shards])
+        counts = [self.stream.shards.entries[shard].num_sentences for shard in shards]
+        self.firsts = np.cumsum([0, *counts[:-1]])
         self.table = self._build_table([*loaded.words, *words])
         new_type[in_flight] = self.table.types(words)
         streams, self.begins = sentence_streams(
@@ -293,12 +298,12 @@ class _Packer:
         self.streams = np.concatenate([new_type[rest], streams], axis=1)
         self.inputs[...] = new_type[self.inputs]
         self.targets[...] = new_type[self.targets]
-        self.loaded = shard
+        self.loaded = shards
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.windows = state["windows"]
         self.epoch = state["epoch"]
-        self.shard_position = state["shard_position"]
+        self.group_position = state["group_position"]
         self.sentence_position = state["sentence_position"]
         unfinished: dict[int, list[int]] = {}  # rows of each shard
         for row, entry in enumerate(state["rows"]):

@@ -7,9 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from elmokit.nn.masking import lengths_of
+from elmokit.nn.masking import lengths_of, reverse_sequences
 
 FORGET_BIAS = 1.0
 """Fresh bias of an LSTM's forget gate: memory is kept until training says otherwise."""
@@ -129,11 +128,30 @@ class SentenceEncoder(nn.Module):
             return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
         padding = ~mask.unsqueeze(2)
         x = x.masked_fill(padding, 0)
-        # Packing knows no empty rows: they are read as one zero vector, and wiped out below.
-        packed_lengths = lengths.clamp(min=1).cpu()
         for layer in self.layers:
-            packed = pack_padded_sequence(
-                self.dropout(x), packed_lengths, batch_first=True, enforce_sorted=False
-            )
-            x, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.shape[1])
+            x = self._read(layer, self.dropout(x), lengths)
         return x.masked_fill(padding, 0)
+
+    def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
+        """Run one layer over padded sentences, each direction from a sentence's own end.
+
+        Padding is read last in either direction, so it touches no real position. Torch's packed
+        sequences give the same numbers, but on the CPU they take a slower path, step by step.
+        """
+        ahead = self._read_one_way(layer, x, "l0")
+        if not self.config.bidirectional:
+            return ahead
+        back = self._read_one_way(layer, reverse_sequences(x, lengths), "l0_reverse")
+        return torch.cat([ahead, reverse_sequences(back, lengths)], dim=2)
+
+    def _read_one_way(self, layer: nn.Module, x: Tensor, name: str) -> Tensor:
+        """Run one direction of a layer, whose parameters end in ``name``, from first to last."""
+        weights: list[Tensor] = [
+            layer.get_parameter(f"{kind}_{name}")
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ]
+        start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+        rest = (weights, True, 1, 0.0, self.training, False, True)  # one layer, batch first
+        if self.config.cell == "lstm":
+            return torch.lstm(x, (start, start), *rest)[0]
+        return torch.gru(x, start, *rest)[0]

@@ -1,17 +1,21 @@
 """What a task must offer: read, build, loss, predict, score, show."""
 
+import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
+from elmokit.tasks.input_settings import InputsConfig, InputSettings, Places
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.layer_cache import Sentence
+from elmokit.text.tokenizers import Tokenizer
 
 Example = TypeVar("Example")
 Labels = list[str]
@@ -32,38 +36,50 @@ class TaskScore:
     """Per example (num_examples, k), from which the main number follows; for significance tests."""
 
 
-class TaskModel(nn.Module):
+class TaskModel(nn.Module, ABC):
     """A task's network on top of `TokenInputs`.
 
-    It gets one batch of sentences for each place in an example: a pair of texts has two.
+    It gets one batch of sentences for each place in an example: a pair of texts has two. Of
+    documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
     """
 
+    @abstractmethod
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean loss of a batch, in nats."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
         """Return the answer for each example; their gold is not looked at."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""
-        raise NotImplementedError
 
 
-class Task(Generic[Example]):
+class Task(ABC, Generic[Example]):
     """A task: everything about it but the training loop, the biLM and the disk."""
 
     name: ClassVar[str]
     metric: ClassVar[str]
     """Of `score`."""
-    num_places: ClassVar[int] = 1
-    """Places where the biLM is used: 1 input, 2 input and output."""
+    places: ClassVar[tuple[Places, ...]] = ("input",)
+    """Where the network can read mixtures of layers."""
+    paper_inputs: ClassVar[InputSettings] = InputSettings()
+    """What the network of the paper reads."""
     num_texts: ClassVar[int] = 1
     """Texts of one example; in raw text they are separated by tabs."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Endings of the task's files, where a data set has others of the same name."""
+    batched_by: ClassVar[Literal["place", "document"]] = "place"
+    """``place``: the first sentences of all examples make one batch, the second ones another.
+    ``document``: an example has any number of sentences, which are batched among themselves.
+    """
+    default_batch_size: ClassVar[int] = 32
+    """Examples in an update, where a user does not say."""
+    labels_are_answers: ClassVar[bool] = True
+    """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
 
+    @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
         """Read examples.
 
@@ -76,33 +92,39 @@ class Task(Generic[Example]):
             FileNotFoundError: if there is no such file.
             FormatError: if it is damaged, with the place.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def sentences(self, example: Example) -> tuple[Sentence, ...]:
         """Return the sentences that the biLM reads."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gold(self, example: Example) -> Any:
         """Return what `TaskModel.predict` should return."""
-        raise NotImplementedError
 
+    @abstractmethod
     def labels(self, examples: Sequence[Example]) -> Labels:
         """Return all labels, in the order of their ids."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> TaskModel:
         """Build the network."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def example_of(self, *sentences: Sentence) -> Example:
         """Make an example without gold of new sentences, for `TaskModel.predict`."""
-        raise NotImplementedError
 
-    def from_text(self, text: str, tokenize: Tokenize) -> Example:
+    def part(self, example: Example, draw: random.Random) -> Example:
+        """Return what one update learns of an example: all of it, or a random part if it is long.
+
+        The sentences of a part are sentences of the example.
+        """
+        return example
+
+    def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
         """Make an example of a line of raw text.
 
         Raises:
@@ -114,15 +136,33 @@ class Task(Generic[Example]):
                 f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
                 f"{len(parts)}: {text!r:.80}."
             )
-        return self.example_of(*(tuple(tokenize(part)) for part in parts))
+        return self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
 
+    @abstractmethod
     def show(self, example: Example, prediction: Any) -> str:
         """Return a prediction as a person wants to read it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
         """Return a prediction for machines."""
-        raise NotImplementedError
+
+    def input_settings(self, config: InputsConfig, *, with_static: bool) -> InputSettings:
+        """Return what the network reads: as a user says, and else as in the paper.
+
+        Args:
+            config: What the user says.
+            with_static: Whether words have static vectors.
+
+        Raises:
+            InputError: if the network cannot read layers where ``config`` says.
+        """
+        settings = config.resolved(self.paper_inputs, with_static=with_static)
+        if settings.places not in self.places:
+            raise InputError(
+                f"The task {self.name} cannot read ELMo at inputs.places={settings.places!r}; its "
+                f"network has {', '.join(self.places)}."
+            )
+        return settings
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -11,48 +10,13 @@ from torch.nn import functional
 
 from elmokit.nn.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.nn.scalar_mix import ScalarMix
+from elmokit.tasks.input_settings import InputSettings, Place
 from elmokit.tasks.static_vectors import StaticVectors
 from elmokit.text.char_vocab import CharVocab
-
-Arm = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
-"""What stands for a word beside its characters.
-
-``elmo``: a learned mixture of all layers, beside the static vector where there is one. ``static``:
-the static vector alone. ``layer0``, ``top``: one layer. ``average``: the plain mean of the layers.
-``random``: as ``elmo``, from a biLM that was never trained. ``none``: nothing. Static vectors stand
-beside the layers in every arm with a biLM, if there are any.
-"""
-WITH_LAYERS: tuple[Arm, ...] = ("elmo", "layer0", "random", "top", "average")
-"""Arms that need a biLM."""
+from elmokit.weights.model_dir import PretrainedBiLM
 
 CHAR_FILTERS = ((3, 128),)
 CHAR_EMBEDDING_DIM = 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputsConfig:
-    """Which representations a task model reads, and how."""
-
-    embeddings: Arm = "elmo"
-    """The arm."""
-    characters: bool = True
-    """A small character CNN of the task's own (16-d characters, 128 filters of width 3)."""
-    dropout: float = 0.5
-    """Share of each mixture's values dropped in training."""
-    layer_l2: float = 1e-3
-    """λ on the layer weights (elmo, random)."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
-        if not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
-        if self.layer_l2 < 0:
-            raise ValueError("`layer_l2` must not be negative")
-
-    @property
-    def has_layers(self) -> bool:
-        """Whether a biLM is read."""
-        return self.embeddings in WITH_LAYERS
 
 
 @dataclass(frozen=True)
@@ -74,15 +38,23 @@ class BatchMaker:
     """Puts sentences together.
 
     Args:
-        config: What is read.
+        settings: What is read.
         char_vocab: For the character CNN.
         static: Vectors by word, or none.
+        bilm: Computes the layers of each batch, every sentence from a zero state; gradients reach
+            it. None: layers are given.
     """
 
     def __init__(
-        self, config: InputsConfig, char_vocab: CharVocab, static: StaticVectors | None
+        self,
+        settings: InputSettings,
+        char_vocab: CharVocab,
+        static: StaticVectors | None,
+        *,
+        bilm: PretrainedBiLM | None = None,
     ) -> None:
-        self.config, self.char_vocab, self.static = config, char_vocab, static
+        self.settings, self.char_vocab, self.static = settings, char_vocab, static
+        self.bilm = bilm
 
     def make(
         self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
@@ -93,14 +65,13 @@ class BatchMaker:
         for row, words in enumerate(sentences):
             mask[row, : len(words)] = True
         padded = None
-        if layers is not None:
-            num_layers, dim = layers[0].shape[1:]
-            values = np.zeros((num_layers, len(sentences), longest, dim), dtype=np.float32)
-            for row, one in enumerate(layers):
-                values[:, row, : len(one)] = one.transpose(1, 0, 2)
-            padded = torch.from_numpy(values)
+        if self.bilm is not None:
+            boundaries_too = self.bilm(self.bilm.encode(sentences)).layers  # (L, B, W + 2, 2D)
+            padded = boundaries_too[:, :, 1:-1] * mask.unsqueeze(2)
+        elif layers is not None:
+            padded = _pad(layers, longest)
         char_ids = index = static_ids = None
-        if self.config.characters:
+        if self.settings.characters:
             distinct = {word: number for number, word in enumerate(_distinct(sentences))}
             index = _ids(sentences, longest, distinct)
             rows = self.char_vocab.encode_words(list(distinct)) if distinct else None
@@ -110,6 +81,15 @@ class BatchMaker:
             ids = {word: self.static.id_of(word) for word in _distinct(sentences)}
             static_ids = _ids(sentences, longest, ids)
         return TokenBatch(mask, padded, char_ids, index, static_ids)
+
+
+def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
+    """Return the layers of all sentences, each (W, L, 2D), in one tensor (L, B, longest, 2D)."""
+    num_layers, dim = layers[0].shape[1:]
+    values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
+    for row, one in enumerate(layers):
+        values[:, row, : len(one)] = one.transpose(1, 0, 2)
+    return torch.from_numpy(values)
 
 
 def _distinct(sentences: Sequence[Sequence[str]]) -> list[str]:
@@ -126,39 +106,44 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
+    Attributes:
+        mixes: By place of use, each with weights of its own.
+
     Args:
-        config: What is read.
+        settings: What is read.
         num_layers: L of the biLM; 0 without one.
         layers_dim: 2D of the biLM.
         max_characters: C of the character rows.
         static: Vectors by word, kept as they are; or none.
-        num_mixes: Places of use of the biLM: 1 input only, 2 input and output.
+        bilm: A biLM that learns with the task model and is saved with it; `BatchMaker` runs it.
+            None: the layers are given.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
 
     Raises:
-        ValueError: if nothing would be read.
+        ValueError: if nothing would be read at the input.
     """
 
     def __init__(
         self,
-        config: InputsConfig,
+        settings: InputSettings,
         *,
         num_layers: int,
         layers_dim: int,
         max_characters: int,
         static: StaticVectors | None,
-        num_mixes: int = 1,
+        bilm: PretrainedBiLM | None = None,
     ) -> None:
         super().__init__()
-        self.config = config
+        self.settings = settings
         self.characters = self.static = None
+        self.bilm = bilm
         self.output_dim = 0
         if static is not None:
             self.set_static(static)
             self.output_dim += static.dim
-        if config.characters:
+        if settings.characters:
             char_config = CharCNNConfig(
                 embedding_dim=CHAR_EMBEDDING_DIM, filters=CHAR_FILTERS, num_highway=0
             )
@@ -166,17 +151,21 @@ class TokenInputs(nn.Module):
                 char_config, output_dim=char_config.num_filters, max_characters=max_characters
             )
             self.output_dim += char_config.num_filters
-        count = {"layer0": 1, "top": 1}.get(config.embeddings, num_layers)
-        self.mixes = nn.ModuleList(
-            ScalarMix(count, trainable=config.embeddings in ("elmo", "random"))
-            for _ in range(num_mixes if config.has_layers else 0)
+        count = {"layer0": 1, "top": 1}.get(settings.embeddings, num_layers)
+        trainable = settings.embeddings in ("elmo", "random")
+        self.mixes = nn.ModuleDict(
+            {
+                place: ScalarMix(count, layer_norm=settings.layer_norm, trainable=trainable)
+                for place in settings.mix_places
+            }
         )
-        self.mix_dim = layers_dim if config.has_layers else 0
-        self.output_dim += self.mix_dim
+        self.output_mix_dim = layers_dim if "output" in self.mixes else 0
+        self.output_dim += layers_dim if "input" in self.mixes else 0
         if not self.output_dim:
             raise ValueError(
-                f"embeddings={config.embeddings!r} leaves a word nothing to be read: give static "
-                "vectors, characters or a biLM."
+                f"embeddings={settings.embeddings!r}, places={settings.places!r} and characters="
+                "false leave a word nothing to be read at the input: give static vectors, "
+                "characters or a biLM there."
             )
 
     def set_static(self, static: StaticVectors) -> None:
@@ -202,23 +191,32 @@ class TokenInputs(nn.Module):
         elif self.characters is not None:  # a batch without words
             width = self.characters.config.num_filters
             parts.append(torch.zeros(*batch.mask.shape, width))
-        if self.mixes:
-            parts.append(self.mix(batch, 0))
+        if "input" in self.mixes:
+            parts.append(self.mix(batch, "input"))
         return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)
 
-    def mix(self, batch: TokenBatch, place: int) -> Tensor:
+    def join_output(self, encoded: Tensor, batch: TokenBatch) -> Tensor:
+        """Put the mixture for the output, if there is one, beside what an encoder made of a batch.
+
+        Shape: (B, W, X) -> (B, W, X + output_mix_dim), 0 at padded positions.
+        """
+        if "output" in self.mixes:
+            encoded = torch.cat([encoded, self.mix(batch, "output")], dim=2)
+        return encoded * batch.mask.unsqueeze(2)
+
+    def mix(self, batch: TokenBatch, place: Place) -> Tensor:
         """Return the mixture for one place of use, with dropout: (B, W, 2D)."""
         layers = batch.layers
         assert layers is not None
-        layers = {"layer0": layers[:1], "top": layers[-1:]}.get(self.config.embeddings, layers)
+        layers = {"layer0": layers[:1], "top": layers[-1:]}.get(self.settings.embeddings, layers)
         mixed = self.mixes[place](layers, batch.mask)
-        return functional.dropout(mixed, self.config.dropout, self.training)
+        return functional.dropout(mixed, self.settings.dropout, self.training)
 
     def penalty(self) -> Tensor:
         """Return λ Σ w² over all mixtures, for the task's loss."""
         total = torch.zeros(())
-        for mix in self.mixes:
+        for mix in self.mixes.values():
             assert isinstance(mix, ScalarMix)
             if mix.mix_weights.requires_grad:
                 total = total + mix.penalty()
-        return self.config.layer_l2 * total
+        return self.settings.layer_l2 * total

@@ -1,5 +1,6 @@
 """What tasks share whose answer is one label: loss, prediction, accuracy."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -27,9 +28,9 @@ class LabelModel(TaskModel):
         self.inputs, self.labels = inputs, labels
         self._ids = {label: number for number, label in enumerate(labels)}
 
+    @abstractmethod
     def logits(self, *batches: TokenBatch) -> Tensor:
         """Return a score for each example and label."""
-        raise NotImplementedError
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean over examples, and the mixtures' penalty."""

@@ -18,11 +18,12 @@ from elmokit.nn.masking import masked_max, masked_mean
 from elmokit.tasks.base import Labels, Sentence, Tokenize
 from elmokit.tasks.formats.pairs import TextPair, read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.label_task import LabelModel, LabelTask
 
 DROPOUT = 0.5
-"""Of the encoders' inputs (variational) and before the last two layers."""
+"""Of the encoders' inputs and the output mixture (variational), and before the last two layers."""
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
     ("hypothesis", "sentence2", "Question"),
@@ -44,7 +45,7 @@ class PairClassifier(LabelModel):
     """ESIM over two texts.
 
     Args:
-        inputs: What is read at each word; with a second mixture if it has one.
+        inputs: What is read at each word; with a mixture at the output if it has one.
         labels: In the order of their ids.
         hidden_dims: Width of both biLSTMs, one direction, and of the layers: one number.
     """
@@ -55,9 +56,8 @@ class PairClassifier(LabelModel):
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
         config = SentenceEncoderConfig(hidden_dims=(width,), dropout=DROPOUT)
-        self.has_output_mix = len(inputs.mixes) > 1
         self.encoder = SentenceEncoder(inputs.output_dim, config)
-        encoded = self.encoder.output_dim + (inputs.mix_dim if self.has_output_mix else 0)
+        encoded = self.encoder.output_dim + inputs.output_mix_dim
         self.project = nn.Linear(4 * encoded, width)
         self.composer = SentenceEncoder(width, config)
         self.dropout = nn.Dropout(DROPOUT)
@@ -86,10 +86,13 @@ class PairClassifier(LabelModel):
         return self.to_labels(self.dropout(x))
 
     def _encode(self, batch: TokenBatch) -> Tensor:
-        x = self.encoder(self.inputs(batch), batch.mask)
-        if not self.has_output_mix:
-            return x
-        return torch.cat([x, self.inputs.mix(batch, 1)], dim=2) * batch.mask.unsqueeze(2)
+        """Return what was encoded beside the output mixture, dropped as the encoder's inputs are.
+
+        So a mixture is dropped alike wherever it stands.
+        """
+        joined = self.inputs.join_output(self.encoder(self.inputs(batch), batch.mask), batch)
+        encoded, mixture = joined.tensor_split([self.encoder.output_dim], dim=2)
+        return torch.cat([encoded, self.encoder.dropout(mixture)], dim=2)
 
     def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and maximum of one text read beside what is aligned with it."""
@@ -101,7 +104,10 @@ class PairClassifier(LabelModel):
 class NliTask(LabelTask[TokenizedPair]):
     """Whether the first text entails the second: records of two texts and a label."""
 
-    name, num_places, num_texts = "nli", 2, 2
+    name, num_texts = "nli", 2
+    places = ("input", "output", "both")
+    # the paper normalizes the layers; which norm it does not say, and this one sees no batch
+    paper_inputs = InputSettings(places="both", characters=False, dropout=0.0, layer_norm="token")
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 The network is He et al. 2017 as Peters et al. 2018 use it: [static vector; ELMo; predicate
 feature], LSTM layers that alternate in direction with highway gates, one score a tag at each word;
-decoded by a search among legal BIO sequences, without learned transitions.
+decoded by a search among legal BIO sequences, without learned transitions. ELMo may also stand at
+the output of the last LSTM layer, or only there (table 3 of the paper).
 """
 
 import re
@@ -22,8 +23,11 @@ from elmokit.nn.highway_lstm import AlternatingHighwayLSTM, HighwayLSTMConfig
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.tag_batches import cut_tags, gold_ids
 from elmokit.tasks.tag_schemes import allowed_transitions
+from elmokit.text.tokenizers import Tokenizer
 
 PREDICATE_DIM = 100
 """Width of the feature that tells the predicate from other words."""
@@ -36,7 +40,7 @@ class RoleLabeler(TaskModel):
     """Word vectors and the predicate feature → alternating highway LSTM → one score a tag.
 
     Args:
-        inputs: What is read at each word.
+        inputs: What is read at each word; with a mixture at the output if it has one.
         tags: BIO, in the order of their ids.
         hidden_dims: Widths of the layers: one number, as often as there are layers.
 
@@ -57,7 +61,7 @@ class RoleLabeler(TaskModel):
             num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=DROPOUT
         )
         self.encoder = AlternatingHighwayLSTM(inputs.output_dim + PREDICATE_DIM, config)
-        self.to_tags = nn.Linear(self.encoder.output_dim, len(tags))
+        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(tags))
         allowed = torch.from_numpy(allowed_transitions(tags, "BIO"))
         self.register_buffer("allowed", allowed, persistent=False)
 
@@ -72,11 +76,7 @@ class RoleLabeler(TaskModel):
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean over words, and the mixtures' penalty."""
         batch = batches[0]
-        logits = self._logits(batch, examples)
-        gold = torch.zeros(batch.mask.shape, dtype=torch.int64)
-        for row, example in enumerate(examples):
-            known = [self._ids.get(tag, 0) for tag in example.tags]
-            gold[row, : len(known)] = torch.tensor(known, dtype=torch.int64)
+        logits, gold = self._logits(batch, examples), gold_ids(examples, self._ids, batch.mask)
         loss = functional.cross_entropy(logits[batch.mask], gold[batch.mask])
         return loss + self.inputs.penalty()
 
@@ -84,11 +84,7 @@ class RoleLabeler(TaskModel):
         """Return the tags of each sentence: the best legal sequence."""
         mask = batches[0].mask
         best, _ = viterbi(self._logits(batches[0], examples), mask, allowed=self.allowed)
-        lengths = mask.sum(dim=1).tolist()
-        return [
-            [self.tags[tag] for tag in row[:length]]
-            for row, length in zip(best.tolist(), lengths, strict=True)
-        ]
+        return cut_tags(best, self.tags, mask)
 
     def _logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
         feature = torch.zeros(batch.mask.shape, dtype=torch.int64)
@@ -96,13 +92,15 @@ class RoleLabeler(TaskModel):
             if example.tokens:
                 feature[row, example.predicate] = 1
         x = torch.cat([self.inputs(batch), self.predicate(feature)], dim=2)
-        return self.to_tags(self.encoder(x, batch.mask))
+        return self.to_tags(self.inputs.join_output(self.encoder(x, batch.mask), batch))
 
 
 class SrlTask(Task[PredicateRoles]):
     """Semantic roles, from JSON lines of sentences with their predicates."""
 
     name, metric = "srl", "F1"
+    places = ("input", "output", "both")
+    paper_inputs = InputSettings(characters=False)
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:
@@ -139,26 +137,29 @@ class SrlTask(Task[PredicateRoles]):
         details = {"precision": overall.precision, "recall": overall.recall}
         return TaskScore(self.metric, overall.f1, details, report.counts)
 
-    def from_text(self, text: str, tokenize: Tokenize) -> PredicateRoles:
+    def example_of(self, *sentences: Sentence) -> PredicateRoles:
+        """Make an example of the words before a predicate, the predicate, and the words after."""
+        before, predicate, after = sentences
+        tokens = (*before, *predicate, *after)
+        place = Place(path=Path("text"), line=1)
+        return PredicateRoles(
+            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens), place=place
+        )
+
+    def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
         """Make an example of a text whose predicate stands between asterisks.
 
         Raises:
             ValueError: if no word is marked, or there are other asterisks.
         """
         marked = _MARKED.fullmatch(text)
-        before, predicate, after = (
-            ([], [], []) if marked is None else (tokenize(part) for part in marked.groups())
-        )
-        if not predicate:
+        parts = [tuple(tokenizer.tokenize(part)) for part in marked.groups()] if marked else []
+        if not parts or not parts[1]:
             raise InputError(
                 f"One predicate must be marked, got {text!r:.80}. Put asterisks around it and "
                 "nowhere else: The dog *bit* the man."
             )
-        tokens = (*before, *predicate, *after)
-        place = Place(path=Path("text"), line=1)
-        return PredicateRoles(
-            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens), place=place
-        )
+        return self.example_of(*parts)
 
     def show(self, example: PredicateRoles, prediction: list[str]) -> str:
         """Return the answer as a person reads it."""

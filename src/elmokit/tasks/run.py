@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,25 @@ import elmokit
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, at_the_door
 from elmokit.tasks.base import Task, TaskModel, TaskScore
-from elmokit.tasks.frozen_bilm import BiLMReference, FrozenBiLM, OnLayers
-from elmokit.tasks.inputs import BatchMaker, InputsConfig, TokenInputs
+from elmokit.tasks.bilm import BiLMReference, OnLayers, TaskBiLM
+from elmokit.tasks.coreference import CorefTask
+from elmokit.tasks.input_settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs import BatchMaker, TokenInputs
 from elmokit.tasks.pair_classifier import NliTask
 from elmokit.tasks.role_labeler import SrlTask
 from elmokit.tasks.run_files import (
     CONFIG_FILE,
     WEIGHTS_FILE,
+    input_settings_of,
     log_epoch,
     read_facts,
     read_static,
     read_weights,
+    vectors_of,
     write_best,
 )
 from elmokit.tasks.span_qa import QaTask
-from elmokit.tasks.static_vectors import StaticVectors, read_text_vectors
+from elmokit.tasks.static_vectors import StaticVectors
 from elmokit.tasks.tagger import NerTask, PosTask
 from elmokit.tasks.text_classifier import SentimentTask
 from elmokit.tasks.training import (
@@ -39,16 +43,25 @@ from elmokit.tasks.training import (
     score_model,
     train_model,
 )
+from elmokit.tasks.vector_files import LaterWords, VectorsReference, read_vectors
 
 log = logging.getLogger(__name__)
 
 TASKS: dict[str, Task[Any]] = {
     task.name: task
-    for task in (PosTask(), NerTask(), SrlTask(), SentimentTask(), NliTask(), QaTask())
+    for task in (
+        PosTask(),
+        NerTask(),
+        SrlTask(),
+        SentimentTask(),
+        NliTask(),
+        QaTask(),
+        CorefTask(),
+    )
 }
 """By the name that a user types."""
 LINES_TOGETHER = 256
-"""Lines of raw text that are answered together."""
+"""Lines of raw text that are read and looked up together; documents are answered singly."""
 OnEpoch = Callable[[EpochReport], None]
 
 
@@ -101,7 +114,7 @@ def train_task(
     on_epoch: OnEpoch | None = None,
     on_layers: OnLayers | None = None,
 ) -> TaskResult:
-    """Train a task model on frozen biLM layers.
+    """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
 
     The best model so far is in ``run_dir`` after every epoch, whatever ends the training.
 
@@ -112,8 +125,8 @@ def train_task(
         run_dir: A new directory.
         model: biLM directory; arms without a biLM take only its tokenizer, if it is given.
         precision: Of the biLM.
-        vectors: Static word vectors in text form; the ``static`` arm needs them, ``none`` takes
-            none.
+        vectors: File of static word vectors, see `read_vectors`; the ``static`` arm needs them,
+            ``none`` takes none.
         cache_dir: Where layers are kept.
         on_epoch: Called after each epoch.
         on_layers: Called while layers are computed, with sentences done and their number.
@@ -122,38 +135,52 @@ def train_task(
         FileExistsError: if ``run_dir`` exists.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
-        ValueError: if the arm lacks what it reads, or is given what it does not.
+        ValueError: if the arm lacks what it reads, or is given what it does not; if the task cannot
+            read layers where ``config`` says.
         FloatingPointError: if the loss is not finite.
     """
-    task, inputs = find_task(config.task), config.inputs
-    _check_vectors(inputs, vectors)
-    bilm = FrozenBiLM.open(
-        inputs, model, precision=precision, cache_dir=cache_dir, on_layers=on_layers
+    task = find_task(config.task)
+    _check_vectors(config.inputs, vectors)
+    settings = task.input_settings(config.inputs, with_static=vectors is not None)
+    bilm = TaskBiLM.open(
+        settings,
+        model,
+        precision=precision,
+        finetune=config.train.finetune_bilm,
+        cache_dir=cache_dir,
+        on_layers=on_layers,
     )
-    training = task.read(train_path, training=True, tokenize=bilm.tokenize)
-    dev = task.read(dev_path, training=False, tokenize=bilm.tokenize)
+    tokenize = bilm.tokenizer.tokenize
+    training = task.read(train_path, training=True, tokenize=tokenize)
+    dev = task.read(dev_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
-    static = None
+    static = vectors_reference = None
     if vectors is not None:
-        static = read_text_vectors(vectors, only=_words(task, [*training, *dev]))
-    hidden_dims = config.hidden_dims or task.default_hidden_dims
+        vectors_reference = VectorsReference.of(vectors)
+        static = read_vectors(vectors, only=_words(task, [*training, *dev]))
+    config = replace(
+        config,
+        hidden_dims=config.hidden_dims or task.default_hidden_dims,
+        inputs=InputsConfig(**vars(settings)),
+        train=replace(config.train, batch_size=config.train.batch_size or task.default_batch_size),
+    )
     with at_the_door():  # widths that no network can have
-        network = _build(task, inputs, labels, hidden_dims, bilm, static)
+        network = _build(task, settings, labels, config.hidden_dims, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     facts = {
         "elmokit_version": elmokit.__version__,
-        "config": to_dict(config) | {"hidden_dims": list(hidden_dims)},
+        "config": to_dict(config),
         "labels": labels,
         "bilm": None if bilm.reference is None else to_dict(bilm.reference),
-        "vectors": None if vectors is None else str(vectors.absolute()),
+        "vectors": None if vectors_reference is None else to_dict(vectors_reference),
         "data": {"train": str(train_path), "dev": str(dev_path), "examples": len(training)},
     }
     try:
         run_dir.mkdir(parents=True)
     except FileExistsError:
         raise FileExistsError(f"{run_dir} exists. Give the run a new directory.") from None
-    maker = BatchMaker(inputs, bilm.char_vocab, static)
+    maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
     best = report = None
     try:
         examples = Examples(task, training, bilm.keep), Examples(task, dev, bilm.keep)
@@ -190,11 +217,12 @@ class TaskRun:
         network: TaskModel,
         labels: list[str],
         maker: BatchMaker,
-        bilm: FrozenBiLM,
-        vectors: Path | None,
+        bilm: TaskBiLM,
+        vectors: VectorsReference | None,
     ) -> None:
         self.task, self._network, self.labels = task, network, labels
-        self._maker, self._bilm, self._vectors = maker, bilm, vectors
+        self._maker, self._bilm = maker, bilm
+        self._later_words = None if vectors is None else LaterWords(vectors)
 
     @classmethod
     def load(
@@ -214,10 +242,17 @@ class TaskRun:
         facts = read_facts(run_dir)
         config = from_dict(TaskRunConfig, facts["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task)
+        settings, vectors = input_settings_of(facts, run_dir), vectors_of(facts, run_dir)
         reference = facts["bilm"] and from_dict(BiLMReference, facts["bilm"])
         path = model or (reference.path if reference else None)
         precision = reference.precision if reference else "fp32"
-        bilm = FrozenBiLM.open(config.inputs, path, precision=precision, cache_dir=cache_dir)
+        bilm = TaskBiLM.open(
+            settings,
+            path,
+            precision=precision,
+            finetune=config.train.finetune_bilm,
+            cache_dir=cache_dir,
+        )
         if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
             raise FormatError(
                 f"{path} is not the biLM that {run_dir} was trained with: its weights have the "
@@ -226,7 +261,7 @@ class TaskRun:
             )
         tensors = read_weights(run_dir)
         static = read_static(run_dir, tensors)
-        network = _build(task, config.inputs, facts["labels"], config.hidden_dims, bilm, static)
+        network = _build(task, settings, facts["labels"], config.hidden_dims, bilm, static)
         try:
             network.load_state_dict(tensors)
         except RuntimeError as error:
@@ -234,8 +269,7 @@ class TaskRun:
                 f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
             ) from error
         network.eval()
-        maker = BatchMaker(config.inputs, bilm.char_vocab, static)
-        vectors = None if facts["vectors"] is None else Path(facts["vectors"])
+        maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
         return cls(task, network, facts["labels"], maker, bilm, vectors)
 
     def evaluate(self, path: Path) -> TaskScore:
@@ -245,7 +279,7 @@ class TaskRun:
             FileNotFoundError: if there is no such file.
             FormatError: if it is damaged.
         """
-        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenize)
+        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         _warn_of_labels(path, missing_labels(self.task, self.labels, examples))
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.keep)
@@ -254,41 +288,39 @@ class TaskRun:
     def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text; words come from the biLM's tokenizer.
 
-        Memory does not depend on the number of texts.
+        Memory does not depend on the number of texts, but for the static vectors of their words.
+        Documents are answered one by one.
 
         Raises:
             ValueError: for a text that is not what the task reads (two texts, a marked predicate),
                 with its number.
         """
         numbered = enumerate(texts, 1)
+        together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         while block := list(islice(numbered, LINES_TOGETHER)):
             examples = [self._example(number, text) for number, text in block]
             self._look_up(examples)
-            held = Examples(self.task, examples, self._bilm.compute)
-            yield from zip(examples, predict(self._network, self._maker, held), strict=True)
+            for start in range(0, len(examples), together):
+                some = examples[start : start + together]
+                held = Examples(self.task, some, self._bilm.compute)
+                yield from zip(some, predict(self._network, self._maker, held), strict=True)
 
     def _example(self, number: int, text: str) -> Any:
         try:
-            return self.task.from_text(text, self._bilm.tokenize)
+            return self.task.from_text(text, self._bilm.tokenizer)
         except InputError as error:
             raise InputError(f"Text {number}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add static vectors of words that the training data did not have."""
         static = self._maker.static
-        if static is None or self._vectors is None:
+        if static is None or self._later_words is None:
             return
         unknown = [word for word in _words(self.task, examples) if static.id_of(word) == 1]
-        if not unknown:
+        found = self._later_words.find(unknown)
+        if found is None or not found.words:
             return
-        if not self._vectors.is_file():
-            log.warning(
-                "%s is gone: %d words that the training data did not have get no static vector",
-                self._vectors, len(unknown),
-            )  # fmt: skip
-            self._vectors = None
-            return
-        static = static.extended(read_text_vectors(self._vectors, only=unknown))
+        static = static.extended(found)
         self._maker.static = static
         network_inputs = self._network.get_submodule("inputs")
         assert isinstance(network_inputs, TokenInputs)
@@ -323,18 +355,18 @@ def _remove_if_empty(directory: Path) -> None:
 
 def _build(
     task: Task[Any],
-    inputs: InputsConfig,
+    settings: InputSettings,
     labels: list[str],
     hidden_dims: tuple[int, ...],
-    bilm: FrozenBiLM,
+    bilm: TaskBiLM,
     static: StaticVectors | None,
 ) -> TaskModel:
     token_inputs = TokenInputs(
-        inputs,
+        settings,
         num_layers=bilm.num_layers,
         layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters,
         static=static,
-        num_mixes=task.num_places,
+        bilm=bilm.module,
     )
     return task.build(token_inputs, labels, hidden_dims)

@@ -8,6 +8,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from safetensors.torch import load_file, save_file
 from elmokit.atomic import whole_file
 from elmokit.errors import FormatError, InputError
 from elmokit.tasks.base import TaskModel
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.static_vectors import StaticVectors
 from elmokit.tasks.training import EpochReport
+from elmokit.tasks.vector_files import VectorsReference
 
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
@@ -112,6 +115,43 @@ def read_facts(run_dir: Path) -> dict[str, Any]:
     if missing:
         raise FormatError(f"{path} lacks {', '.join(sorted(missing))}. Train the task again.")
     return facts
+
+
+def input_settings_of(facts: dict[str, Any], run_dir: Path) -> InputSettings:
+    """Return what a run reads at each word, from its facts.
+
+    Raises:
+        FormatError: if they leave something open.
+    """
+    inputs = facts["config"].get("inputs", {})
+    names = sorted(field.name for field in fields(InputSettings))
+    missing = [name for name in names if inputs.get(name) is None]
+    if missing:
+        raise FormatError(
+            f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
+            "damaged or of an earlier version. Train the task again."
+        )
+    return InputSettings(**inputs)
+
+
+def vectors_of(facts: dict[str, Any], run_dir: Path) -> VectorsReference | None:
+    """Return the file that a run's static vectors came from, if it has any, from its facts.
+
+    Raises:
+        FormatError: if they do not say which file it was.
+    """
+    vectors = facts["vectors"]
+    if vectors is None:
+        return None
+    names = sorted(field.name for field in fields(VectorsReference))
+    known = vectors if isinstance(vectors, dict) else {}
+    missing = [name for name in names if not isinstance(known.get(name), str)]
+    if missing:
+        raise FormatError(
+            f"{run_dir / CONFIG_FILE} does not say vectors.{', vectors.'.join(missing)}: it is "
+            "damaged or of an earlier version. Train the task again."
+        )
+    return VectorsReference(**{name: known[name] for name in names})
 
 
 def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:

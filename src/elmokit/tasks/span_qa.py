@@ -32,8 +32,10 @@ from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, Variation
 from elmokit.nn.spans import best_answers
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.word_offsets import Offsets, align_words, covering_words
+from elmokit.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +97,7 @@ class SpanQA(TaskModel):
     """Question and context → first and last word of the answer.
 
     Args:
-        inputs: What is read at each word; with a second mixture if it has one.
+        inputs: What is read at each word; with a mixture at the output if it has one.
         hidden_dims: Width of all biGRUs, one direction: one number. Linear layers have twice that.
 
     Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4. Unlike there, weights are
@@ -110,9 +112,8 @@ class SpanQA(TaskModel):
         (hidden_dim,) = hidden_dims
         width = 2 * hidden_dim
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=DROPOUT)
-        self.has_output_mix = len(inputs.mixes) > 1
         self.encoder = SentenceEncoder(inputs.output_dim, config)
-        encoded = width + (inputs.mix_dim if self.has_output_mix else 0)
+        encoded = width + inputs.output_mix_dim
         self.attention = BiDAFAttention(encoded)
         self.to_width = nn.Linear(4 * encoded, width)
         self.self_encoder = SentenceEncoder(width, config)
@@ -174,9 +175,7 @@ class SpanQA(TaskModel):
     def _encode(self, batch: TokenBatch) -> Tensor:
         """Return the words of one text in their context, with the output mixture: (B, W, X)."""
         encoded = self.dropout(self.encoder(self.inputs(batch), batch.mask))
-        if self.has_output_mix:
-            encoded = torch.cat([encoded, self.inputs.mix(batch, 1)], dim=2)
-        return encoded * batch.mask.unsqueeze(2)
+        return self.inputs.join_output(encoded, batch)
 
 
 def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
@@ -211,7 +210,9 @@ class QaTask(Task[QaExample]):
     words.
     """
 
-    name, metric, num_places, num_texts = "qa", "F1", 2, 2
+    name, metric, num_texts = "qa", "F1", 2
+    places = ("input", "output", "both")
+    paper_inputs = InputSettings(places="both", layer_l2=0.0)
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:
@@ -335,12 +336,12 @@ class QaTask(Task[QaExample]):
             context=" ".join(words),
         )  # fmt: skip
 
-    def from_text(self, text: str, tokenize: Tokenize) -> QaExample:
+    def from_text(self, text: str, tokenizer: Tokenizer) -> QaExample:
         """Make an example of a question and a context with a tab between them.
 
         The answer is cut out of the context as it stands there, if its words can be found in it.
         """
-        example = super().from_text(text, tokenize)
+        example = super().from_text(text, tokenizer)
         context = text.split("\t")[1]
         offsets = align_words(example.context_words, context)
         return example if offsets is None else replace(example, context=context, offsets=offsets)

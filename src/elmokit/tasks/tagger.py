@@ -20,11 +20,13 @@ from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, Variation
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns, read_conllu
 from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.tag_batches import cut_tags, gold_ids
 from elmokit.tasks.tag_schemes import allowed_transitions
 
 DROPOUT = 0.5
-"""Of the encoder's inputs and outputs (variational)."""
+"""Of the encoder's inputs and outputs (variational); mixtures are not dropped a second time."""
 
 
 class Tagger(TaskModel):
@@ -64,11 +66,7 @@ class Tagger(TaskModel):
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean over words (softmax) or sentences (CRF), and the mixtures' penalty."""
         batch = batches[0]
-        logits = self._logits(batch)
-        gold = torch.zeros(batch.mask.shape, dtype=torch.int64)
-        for row, example in enumerate(examples):
-            known = [self._ids.get(tag, 0) for tag in example.tags]
-            gold[row, : len(known)] = torch.tensor(known, dtype=torch.int64)
+        logits, gold = self._logits(batch), gold_ids(examples, self._ids, batch.mask)
         if self.crf is not None:
             loss = -self.crf(logits, gold, batch.mask).mean()
         else:
@@ -80,11 +78,7 @@ class Tagger(TaskModel):
         batch = batches[0]
         logits = self._logits(batch)
         best = logits.argmax(dim=2) if self.crf is None else self.crf.decode(logits, batch.mask)[0]
-        lengths = batch.mask.sum(dim=1).tolist()
-        return [
-            [self.tags[tag] for tag in row[:length]]
-            for row, length in zip(best.tolist(), lengths, strict=True)
-        ]
+        return cut_tags(best, self.tags, batch.mask)
 
     def _logits(self, batch: TokenBatch) -> Tensor:
         encoded = self.encoder(self.inputs(batch), batch.mask)
@@ -113,6 +107,7 @@ class PosTask(_Tagging):
     """Parts of speech, from CoNLL-U."""
 
     name, metric, suffixes = "pos", "accuracy", (".conllu",)
+    paper_inputs = InputSettings(dropout=0.0)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         """Read examples with their gold."""
@@ -146,6 +141,7 @@ class NerTask(_Tagging):
     """Named entities, from columns of words and IOB2 tags; BIOUL inside."""
 
     name, metric = "ner", "span F1"
+    paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
 
     @property
     def default_hidden_dims(self) -> tuple[int, ...]:

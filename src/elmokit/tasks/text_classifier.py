@@ -20,6 +20,7 @@ from elmokit.tasks.base import Labels, Sentence, Tokenize
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
+from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.label_task import LabelModel, LabelTask
 
@@ -34,7 +35,7 @@ class TextClassifier(LabelModel):
     """Word vectors → biLSTM → self-attention → biLSTM → pools → label.
 
     Args:
-        inputs: What is read at each word; with a second mixture if it has one.
+        inputs: What is read at each word; with a mixture at the output if it has one.
         labels: In the order of their ids.
         hidden_dims: Width of the linear layer and of both biLSTMs, one direction: one number.
     """
@@ -44,11 +45,10 @@ class TextClassifier(LabelModel):
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
-        self.has_output_mix = len(inputs.mixes) > 1
         self.to_width = nn.Linear(inputs.output_dim, width)
         config = SentenceEncoderConfig(hidden_dims=(width,))
         self.encoder = SentenceEncoder(width, config)
-        encoded = self.encoder.output_dim + (inputs.mix_dim if self.has_output_mix else 0)
+        encoded = self.encoder.output_dim + inputs.output_mix_dim
         self.integrator = SentenceEncoder(3 * encoded, config)
         self.pool = SelfAttentivePooling(self.integrator.output_dim)
         self.dropout = nn.Dropout(DROPOUT)
@@ -72,9 +72,7 @@ class TextClassifier(LabelModel):
         mask = batch.mask
         x = self.input_dropout(self.inputs(batch))
         x = self.dropout(torch.relu(self.to_width(x)))
-        x = self.encoder(x, mask)
-        if self.has_output_mix:
-            x = torch.cat([x, self.inputs.mix(batch, 1)], dim=2) * mask.unsqueeze(2)
+        x = self.inputs.join_output(self.encoder(x, mask), batch)
         # every word of the text with all others, itself among them
         attended = attend(x @ x.transpose(1, 2) / x.shape[2] ** 0.5, x, mask)
         x = self.integrator(torch.cat([x, x - attended, x * attended], dim=2), mask)
@@ -85,7 +83,9 @@ class TextClassifier(LabelModel):
 class SentimentTask(LabelTask[LabeledText]):
     """Sentiment of a text: SST trees (``.txt``), or records of a text and its label."""
 
-    name, num_places = "sentiment", 2
+    name = "sentiment"
+    places = ("input", "output", "both")
+    paper_inputs = InputSettings(places="both", characters=False)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledText]:
         """Read examples with their gold."""

@@ -1,4 +1,4 @@
-"""Training of a task model on frozen biLM layers: epochs, early stopping, scoring."""
+"""Training of a task model on biLM layers: epochs, early stopping, scoring."""
 
 import random
 import time
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from elmokit.tasks.base import Labels, Task, TaskModel, TaskScore
 from elmokit.tasks.inputs import BatchMaker, TokenBatch
@@ -19,7 +20,7 @@ from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 BATCHES_SORTED_TOGETHER = 20
 """Batches whose examples are put in order of length, so that little is padded."""
 PREDICTION_WORDS = 4000
-"""Words predicted together."""
+"""Padded words of a batch in prediction, and of any batch of a document's sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,8 @@ class TaskTrainConfig:
 
     epochs: int = 20
     """Most passes over the training set."""
-    batch_size: int = 32
-    """Examples in an update."""
+    batch_size: int | None = None
+    """Examples in an update; none: as many as the task says."""
     learning_rate: float = 1e-3
     """Of Adam, constant."""
     clip_norm: float = 5.0
@@ -40,13 +41,18 @@ class TaskTrainConfig:
     """Of weights, order and dropout."""
     label_share: float = 1.0
     """Share of the training examples that is used, drawn by the seed."""
+    finetune_bilm: bool = False
+    """Let the biLM learn, too. Its layers are then computed anew in every update."""
+    bilm_learning_rate: float = 1e-4
+    """Of a biLM that learns."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         for name in ("epochs", "batch_size", "patience"):
-            if getattr(self, name) < 1:
+            value = getattr(self, name)
+            if value is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1")
-        for name in ("learning_rate", "clip_norm"):
+        for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"`{name}` must be above 0")
         if not 0 < self.label_share <= 1:
@@ -69,8 +75,9 @@ class Examples:
         keep: Callable[[list[Sentence]], SentenceLayers | Sequence[np.ndarray]] | None,
     ) -> None:
         self.task, self.examples = task, list(examples)
-        self.sentences = [task.sentences(example) for example in self.examples]
-        distinct = dict.fromkeys(words for group in self.sentences for words in group)
+        sentences = [task.sentences(example) for example in self.examples]
+        self._lengths = [[len(words) for words in group] for group in sentences]
+        distinct = dict.fromkeys(words for group in sentences for words in group)
         self._numbers = {words: number for number, words in enumerate(distinct)}
         self._layers = None if keep is None else keep(list(distinct))
 
@@ -78,12 +85,21 @@ class Examples:
         return len(self.examples)
 
     def length(self, index: int) -> int:
-        """Return the words of an example's longest sentence."""
-        return max(len(words) for words in self.sentences[index])
+        """Return the words of an example's longest sentence; all words of a document."""
+        lengths = self._lengths[index]
+        return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
     def batch(self, maker: BatchMaker, indices: Sequence[int]) -> list[TokenBatch]:
-        """Return the padded sentences of some examples: one batch a place in the example."""
-        groups = zip(*(self.sentences[index] for index in indices), strict=True)
+        """Return the padded sentences of some examples, as a `TaskModel` reads them."""
+        return self.batch_of(maker, [self.examples[index] for index in indices])
+
+    def batch_of(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
+        """The same for any examples whose sentences are among these, such as their parts."""
+        sentences = [self.task.sentences(example) for example in examples]
+        if self.task.batched_by == "document":
+            groups = _by_padded_words([words for group in sentences for words in group])
+        else:
+            groups = zip(*sentences, strict=True)
         return [maker.make(group, self._layers_of(group)) for group in groups]
 
     def _layers_of(self, group: Sequence[Sentence]) -> list[np.ndarray] | None:
@@ -120,28 +136,31 @@ def train_model(
     Raises:
         FloatingPointError: if the loss is not finite.
     """
-    indices = _chosen(training, config)
-    num_batches = -(-len(indices) // config.batch_size)
+    task, indices = training.task, _chosen(training, config)
+    batch_size = config.batch_size or task.default_batch_size
+    num_batches = -(-len(indices) // batch_size)
     optimizer_config = OptimizerConfig(
-        learning_rate=config.learning_rate, betas=(0.9, 0.999), clip_norm=config.clip_norm
+        learning_rate=config.learning_rate, clip_norm=config.clip_norm
     )
 
     def objective(batch: list[int], carry: None, step: int) -> StepResult[None]:
-        torch.manual_seed(derived_seed(config.seed, step))
-        chosen = [training.examples[index] for index in batch]
-        loss = model.loss(training.batch(maker, batch), chosen)
+        seed = derived_seed(config.seed, step)
+        torch.manual_seed(seed)
+        draw = random.Random(seed)
+        chosen = [task.part(training.examples[index], draw) for index in batch]
+        loss = model.loss(training.batch_of(maker, chosen), chosen)
         return StepResult(loss, {}, len(batch), carry)
 
     started = time.monotonic()
     best: tuple[float, dict[str, torch.Tensor]] | None = None
     progress, since_best = Progress(), 0
-    optimizer = optimizer_config.build(model)
+    optimizer = _optimizer(model, maker.bilm, config)
     with torch.random.fork_rng(devices=[]):
         for epoch in range(config.epochs):
             model.train()
             reports = train(
                 objective,
-                iter(_batches(training, indices, config, epoch)),
+                iter(_batches(training, indices, batch_size, seed=f"{config.seed} {epoch}")),
                 optimizer,
                 carry=None,
                 budget=Budget(steps=config.epochs * num_batches),
@@ -198,9 +217,23 @@ def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> Task
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
-    """Return labels of examples that the model does not know, spans by their type alone."""
+    """Return answers of examples that the model does not know, spans by their type alone."""
+    if not task.labels_are_answers:
+        return []
     unknown = set(task.labels(examples)) - set(labels)
     return sorted({label.partition("-")[2] or label for label in unknown})
+
+
+def _optimizer(
+    model: TaskModel, bilm: nn.Module | None, config: TaskTrainConfig
+) -> torch.optim.Optimizer:
+    """Return Adam; a biLM that learns is a group of its own, with its share of the rate."""
+    slow = [] if bilm is None else list(bilm.parameters())
+    slow_ids = {id(parameter) for parameter in slow}
+    own = [p for p in model.parameters() if p.requires_grad and id(p) not in slow_ids]
+    share = config.bilm_learning_rate / config.learning_rate
+    groups = [{"params": own}, {"params": slow, "rate_share": share}]
+    return torch.optim.Adam([group for group in groups if group["params"]], fused=True)
 
 
 def _chosen(training: Examples, config: TaskTrainConfig) -> list[int]:
@@ -211,13 +244,12 @@ def _chosen(training: Examples, config: TaskTrainConfig) -> list[int]:
 
 
 def _batches(
-    training: Examples, indices: Sequence[int], config: TaskTrainConfig, epoch: int
+    training: Examples, indices: Sequence[int], size: int, *, seed: str
 ) -> list[list[int]]:
     """Return the batches of an epoch: in random order, of sentences of like length."""
-    draw = random.Random(f"{config.seed} {epoch}")
+    draw = random.Random(seed)
     order = list(indices)
     draw.shuffle(order)
-    size = config.batch_size
     together = size * BATCHES_SORTED_TOGETHER
     batches = []
     for start in range(0, len(order), together):
@@ -237,3 +269,18 @@ def _by_words(examples: Examples, order: Sequence[int]) -> Iterator[list[int]]:
         batch.append(index)
     if batch:
         yield batch
+
+
+def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
+    """Yield all sentences, one after another, in groups of at most `PREDICTION_WORDS` when padded.
+
+    A longer sentence is a group by itself.
+    """
+    start = longest = 0
+    for end, words in enumerate(sentences):
+        longest = max(longest, len(words))
+        if end > start and (end + 1 - start) * longest > PREDICTION_WORDS:
+            yield sentences[start:end]
+            start, longest = end, len(words)
+    if start < len(sentences):
+        yield sentences[start:]

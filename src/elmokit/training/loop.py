@@ -124,7 +124,8 @@ def train(
     Args:
         objective: (batch, carry, step) -> loss, numbers to log and the next carry.
         batches: Of this process.
-        optimizer: Over the objective's parameters.
+        optimizer: Over the objective's parameters; a group with a ``rate_share`` gets that share
+            of the learning rate.
         carry: What goes on from update to update.
         budget: When to stop; also drives ``schedule``.
         schedule: Of the learning rate.
@@ -148,7 +149,7 @@ def train(
             return
         rate = config.learning_rate * schedule.factor(share)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("rate_share", 1.0)
         optimizer.zero_grad(set_to_none=True)
         with autocast():
             result = objective(batch, carry, progress.step)

@@ -1,7 +1,7 @@
 """A biLM with all that belongs to it, and the directory it is stored in.
 
 config.json        what it is: shapes, tokenizer, normalization, training facts
-model.safetensors  all parameters, fp32
+model.safetensors  all parameters, fp32; fp16 if it was saved so
 vocab.txt          the words it predicts (or reads), if it has any
 README.md          a model card, made from the above
 """
@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -179,18 +179,49 @@ class PretrainedBiLM(BiLM):
             digest.update(tensor.numpy().astype("<f4", copy=False).data)
         return digest.hexdigest()
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        dtype: Literal["float32", "float16"] = "float32",
+    ) -> None:
         """Write the model directory, whole or not at all; an older model in its place goes.
+
+        Args:
+            directory: Where to.
+            dtype: Of the parameters on disk. ``float16`` halves the file; it takes a model that
+                lost its other digits by `round_to_half`, so that what is loaded is what was saved.
 
         Raises:
             FileExistsError: if ``directory`` exists and is anything but a model directory.
+            ValueError: if a parameter is not one that ``dtype`` can hold.
         """
         target = Path(directory).expanduser().resolve()
+        if dtype == "float16":
+            for name, tensor in self._tensors().items():
+                if not torch.equal(tensor, tensor.half().float()):
+                    raise ValueError(
+                        f"`{name}` has digits that float16 cannot hold. Call round_to_half() "
+                        "first, or save as float32."
+                    )
         check_replaceable(target)
         with whole_directory(target) as fresh:
-            self._write(fresh)
+            self._write(fresh, getattr(torch, dtype))
 
-    def _write(self, directory: Path) -> None:
+    def round_to_half(self) -> None:
+        """Round all parameters to what half precision can hold, in place.
+
+        Raises:
+            ValueError: if one is too large for it.
+        """
+        with torch.no_grad():
+            for name, tensor in self.state_dict().items():
+                half = tensor.to(torch.float16)
+                if not torch.isfinite(half).all():
+                    raise ValueError(f"`{name}` has values beyond 65,504: keep it in float32.")
+                tensor.copy_(half)
+
+    def _write(self, directory: Path, dtype: torch.dtype) -> None:
         softmax = self.softmax_config if self.softmax is not None else None
         num_words = None if self.softmax is None else self.softmax.num_words
         config = ModelDirConfig(
@@ -205,7 +236,8 @@ class PretrainedBiLM(BiLM):
         )
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
         (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
-        save_file(self._tensors(), directory / WEIGHTS_NAME, metadata={"format": "pt"})
+        tensors = {name: tensor.to(dtype) for name, tensor in self._tensors().items()}
+        save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
         shutil.copymode(directory / CONFIG_NAME, directory / WEIGHTS_NAME)  # it comes as 0600
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)

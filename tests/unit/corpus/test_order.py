@@ -10,26 +10,44 @@ def shards(tmp_path_factory):
     return write_shards(sentences, tmp_path_factory.mktemp("shards"), tokens_per_shard=30)
 
 
-def test_shards_come_in_a_permutation_drawn_each_epoch(shards):
+@pytest.fixture
+def pairs(monkeypatch):
+    """Two shards are shuffled together."""
+    monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", 2)
+
+
+def test_groups_of_shards_are_drawn_each_epoch(shards, pairs):
     from elmokit.corpus.order import SentenceOrder
 
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
-    orders = [order.shards(epoch).tolist() for epoch in range(5)]
-    assert all(sorted(one) == list(range(len(shards))) for one in orders)
-    assert len(set(map(tuple, orders))) > 1
+    drawn = [order.groups(epoch) for epoch in range(5)]
+    for groups in drawn:
+        assert len(groups) == order.num_groups == -(-len(shards) // 2)
+        assert sorted(shard for group in groups for shard in group) == list(range(len(shards)))
+        assert {len(group) for group in groups} <= {1, 2}
+    assert len({tuple(groups) for groups in drawn}) > 1
 
 
-def test_sentences_come_in_a_permutation_of_seed_epoch_and_shard(shards):
+def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(shards, pairs):
     from elmokit.corpus.order import SentenceOrder
 
     order = SentenceOrder(shards, seed=3, shuffle="sentences")
-    expected = np.random.default_rng((3, 2, 1)).permutation(shards.entries[1].num_sentences)
+    total = sum(shards.entries[shard].num_sentences for shard in order.groups(2)[1])
+    expected = np.random.default_rng((3, 2, 1)).permutation(total)
     assert np.array_equal(order.sentences(2, 1), expected)
+
+
+def test_few_shards_are_one_group(shards):
+    from elmokit.corpus.order import SentenceOrder
+
+    order = SentenceOrder(shards, seed=3, shuffle="sentences")
+    assert len(shards) <= 8
+    assert order.groups(0) == order.groups(1) == [tuple(range(len(shards)))]
 
 
 def test_without_shuffling_nothing_moves(shards):
     from elmokit.corpus.order import SentenceOrder
 
     order = SentenceOrder(shards, seed=3, shuffle="none")
-    assert order.shards(4).tolist() == list(range(len(shards)))
+    assert order.groups(4) == [(shard,) for shard in range(len(shards))]
     assert order.sentences(4, 1).tolist() == list(range(shards.entries[1].num_sentences))

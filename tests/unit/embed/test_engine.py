@@ -137,5 +137,6 @@ def test_a_sentence_of_20_000_words_equals_one_piece(backend, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backend", ["compiled"], indirect=True)  # PyTorch alone takes minutes
 def test_a_sentence_of_100_000_words_equals_one_piece(backend, monkeypatch):
     _long_sentence_equals_one_piece(100_000, monkeypatch)

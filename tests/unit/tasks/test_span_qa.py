@@ -4,6 +4,7 @@ import itertools
 import json
 import logging
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.inputs import Arm, BatchMaker, InputsConfig, TokenInputs
+from elmokit.tasks.input_settings import Arm
+from elmokit.tasks.inputs import BatchMaker, TokenInputs
 from elmokit.tasks.span_qa import (
     MAX_ANSWER_WORDS,
     MAX_CONTEXT_WORDS,
@@ -345,19 +347,19 @@ def keep(model):
 @pytest.fixture
 def build(model):
     def build(*, embeddings: Arm = "elmo", hidden_dim=6, seed=0):
-        config = InputsConfig(embeddings=embeddings, dropout=0.0)
+        paper = TASK.paper_inputs
+        settings = replace(paper, embeddings=embeddings, dropout=0.0, layer_l2=1e-3)
         vocab = model.char_vocab
         inputs = TokenInputs(
-            config,
+            settings,
             num_layers=3,
             layers_dim=16,
             max_characters=vocab.config.max_characters,
             static=None,
-            num_mixes=TASK.num_places,
         )
         network = TASK.build(inputs, [], (hidden_dim,))
         network.reset_parameters(torch.Generator().manual_seed(seed))
-        return network, BatchMaker(config, vocab, None)
+        return network, BatchMaker(settings, vocab, None)
 
     return build
 
@@ -446,7 +448,7 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
 def test_every_weight_learns_and_empty_questions_do_no_harm(embeddings, build, keep, write):
     network, maker = build(embeddings=embeddings)
     network.train()
-    assert network.has_output_mix == (embeddings == "elmo")
+    assert ("output" in network.inputs.mixes) == (embeddings == "elmo")
     path = write(paragraph("a b c d", ("One ?", "b c"), ("\u200b?", "d")))
     examples = TASK.read(path, training=True, tokenize=lambda text: text.strip("\u200b?").split())
     assert [len(example.question) for example in examples] == [1, 0]
@@ -491,7 +493,7 @@ def test_fresh_weights_depend_on_the_seed_alone(build):
 def test_the_default_widths_are_those_of_the_paper(model):
     assert TASK.default_hidden_dims == (90,)
     inputs = TokenInputs(
-        InputsConfig(), num_layers=3, layers_dim=16, max_characters=16, static=None, num_mixes=2
+        TASK.paper_inputs, num_layers=3, layers_dim=16, max_characters=16, static=None
     )
     network = TASK.build(inputs, [], TASK.default_hidden_dims)
     assert isinstance(network, SpanQA)
@@ -523,8 +525,6 @@ def test_four_questions_are_learned_by_heart(build, keep, write):
 
 
 def test_raw_text_keeps_its_own_characters_in_the_answer():
-    example = QaTask().from_text(
-        "Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer().tokenize
-    )
+    example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
     assert example.context.startswith("She said")
     assert [example.context[a:b] for a, b in example.offsets] == list(example.context_words)

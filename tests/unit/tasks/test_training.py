@@ -1,5 +1,7 @@
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -7,7 +9,8 @@ from elmokit.tasks import training as training_module
 from elmokit.tasks.base import TaskModel, TaskScore
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.reading import Place
-from elmokit.tasks.inputs import BatchMaker, InputsConfig
+from elmokit.tasks.input_settings import InputSettings
+from elmokit.tasks.inputs import BatchMaker
 from elmokit.tasks.tagger import PosTask
 from elmokit.tasks.training import (
     Examples,
@@ -15,6 +18,7 @@ from elmokit.tasks.training import (
     _batches,
     _by_words,
     _chosen,
+    missing_labels,
     train_model,
 )
 from elmokit.text.char_vocab import CharVocab
@@ -31,10 +35,9 @@ def examples(lengths):
 
 def test_an_epoch_has_every_example_once_in_another_order():
     training = examples([3, 1, 4, 1, 5, 9, 2, 6] * 10)
-    config = TaskTrainConfig(batch_size=7)
-    first, second = (_batches(training, range(80), config, epoch) for epoch in (0, 1))
+    first, second = (_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
     assert first != second
-    assert first == _batches(training, range(80), config, 0)
+    assert first == _batches(training, range(80), 7, seed="0 0")
     for batches in (first, second):
         assert sorted(index for batch in batches for index in batch) == list(range(80))
         assert all(1 <= len(batch) <= 7 for batch in batches)
@@ -42,7 +45,7 @@ def test_an_epoch_has_every_example_once_in_another_order():
 
 def test_batches_hold_sentences_of_like_length():
     training = examples(range(1, 141))
-    batches = _batches(training, range(140), TaskTrainConfig(batch_size=7), 0)
+    batches = _batches(training, range(140), 7, seed="0 0")
     assert all(max(batch) - min(batch) == 6 for batch in batches)
 
 
@@ -59,6 +62,82 @@ def test_prediction_batches_are_bounded_in_words():
     held = examples([1, 5000, 3000, 10, 10])
     order = sorted(range(5), key=held.length)
     assert list(_by_words(held, order)) == [[0, 3, 4], [2], [1]]
+
+
+class DocumentTask(PosTask):
+    """Its examples are documents: tuples of sentences."""
+
+    batched_by, default_batch_size = "document", 1
+
+    def sentences(self, example):
+        return example
+
+    def part(self, example, draw):
+        start = draw.randint(0, len(example) - 2)
+        return example[start : start + 2]
+
+
+def documents(*lengths):
+    """Documents whose sentences have these lengths, each of a word of its own."""
+    number = itertools.count()
+    made = [tuple((f"w{next(number)}",) * length for length in each) for each in lengths]
+    held = [sentence for document in made for sentence in document]
+    layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(held)}
+    return Examples(DocumentTask(), made, lambda wanted: [layers[words] for words in wanted])
+
+
+def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
+    monkeypatch.setattr(training_module, "PREDICTION_WORDS", 12)
+    held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
+    assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
+    maker = BatchMaker(InputSettings(), CharVocab(), None)
+    batches = held.batch(maker, [0, 1, 2, 3])
+    # padded to 2 · 3, 5, 20, 3 · 4, 4 words: never more than 12 but for one sentence
+    sizes = [batch.mask.sum(dim=1).tolist() for batch in batches]
+    assert sizes == [[3, 2], [5], [20], [1, 4, 4], [4]]
+    read = torch.cat([batch.layers[0, :, :, 0][batch.mask] for batch in batches])
+    expected = [[0] * 3, [1] * 2, [2] * 5, [3] * 20, [4], [5] * 4, [6] * 4, [7] * 4]
+    assert read.tolist() == [float(index) for group in expected for index in group]
+    assert held.batch(maker, [1]) == []
+    (part,) = held.batch_of(maker, [held.examples[0][1:]])
+    assert part.layers[0, :, 0, 0].tolist() == [1, 2]
+
+
+def test_parts_of_documents_are_drawn_by_the_seed(monkeypatch):
+    class Reader(Counter):
+        def __init__(self):
+            super().__init__()
+            self.read = []
+
+        def loss(self, batches, examples):
+            (example,) = examples
+            self.read.append(tuple(words[0] for words in example))
+            assert sum(int(batch.mask.sum()) for batch in batches) == sum(map(len, example))
+            return super().loss(batches, examples)
+
+    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("F1", 1.0))
+    maker = BatchMaker(InputSettings(), CharVocab(), None)
+    read = []
+    for seed in (0, 0, 1):
+        model, held = Reader(), documents([1] * 9, [1] * 9, [])
+        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=3, seed=seed)))
+        read.append(model.read)
+    assert len(read[0]) == 6  # two documents have words; each is an update of its own
+    assert read[0] == read[1] != read[2]
+    assert len(set(read[0])) > 3
+
+
+def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatch):
+    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("F1", 1.0))
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    for settings, num_updates in (({}, 2), ({"batch_size": 16}, 3)):
+        model, held = Counter(), examples([1] * 40)
+        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=1, **settings)))
+        assert len(model.drawn) == num_updates
+    task = PosTask()
+    assert missing_labels(task, ["Y"], held.examples) == ["X"]
+    monkeypatch.setattr(PosTask, "labels_are_answers", False)
+    assert missing_labels(task, ["Y"], held.examples) == []
 
 
 @pytest.mark.parametrize(
@@ -81,6 +160,12 @@ class Counter(TaskModel):
         self.drawn.append(float(torch.rand(())))
         return self.updates * 1.0
 
+    def predict(self, batches, examples):
+        raise AssertionError("scores are given")
+
+    def reset_parameters(self, generator):
+        raise AssertionError("it starts at 0")
+
 
 def run_scripted(monkeypatch, scores, **settings):
     """Train with dev scores that are given; return the model and the reports."""
@@ -91,7 +176,7 @@ def run_scripted(monkeypatch, scores, **settings):
     model = Counter()
     config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
     held = examples([1, 1, 1])
-    maker = BatchMaker(InputsConfig(embeddings="none"), CharVocab(), None)
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     return model, list(train_model(model, maker, held, held, config))
 
 
@@ -120,7 +205,7 @@ def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
         def loss(self, batches, examples):
             return self.updates * float("nan")
 
-    maker = BatchMaker(InputsConfig(embeddings="none"), CharVocab(), None)
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     held = examples([1])
     with pytest.raises(FloatingPointError, match=r"Lower train\.learning_rate"):
         list(train_model(Broken(), maker, held, held, TaskTrainConfig()))

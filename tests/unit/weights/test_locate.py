@@ -1,6 +1,6 @@
 import pytest
 
-from elmokit.weights.locate import find_model
+from elmokit.weights.locate import PACKAGED_MODELS, find_model, lasting_name, packaged_models
 
 
 def test_a_path_is_returned(tmp_path):
@@ -14,10 +14,24 @@ def test_home_is_expanded(tmp_path, monkeypatch):
     assert find_model("~/model") == tmp_path / "model"
 
 
-def test_no_name_says_that_there_is_no_packaged_model_and_how_to_get_one():
-    with pytest.raises(FileNotFoundError, match=r"none in the package") as raised:
-        find_model()
-    assert "elmokit pretrain" in str(raised.value)
+def test_no_name_is_the_english_model_in_the_package():
+    assert find_model() == PACKAGED_MODELS / "en"
+
+
+def test_a_packaged_model_is_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert packaged_models() == ["en", "ko"]
+    assert find_model("ko") == PACKAGED_MODELS / "ko"
+
+
+def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ko").mkdir()
+    assert find_model("ko") == PACKAGED_MODELS / "ko"
+    (tmp_path / "ko" / "config.json").touch()
+    assert find_model("ko").resolve() == tmp_path / "ko"
 
 
 def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
@@ -25,4 +39,11 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"no model 'small-english'") as raised:
         find_model("small-english")
     assert str(tmp_path / "small-english") in str(raised.value)
-    assert "in the package" in str(raised.value)
+    assert "it has en, ko" in str(raised.value)
+    assert "elmokit pretrain" in str(raised.value)
+
+
+def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert lasting_name(find_model("ko")) == "ko"
+    assert lasting_name(tmp_path / "a" / ".." / "ko") == str(tmp_path / "ko")

@@ -169,6 +169,31 @@ class TestSave:
         assert isinstance(again.softmax, AdaptiveSoftmax)
         assert again.model_hash() == model.model_hash()
 
+    def test_half_precision_halves_the_file_and_changes_nothing_else(self, directory, tmp_path):
+        model = load_model(directory)
+        model.round_to_half()
+        model.save(tmp_path / "half", dtype="float16")
+        loaded = load_model(tmp_path / "half")
+        assert loaded.model_hash() == model.model_hash() != load_model(directory).model_hash()
+        assert all(tensor.dtype == torch.float32 for tensor in loaded.state_dict().values())
+        full, half = (
+            (path / "model.safetensors").stat().st_size for path in (directory, tmp_path / "half")
+        )
+        numbers = sum(tensor.numel() for tensor in model.state_dict().values())
+        assert full - half == pytest.approx(2 * numbers, abs=100)
+
+    def test_digits_are_not_dropped_unasked(self, directory, tmp_path):
+        with pytest.raises(ValueError, match=r"round_to_half\(\) first"):
+            load_model(directory).save(tmp_path / "half", dtype="float16")
+        assert not (tmp_path / "half").exists()
+
+    def test_numbers_too_large_for_half_precision_are_refused(self, directory):
+        model = load_model(directory)
+        with torch.no_grad():
+            next(model.parameters())[0] = 7e4
+        with pytest.raises(ValueError, match=r"beyond 65,504"):
+            model.round_to_half()
+
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
         model = load_model(directory)
         model.softmax = None

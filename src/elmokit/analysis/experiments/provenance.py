@@ -1,0 +1,32 @@
+"""What made a result: when, on what machine, with what versions."""
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+import elmokit
+
+
+def facts_of_making() -> dict[str, str]:
+    """Return date, hardware and versions, for people."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "hardware": f"{processor_name()}, {os.cpu_count()} cores, "
+        f"{torch.get_num_threads()} threads",
+        "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
+        f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
+    }
+
+
+def processor_name() -> str:
+    """Return the processor's name, or its architecture where the system does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

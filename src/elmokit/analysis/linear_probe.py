@@ -1,0 +1,133 @@
+"""A linear softmax classifier trained to its optimum: what a probe may learn, and nothing more.
+
+Every representation gets the same: features of mean 0 and variance 1, one prior on the weights,
+and L-BFGS until the gradient is gone. The loss is convex, so its optimum does not depend on a seed,
+an order or a lucky moment to stop.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Integer, Num
+from torch import Tensor
+
+MAX_ITERATIONS = 500
+GRADIENT_TOLERANCE = 1e-4
+"""Largest derivative of the mean loss (nats) that counts as none."""
+_HISTORY = 20
+_MIN_DEVIATION = 1e-6
+"""Features that vary less are constant."""
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class LinearProbe:
+    """A trained classifier.
+
+    Attributes:
+        mean: Of each feature in training (X,).
+        deviation: Of each feature in training (X,).
+        weight: One column a label (X, K).
+        bias: One a label (K,).
+        num_iterations: Of L-BFGS.
+        converged: Whether the gradient was gone before `MAX_ITERATIONS`.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    weight: Tensor
+    bias: Tensor
+    num_iterations: int
+    converged: bool
+
+    def predict(self, features: Num[np.ndarray, "N X"]) -> Int[np.ndarray, " N"]:
+        """Return the label of the highest score for each row."""
+        found = [
+            ((_as_tensor(features[at : at + _BLOCK]) - self.mean) / self.deviation) @ self.weight
+            + self.bias
+            for at in range(0, len(features), _BLOCK)
+        ]
+        return torch.cat(found).argmax(dim=1).numpy() if found else np.zeros(0, dtype=np.int64)
+
+
+def fit_linear(
+    features: Num[np.ndarray, "N X"], labels: Integer[np.ndarray, " N"], num_labels: int
+) -> LinearProbe:
+    """Train on all rows: mean cross-entropy and a Gaussian prior ``|weight|^2 / 2N``.
+
+    Args:
+        features: One row an example; not changed.
+        labels: From 0 to ``num_labels`` - 1.
+        num_labels: K.
+
+    Raises:
+        ValueError: if there is no row.
+    """
+    if not len(features):
+        raise ValueError("`features` must hold at least one row.")
+    x = _as_tensor(features)
+    x = x.clone() if features.dtype == np.float32 else x  # it is changed below
+    mean = x.mean(dim=0)
+    x -= mean
+    deviation = x.std(dim=0, correction=0)
+    deviation[deviation < _MIN_DEVIATION] = 1.0
+    x /= deviation
+    objective = _Objective(x, torch.from_numpy(labels.astype(np.int64)), num_labels)
+    optimizer = torch.optim.LBFGS(
+        [objective.weight, objective.bias],
+        max_iter=MAX_ITERATIONS,
+        max_eval=2 * MAX_ITERATIONS,
+        tolerance_grad=GRADIENT_TOLERANCE,
+        tolerance_change=0.0,
+        history_size=_HISTORY,
+        line_search_fn="strong_wolfe",
+    )
+    optimizer.step(objective)
+    return LinearProbe(
+        mean=mean,
+        deviation=deviation,
+        weight=objective.weight,
+        bias=objective.bias,
+        num_iterations=optimizer.state[objective.weight]["n_iter"],
+        converged=objective.gradient_size() <= GRADIENT_TOLERANCE,
+    )
+
+
+class _Objective:
+    """The loss and, written out, its gradient.
+
+    Args:
+        x: Features of mean 0 and variance 1.
+        labels: Of the rows.
+        num_labels: K.
+    """
+
+    def __init__(self, x: Float[Tensor, "N X"], labels: Int[Tensor, " N"], num_labels: int) -> None:
+        self.x, self.labels = x, labels
+        self.weight = torch.zeros(x.shape[1], num_labels)
+        self.bias = torch.zeros(num_labels)
+
+    def __call__(self) -> float:
+        """Set the gradients and return the loss."""
+        num_rows = len(self.x)
+        log_probs = torch.addmm(self.bias, self.x, self.weight).log_softmax(dim=1)  # (N, K)
+        gold = self.labels.unsqueeze(1)
+        loss = -log_probs.gather(1, gold).mean() + self.weight.square().sum() / (2 * num_rows)
+        error = log_probs.exp_()
+        error.scatter_add_(1, gold, torch.full_like(error[:, :1], -1.0))  # probability less truth
+        error /= num_rows
+        self.weight.grad = self.x.T @ error + self.weight / num_rows
+        self.bias.grad = error.sum(dim=0)
+        return float(loss)
+
+    def gradient_size(self) -> float:
+        """Return the largest derivative where the optimizer stopped."""
+        self()
+        assert self.weight.grad is not None
+        assert self.bias.grad is not None
+        return max(float(self.weight.grad.abs().max()), float(self.bias.grad.abs().max()))
+
+
+def _as_tensor(features: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(features)).float()

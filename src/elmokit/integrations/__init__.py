@@ -1,0 +1,1 @@
+"""Glue to other libraries: one file for each, each behind an extra."""

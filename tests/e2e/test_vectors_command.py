@@ -1,0 +1,169 @@
+"""`elmokit vectors` from raw text to a task on static vectors, in English and Korean."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+TEXTS = {
+    "en": "the old man crossed the river\nshe borrowed money from the bank\n",
+    "ko": "배를 타고 섬에 갔다\n사과를 먹었다\n",
+}
+LABELS = {
+    "en": "text\tlabel\nthe boat sank in the river\twater\nthe bank lent him money\tmoney\n"
+    "they swam in the river\twater\nshe paid the bank\tmoney\n",
+    "ko": "text\tlabel\n배를 타고 섬에 갔다\twater\n사과를 깎아 먹었다\tfood\n"
+    "항구에서 배를 탔다\twater\n달고 노란 배를 먹었다\tfood\n",
+}
+
+SMALL = ("--dim", 32, "--min-count", 2, "--epochs", 20)
+
+
+def elmokit(*arguments, expect=0, cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "elmokit", *map(str, arguments)],
+        capture_output=True, text=True, check=False, encoding="utf-8", cwd=cwd,
+        env={**os.environ, "PYTHONWARNINGS": "error::ResourceWarning"},
+    )  # fmt: skip
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """The packaged demonstration text: English as it is; Korean, whose words are morphemes."""
+    folder = tmp_path_factory.mktemp("corpora")
+    for language in ("en", "ko"):
+        text = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text(encoding="utf-8")
+        lines = text.splitlines()[:800]
+        if language == "ko":
+            lines += TEXTS["ko"].splitlines() * 20
+        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def korean_model(tmp_path_factory):
+    """A model of morphemes; what vectors take of it is the tokenizer."""
+    from elmokit.nn.bilm import BiLMConfig
+    from elmokit.nn.char_cnn import CharCNNConfig
+    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.text.char_vocab import CharVocabConfig
+    from elmokit.text.tokenizers import TokenizerConfig
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(),
+        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
+        lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
+    )
+    directory = tmp_path_factory.mktemp("korean") / "model"
+    PretrainedBiLM(config, tokenizer=TokenizerConfig(name="korean")).save(directory)
+    return directory
+
+
+def test_english_vectors_feed_a_task(corpora, tmp_path):
+    vectors = tmp_path / "vectors.bin"
+    done = elmokit("vectors", corpora / "en.txt", "-o", vectors, *SMALL, "--json")
+    report = json.loads(done.stdout)
+    assert report["path"] == str(vectors)
+    assert report["dim"] == 32
+    assert report["words"] > 500
+    assert 0.9 < report["coverage"] < 1
+    facts = json.loads((tmp_path / "vectors.bin.json").read_text("utf-8"))
+    assert facts["words"] == report["words"]
+    check_task(tmp_path, "en", vectors)
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "fasttext"])
+def test_korean_vectors_of_morphemes_feed_a_task(corpora, korean_model, tmp_path, kind):
+    vectors = tmp_path / ("vectors.txt" if kind == "skipgram" else "vectors.bin")
+    done = elmokit(
+        "vectors", corpora / "ko.txt", "-o", vectors, "--model", korean_model, "--kind", kind,
+        *SMALL, "--buckets", 2000,
+    )  # fmt: skip
+    assert "tokenizer      korean kiwipiepy" in done.stdout
+    assert "32 dimensions" in done.stdout
+    if kind == "skipgram":
+        words = [line.split(" ")[0] for line in vectors.read_text("utf-8").splitlines()[1:]]
+        assert {"배", "를", "었", "다"} <= set(words)
+        assert "배를" not in words
+    check_task(tmp_path, "ko", vectors, "--model", korean_model)
+
+
+def check_task(folder, language, vectors, *model):
+    """Train on four texts until they are known; score and predict with the same vectors."""
+    (folder / "data").mkdir()
+    for split in ("train", "dev"):
+        (folder / "data" / f"{split}.tsv").write_text(LABELS[language], encoding="utf-8")
+    done = elmokit(
+        "train", "sentiment", "--data", folder / "data", "--vectors", vectors, *model,
+        "--embeddings", "static", "-o", folder / "run", "--json", "--set", "train.epochs=100",
+        "--set", "train.patience=100", "--set", "hidden_dims=[16]",
+        "--set", "train.learning_rate=0.02",
+    )  # fmt: skip
+    assert json.loads(done.stdout)["dev"] == 100.0
+    text = folder / "text.txt"
+    text.write_text(TEXTS[language], encoding="utf-8")
+    assert len(elmokit("predict", folder / "run", text).stdout.splitlines()) == 2
+
+
+def test_shards_of_a_run_give_the_vectors_of_its_text(corpora, tmp_path):
+    elmokit(
+        "pretrain", corpora / "en.txt", "-o", tmp_path / "model", "--preset", "toy",
+        "--tokens", 20_000,
+    )  # fmt: skip
+    model = tmp_path / "model"
+    of_shards = elmokit("vectors", model / "shards", "-o", tmp_path / "a.bin", "--dim", 8,
+                        "--model", model, "--json")  # fmt: skip
+    of_text = elmokit("vectors", corpora / "en.txt", "-o", tmp_path / "b.bin", "--dim", 8,
+                      "--model", model, "--json")  # fmt: skip
+    shards, text = (json.loads(done.stdout) for done in (of_shards, of_text))
+    assert shards["tokenizer"] == text["tokenizer"]
+    assert shards["corpus_sentences"] < text["corpus_sentences"] == 800  # some were held out
+
+
+def test_the_same_command_gives_the_same_file(corpora, tmp_path):
+    for name in ("a.bin", "b.bin"):
+        elmokit("vectors", corpora / "en.txt", "-o", tmp_path / name, "--dim", 16, "--seed", 3)
+    assert (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.txt", "-o", "v.bin"], "no corpus file at 'none.txt'"),
+        (["empty.txt", "-o", "v.bin"], "the corpus holds no text"),
+        (["binary.txt", "-o", "v.bin"], "looks like UTF-16"),
+        (["few.txt", "-o", "v.bin"], "No word occurs 5 times"),
+        (["few.txt", "-o", "v.npz"], "must say the form of the vectors"),
+        (["few.txt", "-o", "v.bin", "--tokenizer", "moses"], "no tokenizer 'moses'"),
+        (["few.txt", "-o", "v.bin", "--model", "none"], "There is no model 'none'"),
+        (["few.txt", "-o", "few.txt", "--overwrite"], "few.txt is read by this command"),
+    ],
+)
+def test_wrong_input_is_told_with_exit_code_2(tmp_path, arguments, message):
+    (tmp_path / "empty.txt").write_text("\n\n")
+    (tmp_path / "few.txt").write_text("a few words\n")
+    (tmp_path / "binary.txt").write_bytes("ein Text\n".encode("utf-16-le") * 300)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert message in elmokit("vectors", *arguments, expect=2, cwd=tmp_path).stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_damaged_vectors_stop_a_task_with_file_and_position(corpora, tmp_path):
+    vectors = tmp_path / "vectors.bin"
+    elmokit("vectors", corpora / "en.txt", "-o", vectors, "--dim", 8, "--epochs", 1)
+    vectors.write_bytes(vectors.read_bytes()[:-9])
+    (tmp_path / "train.tsv").write_text(LABELS["en"], encoding="utf-8")
+    done = elmokit(
+        "train", "sentiment", "--train", tmp_path / "train.tsv", "--dev", tmp_path / "train.tsv",
+        "--vectors", vectors, "--embeddings", "static", "-o", tmp_path / "run", expect=2,
+    )  # fmt: skip
+    assert "the file ends in the middle of word" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,36 @@
+"""The data that `benchmarks/bench_tasks.py` makes: every task can read and learn from them."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def bench(pytestconfig):
+    folder = str(pytestconfig.rootpath / "benchmarks")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(folder)
+        import bench_tasks
+
+        yield bench_tasks
+    for name in ("bench_tasks", "common", "shapes", "texts"):
+        sys.modules.pop(name, None)
+
+
+def test_made_examples_are_those_of_each_task(bench, tmp_path):
+    from elmokit.tasks.run import find_task
+    from elmokit.tasks.run_files import find_split
+
+    plan = bench.PLANS["tiny"]
+    for name, folder in bench.make_data(tmp_path, plan).items():
+        task = find_task(name)
+        read = {
+            split: task.read(find_split(folder, split), training=True, tokenize=str.split)
+            for split in ("train", "dev")
+        }
+        if name != "qa":  # five sentences make a paragraph
+            assert len(read["train"]) == plan.train_examples
+            assert len(read["dev"]) == plan.dev_examples
+            assert len(task.labels(read["train"])) > 1
+        golds = [task.gold(example) for example in read["dev"]]
+        assert len(golds) == len(read["dev"]) > 0
