@@ -6,6 +6,7 @@ fixtures import elmokit inside the fixture.
 """
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: parallel tests share the cores
 
@@ -16,6 +17,12 @@ hypothesis.settings.register_profile(
     "elmokit", derandomize=True, database=None, deadline=None, max_examples=25
 )
 hypothesis.settings.load_profile("elmokit")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C where a shell started us in the background: it has SIGINT ignored then."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
