@@ -13,12 +13,14 @@ from typing import Any
 from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
-from elmokit.tasks.input_settings import InputSettings
+from elmokit.tasks.input_settings import WITH_LAYERS, InputSettings
 from elmokit.tasks.run import TaskRunConfig, find_task
 
 ID_LENGTH = 16
 RUN_VERSION = 1
 """Changes whenever the same settings, data, biLM and vectors would give other numbers."""
+MODEL_FACT = "model"
+"""Among the facts: the hash of the biLM's weights, which decides the arms that read it."""
 PLANNED_KEYS = {
     "task": "the experiment's tasks have it, see --tasks",
     "train.seed": "each run of a cell has its own, see --seeds",
@@ -93,7 +95,7 @@ def plan_tasks(
         arms: All with the same settings but for their own overrides.
         shares: Of the labels, the first one first.
         seeds: Of weights, order and dropout, and of the share's draw.
-        facts: What else decides a result, by data set.
+        facts: What else decides a result, by data set; `MODEL_FACT` only of arms with a biLM.
         overrides: Settings over those of the tasks, for every arm.
         learning_rates: Chosen ones, over those of the settings.
 
@@ -114,6 +116,8 @@ def plan_tasks(
                     if rate is not None:
                         config["train"]["learning_rate"] = rate
                     decides = {**facts[settings.dataset], "config": config}
+                    if config["inputs"]["embeddings"] not in WITH_LAYERS:
+                        decides.pop(MODEL_FACT, None)  # holds for every biLM of this tokenizer
                     runs.append(
                         PlannedRun(
                             task=settings.task, dataset=settings.dataset, arm=arm.name,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import elmokit
+from elmokit.analysis.experiments.plan import MODEL_FACT
 from elmokit.analysis.experiments.samples import SAMPLE_VERSION
 from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import to_dict
@@ -75,11 +76,11 @@ def find_bilm(model: str | None) -> ModelFacts:
     path = find_model(model)
     loaded = load_model(path)
     facts = {
-        "model": loaded.model_hash(),
+        MODEL_FACT: loaded.model_hash(),
         "tokenizer": to_dict(loaded.tokenizer),
         "char_vocab": to_dict(loaded.char_vocab.config),
     }
-    return ModelFacts(path, facts["model"], facts)
+    return ModelFacts(path, facts[MODEL_FACT], facts)
 
 
 def deciding_facts(

@@ -123,8 +123,8 @@ class Enough(Exception):
 
 
 def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
-    def ends_after_a_run(advance):
-        if advance.result is not None:
+    def ends_after_both_arms(advance):
+        if advance.result is not None and advance.run.arm == "elmo":
             raise Enough
 
     def ends_with_the_plan(text):
@@ -132,10 +132,12 @@ def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
 
     given = {"tasks": ("nli",), "overrides": FAST}
     with pytest.raises(Enough):
-        run_experiment("table1", options("table1", **given), Listeners(on_advance=ends_after_a_run))
+        listeners = Listeners(on_advance=ends_after_both_arms)
+        run_experiment("table1", options("table1", **given), listeners)
     toy_model(seed=9).save(tmp_path / "other")
     changes = {
-        "1 of them": {}, "4 runs planned, 0 of them": {"model": str(tmp_path / "other")},
+        "2 of them": {},
+        "4 runs planned, 1 of them": {"model": str(tmp_path / "other")},  # static reads no biLM
         "runs planned, 0 of them": {"overrides": (*FAST, "train.learning_rate=0.1")},
     }  # fmt: skip
     for said, change in changes.items():

@@ -36,10 +36,11 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
     changed = plan(overrides=["train.epochs=3"])
     assert not {run.id for run in changed} & {run.id for run in runs}
     other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
-    others = plan_tasks(
-        (settings.NER,), (ELMO,), shares=(1.0,), seeds=[0], facts=other_model
+    static, elmo = plan_tasks(
+        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=[0], facts=other_model
     )  # fmt: skip
-    assert others[0].id not in {run.id for run in runs}
+    assert elmo.id not in {run.id for run in runs}
+    assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
 
 
 def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
