@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.nn.gru import gru_steps
 from elmokit.nn.masking import lengths_of, reverse_sequences
 
 FORGET_BIAS = 1.0
@@ -138,20 +139,41 @@ class SentenceEncoder(nn.Module):
         Padding is read last in either direction, so it touches no real position. Torch's packed
         sequences give the same numbers, but on the CPU they take a slower path, step by step.
         """
-        ahead = self._read_one_way(layer, x, "l0")
-        if not self.config.bidirectional:
-            return ahead
-        back = self._read_one_way(layer, reverse_sequences(x, lengths), "l0_reverse")
-        return torch.cat([ahead, reverse_sequences(back, lengths)], dim=2)
+        back = reverse_sequences(x, lengths) if self.config.bidirectional else None
+        if self.config.cell == "gru" and x.device.type == "cpu":
+            read = _run_gru(layer, [x] if back is None else [x, back])
+        else:
+            read = [_run(layer, x, "l0")]
+            read += [] if back is None else [_run(layer, back, "l0_reverse")]
+        if back is None:
+            return read[0]
+        return torch.cat([read[0], reverse_sequences(read[1], lengths)], dim=2)
 
-    def _read_one_way(self, layer: nn.Module, x: Tensor, name: str) -> Tensor:
-        """Run one direction of a layer, whose parameters end in ``name``, from first to last."""
-        weights: list[Tensor] = [
-            layer.get_parameter(f"{kind}_{name}")
-            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        ]
-        start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-        rest = (weights, True, 1, 0.0, self.training, False, True)  # one layer, batch first
-        if self.config.cell == "lstm":
-            return torch.lstm(x, (start, start), *rest)[0]
-        return torch.gru(x, start, *rest)[0]
+
+def _weights(layer: nn.Module, name: str) -> list[Tensor]:
+    """Return the parameters of a direction, whose names end in ``name``."""
+    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    return [layer.get_parameter(f"{kind}_{name}") for kind in kinds]
+
+
+def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
+    """Run one direction of a layer from the first position to the last, by torch."""
+    weights = _weights(layer, name)
+    start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+    rest = (weights, True, 1, 0.0, layer.training, False, True)  # one layer, batch first
+    if isinstance(layer, nn.LSTM):
+        return torch.lstm(x, (start, start), *rest)[0]
+    return torch.gru(x, start, *rest)[0]
+
+
+def _run_gru(layer: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
+    """Run the directions of a GRU side by side, each over its own (B, T, X)."""
+    names = ("l0", "l0_reverse")[: len(inputs)]
+    of_input, of_state, input_bias, state_bias = (
+        torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)
+    )
+    by_step = torch.stack(inputs).transpose(1, 2)  # (D, T, B, X)
+    flat = torch.baddbmm(input_bias.unsqueeze(1), by_step.flatten(1, 2), of_input.transpose(1, 2))
+    gates_in = flat.unflatten(1, by_step.shape[1:3]).transpose(0, 1).contiguous()
+    states = gru_steps(gates_in, of_state, state_bias)  # (T, D, B, H)
+    return [one.transpose(0, 1) for one in states.unbind(dim=1)]

@@ -131,8 +131,8 @@ def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
         raise Enough(text)
 
     given = {"tasks": ("nli",), "overrides": FAST}
+    listeners = Listeners(on_advance=ends_after_both_arms)
     with pytest.raises(Enough):
-        listeners = Listeners(on_advance=ends_after_both_arms)
         run_experiment("table1", options("table1", **given), listeners)
     toy_model(seed=9).save(tmp_path / "other")
     changes = {
