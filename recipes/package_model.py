@@ -40,7 +40,7 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
         "license": options.license,
         "text": options.text,
         "trained": options.trained,
-        "held_out": ", ".join(path.name for path in options.valid),
+        "held_out": options.held_out or ", ".join(path.name for path in options.valid),
         "perplexity": dataclasses.asdict(report),
         "limits": LIMITS,
     }
@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--license", required=True, help="of the text, hence of the weights")
     parser.add_argument("--text", required=True, help="what it was trained on")
     parser.add_argument("--valid", type=Path, nargs="+", required=True, help="held-out text")
+    parser.add_argument("--held-out", help="what that is, in words; default: its files")
     parser.add_argument("--scores", type=Path, help="JSON object of task scores")
     options = parser.parse_args()
     target = package(load_model(options.model), options)
