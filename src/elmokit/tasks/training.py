@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,10 @@ from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 BATCHES_SORTED_TOGETHER = 20
 """Batches whose examples are put in order of length, so that little is padded."""
+SCHEDULES = {
+    "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
+    "cosine": ScheduleConfig(kind="cosine"),
+}
 PREDICTION_WORDS = 4000
 """Padded words of a batch in prediction, and of any batch of a document's sentences."""
 
@@ -32,7 +36,10 @@ class TaskTrainConfig:
     batch_size: int | None = None
     """Examples in an update; none: as many as the task says."""
     learning_rate: float = 1e-3
-    """Of Adam, constant."""
+    """Of Adam, at its highest."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """``cosine``: it rises over the first twentieth of all epochs and falls to a twentieth at their
+    end, so that few epochs are enough."""
     clip_norm: float = 5.0
     """Bound on the global norm of the gradient."""
     patience: int = 4
@@ -130,7 +137,7 @@ def train_model(
 ) -> Iterator[EpochReport]:
     """Train in place, epoch by epoch; at the end the model holds the weights of the best one.
 
-    Adam and a constant rate; the loop is `elmokit.training.loop.train`. What dropout draws depends
+    Adam; the loop is `elmokit.training.loop.train`. What dropout draws depends
     on the seed alone, and the state of PyTorch's random numbers is put back at the end.
 
     Raises:
@@ -164,7 +171,7 @@ def train_model(
                 optimizer,
                 carry=None,
                 budget=Budget(steps=config.epochs * num_batches),
-                schedule=ScheduleConfig(kind="constant", warmup_share=0.0),
+                schedule=SCHEDULES[config.schedule],
                 config=optimizer_config,
                 progress=progress,
             )

@@ -188,6 +188,14 @@ def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
     assert not model.training
 
 
+@pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
+def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
+    """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
+    model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
+    assert len(reports) == 6
+    assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
+
+
 def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
     torch.manual_seed(5)
     expected = torch.rand(3)
