@@ -20,6 +20,9 @@ from elmokit.text.tokenizers import Tokenizer
 Example = TypeVar("Example")
 Labels = list[str]
 Tokenize = Callable[[str], list[str]]
+Units = Literal["words", "morphemes"]
+"""What a token of the data is: a word as it is written, or one of the morphemes that it is made of.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,16 @@ class Task(ABC, Generic[Example]):
     """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True
     """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
+
+    def in_units(self, units: Units) -> "Task[Example]":
+        """Return the task for data in these units.
+
+        Raises:
+            InputError: if its format has only words.
+        """
+        if units != "words":
+            raise InputError(f"The task {self.name} reads words: units={units!r} is for pos alone.")
+        return self
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:

@@ -12,7 +12,7 @@ import torch
 import elmokit
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, at_the_door
-from elmokit.tasks.base import Task, TaskModel, TaskScore
+from elmokit.tasks.base import Task, TaskModel, TaskScore, Units
 from elmokit.tasks.bilm import BiLMReference, OnLayers, TaskBiLM
 from elmokit.tasks.coreference import CorefTask
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
@@ -44,6 +44,7 @@ from elmokit.tasks.training import (
     train_model,
 )
 from elmokit.tasks.vector_files import LaterWords, VectorsReference, read_vectors
+from elmokit.tasks.word_units import warn_of_units
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ class TaskRunConfig:
 
     task: str
     """One of `TASKS`."""
+    units: Units = "words"
+    """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
     hidden_dims: tuple[int, ...] = ()
     """Widths of the recurrent layers; none: the task's own."""
     inputs: InputsConfig = field(default_factory=InputsConfig)
@@ -139,7 +142,7 @@ def train_task(
             read layers where ``config`` says.
         FloatingPointError: if the loss is not finite.
     """
-    task = find_task(config.task)
+    task = find_task(config.task).in_units(config.units)
     _check_vectors(config.inputs, vectors)
     settings = task.input_settings(config.inputs, with_static=vectors is not None)
     bilm = TaskBiLM.open(
@@ -155,10 +158,11 @@ def train_task(
     dev = task.read(dev_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
+    warn_of_units(train_path, _words_in(task, training), bilm.tokenizer)
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors(vectors, only=_words(task, [*training, *dev]))
+        static = read_vectors(vectors, only=set(_words_in(task, [*training, *dev])))
     config = replace(
         config,
         hidden_dims=config.hidden_dims or task.default_hidden_dims,
@@ -241,7 +245,7 @@ class TaskRun:
         """
         facts = read_facts(run_dir)
         config = from_dict(TaskRunConfig, facts["config"], source=str(run_dir / CONFIG_FILE))
-        task = find_task(config.task)
+        task = find_task(config.task).in_units(config.units)
         settings, vectors = input_settings_of(facts, run_dir), vectors_of(facts, run_dir)
         reference = facts["bilm"] and from_dict(BiLMReference, facts["bilm"])
         path = model or (reference.path if reference else None)
@@ -316,7 +320,11 @@ class TaskRun:
         static = self._maker.static
         if static is None or self._later_words is None:
             return
-        unknown = [word for word in _words(self.task, examples) if static.id_of(word) == 1]
+        unknown = [
+            word
+            for word in dict.fromkeys(_words_in(self.task, examples))
+            if static.id_of(word) == 1
+        ]
         found = self._later_words.find(unknown)
         if found is None or not found.words:
             return
@@ -342,10 +350,10 @@ def _warn_of_labels(path: Path, unknown: list[str]) -> None:
         )  # fmt: skip
 
 
-def _words(task: Task[Any], examples: Sequence[Any]) -> set[str]:
-    return {
-        word for example in examples for sentence in task.sentences(example) for word in sentence
-    }
+def _words_in(task: Task[Any], examples: Sequence[Any]) -> Iterator[str]:
+    for example in examples:
+        for sentence in task.sentences(example):
+            yield from sentence
 
 
 def _remove_if_empty(directory: Path) -> None:

@@ -17,8 +17,9 @@ from elmokit.metrics.accuracy import score_label_sequences
 from elmokit.metrics.span_f1 import convert_tags, read_spans, score_tags
 from elmokit.nn.crf import CRF
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
-from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize, Units
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns, read_conllu
+from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
@@ -104,14 +105,25 @@ class _Tagging(Task[TaggedSentence]):
 
 
 class PosTask(_Tagging):
-    """Parts of speech, from CoNLL-U."""
+    """Parts of speech, from CoNLL-U.
+
+    Args:
+        units: ``words`` with universal tags, or ``morphemes`` with the tags of column 5.
+    """
 
     name, metric, suffixes = "pos", "accuracy", (".conllu",)
     paper_inputs = InputSettings(dropout=0.0)
 
+    def __init__(self, units: Units = "words") -> None:
+        self.units: Units = units
+
+    def in_units(self, units: Units) -> "PosTask":
+        """Return the task for data in these units."""
+        return PosTask(units)
+
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         """Read examples with their gold."""
-        return list(read_conllu(path))
+        return list(read_conllu(path) if self.units == "words" else read_morphemes(path))
 
     def labels(self, examples: Sequence[TaggedSentence]) -> Labels:
         """Return the labels, in the order of their ids."""

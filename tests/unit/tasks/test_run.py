@@ -1,5 +1,6 @@
 """Task runs: what is written down, where layers are read, and a biLM that learns with the task."""
 
+import dataclasses
 import hashlib
 import json
 
@@ -253,3 +254,18 @@ def test_a_packaged_bilm_is_remembered_by_its_name(tmp_path):
     assert written(tmp_path / "run")["bilm"]["path"] == "en"
     ((_, tags),) = TaskRun.load(tmp_path / "run").predict(["Minji sat ."])
     assert len(tags) == 3
+
+
+def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
+    path = tmp_path / "ko.conllu"
+    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    config = TaskRunConfig(
+        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputsConfig(embeddings="none"),
+        train=TaskTrainConfig(epochs=1),
+    )  # fmt: skip
+    train_task(config, path, path, tmp_path / "run")
+    run = TaskRun.load(tmp_path / "run")
+    assert run.labels == ["jx", "np"]
+    assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
+    with pytest.raises(InputError, match=r"ner reads words: units='morphemes' is for pos"):
+        train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")

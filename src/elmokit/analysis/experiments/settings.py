@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from elmokit.tasks.base import Units
+
 MAX_EPOCHS, MAX_PATIENCE = 100, 20
 """Of runs with few labels."""
 SCHEDULE = "cosine"
@@ -34,6 +36,8 @@ class TaskSettings:
     """Sentences, trees, pairs, questions or documents drawn from the training set; none: all."""
     max_dev: int | None = None
     """The same of the dev set."""
+    units: Units = "words"
+    """What a token of the data is."""
     predicates: Literal["all", "verbs"] = "all"
     """Semantic roles: which predicates are kept."""
     shares: tuple[float, ...] | None = None
@@ -51,6 +55,7 @@ class TaskSettings:
         scale = 1 / math.sqrt(share)
         return {
             "task": self.task,
+            "units": self.units,
             "hidden_dims": list(self.hidden_dims),
             "inputs": {},
             "train": {
@@ -96,7 +101,7 @@ ENGLISH = (NER, SRL, SENTIMENT, NLI, QA, COREF)
 
 KOREAN = (
     TaskSettings(
-        task="pos", dataset="ud-ko-kaist", content="UD Korean-Kaist, CoNLL-U",
+        task="pos", dataset="ud-ko-kaist", content="UD Korean-Kaist, CoNLL-U", units="morphemes",
         hidden_dims=(100,), epochs=8, learning_rate=3e-3, max_train=4000,
     ),
     TaskSettings(

@@ -13,6 +13,7 @@ import pytest
 
 from elmokit.tasks.formats.conll import read_columns, read_conllu
 from elmokit.tasks.formats.gap import read_gap
+from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.propbank import read_propbank
@@ -62,6 +63,18 @@ def test_parts_of_speech(find, name, num_sentences, num_words):
     assert len(sentences) == num_sentences
     assert sum(len(one.tokens) for one in sentences) == num_words
     assert all(one.text and one.name for one in sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_morphemes"),
+    [
+        ("ud-ko-kaist/ko_kaist-ud-dev.conllu.xz", 51_208),
+        ("ud-ko-gsd/ko_gsd-ud-dev.conllu.xz", 22_595),
+    ],
+)
+def test_morphemes_of_korean_treebanks(find, name, num_morphemes):
+    sentences = list(read_morphemes(find(name)))
+    assert sum(len(one.tokens) for one in sentences) == num_morphemes
 
 
 @pytest.mark.parametrize(
