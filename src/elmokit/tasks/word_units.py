@@ -33,7 +33,7 @@ def warn_of_units(path: Path, words: Iterable[str], tokenizer: Tokenizer) -> Non
         log.warning(
             "%s: %.0f %% of the words are split by the biLM's tokenizer (%s): it has not seen such "
             "words, and raw text will come to the trained model in other pieces. Take a biLM whose "
-            "tokenizer leaves them whole or, of a Korean treebank, the morphemes: --set "
-            'units="morphemes".',
+            "tokenizer leaves them whole or, of a Korean treebank, the morphemes: "
+            "--set units=morphemes.",
             path, 100 * share, tokenizer.name,
         )  # fmt: skip
