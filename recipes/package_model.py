@@ -64,7 +64,9 @@ def main() -> None:
     parser.add_argument("--license", required=True, help="of the text, hence of the weights")
     parser.add_argument("--text", required=True, help="what it was trained on")
     parser.add_argument("--valid", type=Path, nargs="+", required=True, help="held-out text")
-    parser.add_argument("--held-out", help="what that is, in words; default: its files")
+    parser.add_argument(
+        "--held-out", help="the held-out text in words, for the card; default: the names of --valid"
+    )
     parser.add_argument("--scores", type=Path, help="JSON object of task scores")
     options = parser.parse_args()
     target = package(load_model(options.model), options)

@@ -86,7 +86,7 @@ def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
         (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
         (["train", "pos", "-o", "x"], "Give --data DIR, or both --train FILE and --dev FILE"),
         (["train", "pos", "-o", "x", "--data", "none"], "There is no directory none"),
-        (["evaluate", "none", "x"], "none is no run of a task: it has no task.json"),
+        (["evaluate", "none", "x"], "none is no run of a task: there is no such directory"),
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(arguments, message):
@@ -97,6 +97,9 @@ def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
     done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)
     assert "line 2" in done.stderr
+    (tmp_path / "empty.txt").touch()
+    done = elmokit("predict", folder / "run", tmp_path / "empty.txt", expect=2)
+    assert "Nothing to predict: no line in" in done.stderr
 
 
 def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path):

@@ -141,6 +141,10 @@ def _rich_bar(description: str, total: float | None) -> Iterator[Progress]:
         yield update
 
 
+FIRST_ESTIMATE = 0.01
+"""Share that must be done before the rest is estimated: what comes first is no measure of it."""
+
+
 def _line_writer(description: str, total: float | None, every_seconds: float) -> Progress:
     started = last = time.monotonic()
     stage, whole = description, total
@@ -162,7 +166,7 @@ def _line_writer(description: str, total: float | None, every_seconds: float) ->
         last = now
         share = f" {completed / whole:.0%}" if whole else f" {completed:,.0f}"
         left = ""
-        if whole and 0 < completed < whole:
+        if whole and FIRST_ESTIMATE * whole <= completed < whole:
             seconds = (now - started) * (whole / completed - 1)
             left = f", about {math.ceil(seconds / 60)} min left"
         line = f"{stage}{share} {now - started:.0f} s{left} {status}"

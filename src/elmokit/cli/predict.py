@@ -1,5 +1,6 @@
 """`elmokit predict`: what a trained task model says of raw text."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from elmokit.cli.common import emit_json, use_threads
 from elmokit.cli.options import JsonOption, ModelOption, TaskRunArgument, ThreadsOption
+from elmokit.errors import InputError
 
 
 def predict(
@@ -26,8 +28,11 @@ def predict(
 
     use_threads(threads)
     trained = TaskRun.load(run, model=model)
-    lines = (line for _, line in NumberedLines([str(path) for path in text]).share(0, 1))
-    answers = trained.predict(lines)
+    numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
+    first = next(numbered, None)
+    if first is None:
+        raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
+    answers = trained.predict(line for _, line in chain([first], numbered))
     if json:
         emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
         return

@@ -115,11 +115,11 @@ def _split(path: Path) -> Iterator[bytes]:
 
 def _decode(line: bytes, path: Path, number: int) -> str:
     line = line.removesuffix(b"\r")
-    keep = "No line can be left out, because its number is the key of its vectors."
+    keep = "No line can be left out, because its number says which answer is whose."
     if 0 in line:
         raise FormatError(
             f"{path}, line {number}: holds a NUL byte at position {line.index(0)}, so this is not "
-            f"plain text. {keep} Mend the file: tr -d '\\000' < IN > OUT."
+            f"plain text. {keep} If it is a text, mend it: tr -d '\\000' < IN > OUT."
         )
     try:
         return line.decode("utf-8")

@@ -140,7 +140,7 @@ class SentenceEncoder(nn.Module):
         sequences give the same numbers, but on the CPU they take a slower path, step by step.
         """
         back = reverse_sequences(x, lengths) if self.config.bidirectional else None
-        if self.config.cell == "gru" and x.device.type == "cpu":
+        if self._trains_a_gru_on_the_cpu(x):
             read = _run_gru(layer, [x] if back is None else [x, back])
         else:
             read = [_run(layer, x, "l0")]
@@ -148,6 +148,15 @@ class SentenceEncoder(nn.Module):
         if back is None:
             return read[0]
         return torch.cat([read[0], reverse_sequences(read[1], lengths)], dim=2)
+
+    def _trains_a_gru_on_the_cpu(self, x: Tensor) -> bool:
+        """Whether `gru_steps` is worth its while: without gradients torch is as fast."""
+        return (
+            self.config.cell == "gru"
+            and x.device.type == "cpu"
+            and torch.is_grad_enabled()
+            and not torch.is_autocast_enabled("cpu")
+        )
 
 
 def _weights(layer: nn.Module, name: str) -> list[Tensor]:

@@ -1,7 +1,7 @@
 """GRU on the CPU, all directions side by side, with its gradient worked out by hand.
 
 Torch has a fast LSTM for the CPU but no GRU: it records a dozen small operations a step and
-direction, and as many again for the gradient. Here a step has four forward and three backward, for
+direction, and as many again for the gradient. Here a step has six forward and three backward, for
 both directions at once, since all that does not wait for the next step's gradient is computed for
 all steps together. The numbers are the same; an epoch of question answering takes 0.6 of the time
 (`docs/log.md`, 2026-11-22).
@@ -42,29 +42,28 @@ class _GRUSteps(torch.autograd.Function):
         steps, directions, batch, width = gates_in.shape
         dim = width // 3
         hidden = gates_in.new_zeros(steps + 1, directions, batch, dim)
-        inner, gates = torch.empty_like(gates_in), torch.empty_like(gates_in)
+        gates, new = torch.empty_like(gates_in), torch.empty_like(hidden[1:])
         to_gates, bias = weight.transpose(1, 2).contiguous(), bias.unsqueeze(1)
-        new_inner = inner[..., 2 * dim :]
+        parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # r and z; r; z; inner part of n
+        parts += [gates_in[..., : 2 * dim], gates_in[..., 2 * dim :], new]
         steps_of = zip(
-            hidden[:-1].unbind(), hidden[1:].unbind(), inner.unbind(),
-            *_views(inner, dim), *_views(gates_in, dim), *_views(gates, dim),
-            *(part.unbind() for part in gates[..., : 2 * dim].split(dim, dim=-1)),
-            strict=True,
+            hidden[:-1].unbind(), hidden[1:].unbind(), gates.unbind(),
+            *(part.unbind() for part in parts), strict=True,
         )  # fmt: skip
-        for before, after, both, rz_inner, n_inner, rz_in, n_in, rz, n, r, z in steps_of:
-            torch.baddbmm(bias, before, to_gates, out=both)
-            torch.add(rz_in, rz_inner, out=rz).sigmoid_()
+        for before, after, all_gates, rz, r, z, n_inner, rz_in, n_in, n in steps_of:
+            torch.baddbmm(bias, before, to_gates, out=all_gates)
+            rz.add_(rz_in).sigmoid_()
             torch.addcmul(n_in, r, n_inner, out=n).tanh_()
             torch.lerp(n, before, z, out=after)
-        ctx.save_for_backward(weight, hidden, gates, new_inner)
+        ctx.save_for_backward(weight, hidden, gates, new)
         return hidden[1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        weight, hidden, gates, new_inner = ctx.saved_tensors
+        weight, hidden, gates, new = ctx.saved_tensors
         steps, directions, batch, dim = grad.shape
-        reset, update, new = gates.split(dim, dim=-1)
+        reset, update, new_inner = gates.split(dim, dim=-1)
         before = hidden[:-1]
         by_new = (1 - update) * (1 - new * new)  # of the sum inside tanh, by the state's gradient
         factors = torch.stack(
@@ -93,8 +92,3 @@ class _GRUSteps(torch.autograd.Function):
         by_direction = to_inner.transpose(0, 1).reshape(directions, steps * batch, 3 * dim)
         states = before.transpose(0, 1).reshape(directions, steps * batch, dim)
         return to_gates_in, by_direction.transpose(1, 2) @ states, by_direction.sum(dim=1)
-
-
-def _views(gates: Tensor, dim: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Return r and z together, and n, step by step."""
-    return gates[..., : 2 * dim].unbind(), gates[..., 2 * dim :].unbind()

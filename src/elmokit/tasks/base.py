@@ -46,6 +46,9 @@ class TaskModel(nn.Module, ABC):
     documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
     """
 
+    inputs: TokenInputs
+    """What it reads at each word."""
+
     @abstractmethod
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean loss of a batch, in nats."""
@@ -67,6 +70,8 @@ class Task(ABC, Generic[Example]):
     """Of `score`."""
     places: ClassVar[tuple[Places, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
+    all_units: ClassVar[tuple[Units, ...]] = ("words",)
+    """What a token of its data can be."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
     """What the network of the paper reads."""
     num_texts: ClassVar[int] = 1
@@ -86,10 +91,13 @@ class Task(ABC, Generic[Example]):
         """Return the task for data in these units.
 
         Raises:
-            InputError: if its format has only words.
+            InputError: if its format has none.
         """
-        if units != "words":
-            raise InputError(f"The task {self.name} reads words: units={units!r} is for pos alone.")
+        if units not in self.all_units:
+            raise InputError(
+                f"units={units!r} is not for the task {self.name}, whose data come in "
+                f"{' or '.join(self.all_units)}."
+            )
         return self
 
     @abstractmethod

@@ -17,6 +17,8 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 CHAR_FILTERS = ((3, 128),)
 CHAR_EMBEDDING_DIM = 16
+START_RMS = 0.25
+"""Root mean square of a mixture's values before training, as those of skip-gram vectors."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +208,30 @@ class TokenInputs(nn.Module):
 
     def mix(self, batch: TokenBatch, place: Place) -> Tensor:
         """Return the mixture for one place of use, with dropout: (B, W, 2D)."""
+        mixed = self._mixed(batch, place)
+        return functional.dropout(mixed, self.settings.dropout, self.training)
+
+    def _mixed(self, batch: TokenBatch, place: Place) -> Tensor:
         layers = batch.layers
         assert layers is not None
         layers = {"layer0": layers[:1], "top": layers[-1:]}.get(self.settings.embeddings, layers)
-        mixed = self.mixes[place](layers, batch.mask)
-        return functional.dropout(mixed, self.settings.dropout, self.training)
+        return self.mixes[place](layers, batch.mask)
+
+    @torch.no_grad()
+    def scale_mixes(self, batches: Sequence[TokenBatch]) -> None:
+        """Let every γ start where its mixture is as large as word vectors are, `START_RMS`.
+
+        Layers of a biLM can be ten times as large as the vectors beside them. From γ = 1 a task
+        model then spends its first epochs on making γ small (`docs/log.md`, 2026-11-22).
+
+        Args:
+            batches: Some of the training data; without a word nothing is changed.
+        """
+        for place in self.settings.mix_places:
+            real = torch.cat([self._mixed(batch, place)[batch.mask] for batch in batches])
+            rms = real.square().mean().sqrt()
+            if real.numel() and rms > 0:
+                self.mixes[place].gamma.mul_(START_RMS / rms)
 
     def penalty(self) -> Tensor:
         """Return λ Σ w² over all mixtures, for the task's loss."""

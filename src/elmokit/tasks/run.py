@@ -16,7 +16,7 @@ from elmokit.tasks.base import Task, TaskModel, TaskScore, Units
 from elmokit.tasks.bilm import BiLMReference, OnLayers, TaskBiLM
 from elmokit.tasks.coreference import CorefTask
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
-from elmokit.tasks.inputs import BatchMaker, TokenInputs
+from elmokit.tasks.inputs import BatchMaker, TokenBatch, TokenInputs
 from elmokit.tasks.pair_classifier import NliTask
 from elmokit.tasks.role_labeler import SrlTask
 from elmokit.tasks.run_files import (
@@ -44,7 +44,7 @@ from elmokit.tasks.training import (
     train_model,
 )
 from elmokit.tasks.vector_files import LaterWords, VectorsReference, read_vectors
-from elmokit.tasks.word_units import warn_of_units
+from elmokit.tasks.word_units import warn_of_morphemes, warn_of_units
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ TASKS: dict[str, Task[Any]] = {
 """By the name that a user types."""
 LINES_TOGETHER = 256
 """Lines of raw text that are read and looked up together; documents are answered singly."""
+SCALED_BY = 32
+"""Training examples from which γ starts; documents: one."""
 OnEpoch = Callable[[EpochReport], None]
 
 
@@ -158,7 +160,7 @@ def train_task(
     dev = task.read(dev_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
-    warn_of_units(train_path, _words_in(task, training), bilm.tokenizer)
+    _warn_of_units(train_path, task, training, bilm, config.units)
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
@@ -188,6 +190,7 @@ def train_task(
     best = report = None
     try:
         examples = Examples(task, training, bilm.keep), Examples(task, dev, bilm.keep)
+        network.inputs.scale_mixes(_first_batches(examples[0], maker))
         for report in train_model(network, maker, *examples, config.train):
             if report.is_best:
                 best = report
@@ -348,6 +351,21 @@ def _warn_of_labels(path: Path, unknown: list[str]) -> None:
             "%s has labels that the training set lacks (%s%s): they count as wrong",
             path, ", ".join(unknown[:5]), ", …" if len(unknown) > 5 else "",
         )  # fmt: skip
+
+
+def _warn_of_units(
+    path: Path, task: Task[Any], examples: Sequence[Any], bilm: TaskBiLM, units: Units
+) -> None:
+    if units == "morphemes":
+        warn_of_morphemes(bilm.tokenizer)
+    else:
+        has_bilm = bilm.reference is not None
+        warn_of_units(path, _words_in(task, examples), task, bilm.tokenizer, has_bilm=has_bilm)
+
+
+def _first_batches(examples: Examples, maker: BatchMaker) -> list[TokenBatch]:
+    count = 1 if examples.task.batched_by == "document" else SCALED_BY
+    return examples.batch(maker, range(min(count, len(examples))))
 
 
 def _words_in(task: Task[Any], examples: Sequence[Any]) -> Iterator[str]:

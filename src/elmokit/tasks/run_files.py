@@ -102,6 +102,8 @@ def read_facts(run_dir: Path) -> dict[str, Any]:
         FormatError: if it is damaged.
     """
     path = run_dir / CONFIG_FILE
+    if not run_dir.exists():
+        raise FileNotFoundError(f"{run_dir} is no run of a task: there is no such directory.")
     if not path.is_file():
         raise FileNotFoundError(
             f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "

@@ -112,14 +112,16 @@ class PosTask(_Tagging):
     """
 
     name, metric, suffixes = "pos", "accuracy", (".conllu",)
+    all_units = ("words", "morphemes")
     paper_inputs = InputSettings(dropout=0.0)
 
-    def __init__(self, units: Units = "words") -> None:
+    def __init__(self, *, units: Units = "words") -> None:
         self.units: Units = units
 
-    def in_units(self, units: Units) -> "PosTask":
+    def in_units(self, units: Units) -> Task[TaggedSentence]:
         """Return the task for data in these units."""
-        return PosTask(units)
+        super().in_units(units)
+        return PosTask(units=units)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         """Read examples with their gold."""

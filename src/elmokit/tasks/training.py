@@ -38,8 +38,8 @@ class TaskTrainConfig:
     learning_rate: float = 1e-3
     """Of Adam, at its highest."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """``cosine``: it rises over the first twentieth of all epochs and falls to a twentieth at their
-    end, so that few epochs are enough."""
+    """Of the rate; ``cosine``: it rises over the first twentieth of all epochs and falls to a
+    twentieth of itself at their end."""
     clip_norm: float = 5.0
     """Bound on the global norm of the gradient."""
     patience: int = 4
@@ -62,6 +62,8 @@ class TaskTrainConfig:
         for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"`{name}` must be above 0")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"`schedule` must be one of {', '.join(SCHEDULES)}")
         if not 0 < self.label_share <= 1:
             raise ValueError("`label_share` must be above 0 and at most 1")
 
@@ -137,8 +139,8 @@ def train_model(
 ) -> Iterator[EpochReport]:
     """Train in place, epoch by epoch; at the end the model holds the weights of the best one.
 
-    Adam; the loop is `elmokit.training.loop.train`. What dropout draws depends
-    on the seed alone, and the state of PyTorch's random numbers is put back at the end.
+    Adam; the loop is `elmokit.training.loop.train`. What dropout draws depends on the seed alone,
+    and the state of PyTorch's random numbers is put back at the end.
 
     Raises:
         FloatingPointError: if the loss is not finite.

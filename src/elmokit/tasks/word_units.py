@@ -1,13 +1,17 @@
-"""Whether the words of a data set are the units that a biLM was trained on."""
+"""Whether the tokens of a data set are those that raw text will be split into."""
 
 import logging
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from elmokit.tasks.base import Task
 from elmokit.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
 
+MORPHEME_TOKENIZER = "korean"
 NUM_LOOKED_AT = 1000
 """Distinct words that are tried."""
 TOO_MANY_SPLIT = 0.4
@@ -26,14 +30,38 @@ def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     return split / max(1, len(distinct))
 
 
-def warn_of_units(path: Path, words: Iterable[str], tokenizer: Tokenizer) -> None:
-    """Say so if the words of a file are not the tokenizer's, with their share."""
+def warn_of_units(
+    path: Path, words: Iterable[str], task: Task[Any], tokenizer: Tokenizer, *, has_bilm: bool
+) -> None:
+    """Say so, once, if the words of a file are not the tokenizer's, with their share.
+
+    Args:
+        path: The file.
+        words: Its words, in their order.
+        task: That they are for.
+        tokenizer: Of the biLM, or the one that raw text will go through.
+        has_bilm: Whether a biLM reads them.
+    """
     share = share_split(words, tokenizer)
     if share > TOO_MANY_SPLIT:
-        log.warning(
-            "%s: %.0f %% of the words are split by the biLM's tokenizer (%s): it has not seen such "
-            "words, and raw text will come to the trained model in other pieces. Take a biLM whose "
-            "tokenizer leaves them whole or, of a Korean treebank, the morphemes: "
-            "--set units=morphemes.",
-            path, 100 * share, tokenizer.name,
-        )  # fmt: skip
+        unseen = ", and the biLM has not seen such words" if has_bilm else ""
+        hint = " (--set units=morphemes reads the morphemes)" if len(task.all_units) > 1 else ""
+        _warn(
+            f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
+            f"{tokenizer.name!r}: raw text will come to the trained model in other pieces{unseen}. "
+            f"Take a biLM whose tokenizer leaves them whole, or data in its units{hint}."
+        )
+
+
+def warn_of_morphemes(tokenizer: Tokenizer) -> None:
+    """Say so, once, if raw text will not be split into morphemes as the training data was."""
+    if tokenizer.name != MORPHEME_TOKENIZER:
+        _warn(
+            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text will come "
+            "to the trained model as whole words. Take a biLM of morphemes, such as --model ko."
+        )
+
+
+@cache
+def _warn(message: str) -> None:
+    log.warning("%s", message)

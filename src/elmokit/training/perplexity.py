@@ -35,6 +35,8 @@ BATCH_WORDS = 8192
 """Words, padding included, that are computed together at most; a longer sentence goes alone."""
 BUFFER = 100_000
 """Words of the sentences that are sorted by length together."""
+MUCH_UNKNOWN = 0.3
+"""Share of unknown words from which a perplexity misleads; a text of the model's kind has 0.05."""
 StartState = Literal["warm", "reset"]
 
 
@@ -198,6 +200,8 @@ def perplexity_of_files(
         device: ``auto``, ``cpu`` or ``cuda``.
         state: What every sentence starts from.
         read: Counts what is read of the files, and the lines that are skipped.
+
+    A warning is logged where most of what is scored is the unknown word.
     """
     with at_the_door():
         torch_device = pick_device(device)
@@ -212,4 +216,12 @@ def perplexity_of_files(
         )
     form = model.config.char_vocab.normalization
     sentences = read_sentences(list(paths), chosen, normalization=form, report=read)
-    return perplexity(model, sentences, batch_size=batch_size, state=state)
+    found = perplexity(model, sentences, batch_size=batch_size, state=state)
+    if found.oov_rate > MUCH_UNKNOWN:
+        log.warning(
+            "%.0f %% of the words are unknown to the model: these figures mostly say how well it "
+            "guesses <UNK>, and are good for no comparison. Is the text in its language, and split "
+            "into words as its tokenizer does?",
+            100 * found.oov_rate,
+        )
+    return found

@@ -128,13 +128,15 @@ def test_progress_without_a_terminal_writes_lines_now_and_then(capsys):
 
 
 def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
-    clock = iter([0.0, 60.0, 90.0, 200.0])
+    clock = iter([0.0, 30.0, 60.0, 90.0, 200.0])
     monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
     update = common._line_writer("training", None, 0)
-    update(50, total=200)
+    update(1, total=200)  # too little to say when it ends
+    update(50)
     update(100, status="loss 3.2")
     update(200)
     assert capsys.readouterr().err.splitlines() == [
+        "training 0% 30 s",
         "training 25% 60 s, about 3 min left",
         "training 50% 90 s, about 2 min left loss 3.2",
         "training 100% 200 s",

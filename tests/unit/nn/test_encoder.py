@@ -58,6 +58,24 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell, bidirectional
     torch.testing.assert_close(found[torch.float32], found[torch.float64], atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("cell", "bidirectional"), KINDS)
+def test_reading_without_gradients_gives_the_same_numbers(cell, bidirectional):
+    encoder, x = build(cell, bidirectional), inputs()
+    with torch.no_grad():
+        found = encoder(x, MASK)
+    torch.testing.assert_close(found, encoder(x, MASK).detach())
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_mixed_precision_trains(cell):
+    encoder, x = build(cell).float().train(), inputs().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = encoder(x, MASK)
+    found.float().square().sum().backward()
+    torch.testing.assert_close(found.float(), encoder(x, MASK), atol=0.05, rtol=0)
+    assert all(p.grad.isfinite().all() for p in encoder.parameters())
+
+
 def test_no_rows_no_positions_and_only_empty_rows():
     encoder = build()
     for shape in ((0, 3), (2, 0)):

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from elmokit.tasks.input_settings import InputSettings
-from elmokit.tasks.inputs import BatchMaker, TokenInputs
+from elmokit.tasks.inputs import START_RMS, BatchMaker, TokenInputs
 from elmokit.tasks.static_vectors import StaticVectors
 from elmokit.text.char_vocab import CharVocab
 
@@ -36,6 +36,24 @@ def test_parts_stand_side_by_side_and_padding_is_zero():
     mean = layers[0].astype(np.float32).mean(axis=1)  # fresh weights: the plain mean
     np.testing.assert_allclose(out[0, :, 130:].detach(), mean, atol=1e-6)
     assert not out[~batch.mask].any()
+
+
+@pytest.mark.parametrize("layer_norm", ["none", "token"])
+def test_mixtures_start_as_large_as_word_vectors(layer_norm):
+    inputs, maker = build(places="both", dropout=0.5, layer_norm=layer_norm)
+    batch = maker.make(SENTENCES, [9 * layers for layers in layers_of(SENTENCES)])
+    inputs.train().scale_mixes([batch, batch])
+    for place in ("input", "output"):
+        real = inputs.eval().mix(batch, place)[batch.mask]
+        assert float(real.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
+
+
+def test_without_words_or_values_mixtures_stay_as_they_are():
+    inputs, maker = build()
+    nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
+    for sentences, layers in (([()], layers_of([()])), (SENTENCES, nothing)):
+        inputs.scale_mixes([maker.make(sentences, layers)])
+        assert float(inputs.mixes["input"].gamma.detach()) == 1
 
 
 def test_a_row_does_not_depend_on_its_batch():

@@ -183,7 +183,7 @@ class TestFinetuning:
 
     def test_the_task_is_learned_better_and_the_run_has_the_bilm(self, train, tmp_path, model_dir):
         runs = {
-            finetune: train("sentiment", f"run-{finetune}", **self.SETTINGS, finetune_bilm=finetune)
+            finetune: train("ner", f"run-{finetune}", **self.SETTINGS, finetune_bilm=finetune)
             for finetune in (False, True)
         }
         assert last_losses(runs[True]) < 0.97 * last_losses(runs[False])
@@ -267,5 +267,5 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     run = TaskRun.load(tmp_path / "run")
     assert run.labels == ["jx", "np"]
     assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
-    with pytest.raises(InputError, match=r"ner reads words: units='morphemes' is for pos"):
+    with pytest.raises(InputError, match=r"units='morphemes' is not for the task ner"):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")

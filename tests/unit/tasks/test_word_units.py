@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from elmokit.tasks.word_units import share_split, warn_of_units
+from elmokit.tasks.run import find_task
+from elmokit.tasks.word_units import share_split, warn_of_morphemes, warn_of_units
 from elmokit.text.tokenizers import build_tokenizer
 
-SIMPLE = build_tokenizer("simple")
+SIMPLE, NER = build_tokenizer("simple"), find_task("ner")
 
 
 def test_the_share_of_distinct_words_that_are_split():
@@ -13,10 +14,23 @@ def test_the_share_of_distinct_words_that_are_split():
     assert share_split([], SIMPLE) == 0
 
 
-def test_only_many_split_words_are_worth_a_warning(caplog):
-    warn_of_units(Path("fits.txt"), ["I", "sat", "by", "the", "U.S.,"], SIMPLE)
+def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
+    warn_of_units(Path("fits.txt"), ["I", "sat", "by", "the", "U.S.,"], NER, SIMPLE, has_bilm=True)
     assert not caplog.records
-    warn_of_units(Path("other.txt"), ["sat.", "by,", "river"], SIMPLE)
+    for _ in range(2):
+        warn_of_units(Path("other.txt"), ["sat.", "by,", "river"], NER, SIMPLE, has_bilm=True)
     (record,) = caplog.records
-    assert "other.txt: 67 % of the words are split" in record.getMessage()
-    assert "(simple)" in record.getMessage()
+    assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in record.getMessage()
+    assert "the biLM has not seen" in record.getMessage()
+    assert "morphemes" not in record.getMessage()
+
+
+def test_the_way_out_is_named_where_there_is_one(caplog):
+    warn_of_units(Path("ko.txt"), ["sat.", "by,"], find_task("pos"), SIMPLE, has_bilm=False)
+    assert "--set units=morphemes" in caplog.text
+    assert "the biLM has not seen" not in caplog.text
+
+
+def test_morphemes_need_a_tokenizer_that_makes_them(caplog):
+    warn_of_morphemes(SIMPLE)
+    assert "the tokenizer 'simple' makes none" in caplog.text

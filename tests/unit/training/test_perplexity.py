@@ -239,6 +239,14 @@ class TestFiles:
         perplexity_of_files(model_path, [text], tokenizer="whitespace", device="cpu")
         assert "tokenizer" not in caplog.text
 
+    def test_a_text_of_unknown_words_is_warned_about(self, stored, caplog):
+        model_path, text = stored
+        perplexity_of_files(model_path, [text], device="cpu")
+        assert "are unknown to the model" not in caplog.text
+        text.write_text("hwaet we gardena\n", encoding="utf-8")
+        perplexity_of_files(model_path, [text], device="cpu")
+        assert "75 % of the words are unknown to the model" in caplog.text
+
 
 def test_words_of_another_vocabulary_are_scored_as_unknown():
     """OOV words get the probability of <UNK>, whichever they are."""

@@ -117,7 +117,7 @@ def plan_tasks(
                         config["train"]["learning_rate"] = rate
                     decides = {**facts[settings.dataset], "config": config}
                     if config["inputs"]["embeddings"] not in WITH_LAYERS:
-                        decides.pop(MODEL_FACT, None)  # holds for every biLM of this tokenizer
+                        decides.pop(MODEL_FACT, None)  # holds for every biLM that reads such words
                     runs.append(
                         PlannedRun(
                             task=settings.task, dataset=settings.dataset, arm=arm.name,

@@ -201,8 +201,8 @@ def _check_iob_form(tag: str, allowed: Collection[str] | None, place: Place) -> 
     match = _IOB_TAG.fullmatch(tag)
     if match is None:
         raise place.error(
-            f"ill-formed tag {shown(tag)}; allowed are O, B-TYPE and I-TYPE. If another column "
-            f"holds the tags, or they are no chunks, say so."
+            f"ill-formed tag {shown(tag)}; allowed are O, B-TYPE and I-TYPE, in the last column "
+            f"(from Python: `tag_column`, `scheme` of `read_columns`)."
         )
     kind = match["type"]
     if kind is not None and allowed is not None and kind not in allowed:
@@ -362,6 +362,10 @@ class _ColumnReader:
         return fields
 
     def _check_columns(self, num_columns: int, place: Place) -> None:
+        if num_columns == 1:
+            raise place.error(
+                "only one column, but a word and its tag are needed, separated by a tab or spaces."
+            )
         for column in (self.token_column, self.tag_column):
             if not -num_columns <= column < num_columns:
                 raise place.error(

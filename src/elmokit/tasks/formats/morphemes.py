@@ -7,21 +7,23 @@ from elmokit.tasks.formats.conll import TaggedSentence, read_conllu
 from elmokit.tasks.formats.reading import shown
 
 JOINT = "+"
+NOTHING = "_"
+"""What CoNLL-U writes where a column is empty."""
 
 
 def read_morphemes(path: str | os.PathLike[str]) -> Iterator[TaggedSentence]:
     """Yield sentences of morphemes with their tags, from ``고향+은`` and ``ncn+jxt``.
 
     Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
-    Korean-Kaist and Korean-GSD.
+    Korean-Kaist and Korean-GSD. A plus sign alone is a word.
 
     Args:
-        path: The file, plain or compressed.
+        path: The file, plain or compressed; it is read twice, for either column.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, where a word has not as many morphemes as tags, and for what
-            `read_conllu` refuses.
+        FormatError: while reading, where a word has no morphemes, or not as many as tags, and for
+            what `read_conllu` refuses.
     """
     return _divided(read_conllu(path, column="lemma"), read_conllu(path, column="xpos"))
 
@@ -32,17 +34,25 @@ def _divided(
     for words, tagged in zip(by_word, tags_by_word, strict=True):
         tokens: list[str] = []
         tags: list[str] = []
-        for word, joined_tags in zip(words.tags, tagged.tags, strict=True):
-            own_tags = joined_tags.split(JOINT)
-            morphemes = [word] if len(own_tags) == 1 else word.split(JOINT)
-            if len(morphemes) != len(own_tags) or not all(morphemes) or not all(own_tags):
+        for word, joined, joined_tags in zip(words.tokens, words.tags, tagged.tags, strict=True):
+            morphemes, own_tags = _divide(joined), _divide(joined_tags)
+            if joined == JOINT:  # its tag may have lost what stood before the sign: "+SW"
+                own_tags = [tag for tag in own_tags if tag]
+            elif len(own_tags) == 1:  # a word with the sign in it
+                morphemes = [joined]
+            is_missing = joined == NOTHING != word
+            if is_missing or len(morphemes) != len(own_tags) or not all(morphemes + own_tags):
                 raise words.place.error(
-                    f"a word of this sentence has the morphemes {shown(word)} and the tags "
-                    f"{shown(joined_tags)}: columns 3 and 5 must hold as many of one as of the "
-                    f"other, joined by '{JOINT}'. Read the file by words (units = \"words\")."
+                    f"the word {shown(word)} of this sentence has morphemes {shown(joined)} and "
+                    f"the tags {shown(joined_tags)}: columns 3 and 5 must hold as many of one as "
+                    f"of the other, joined by '{JOINT}'. Read the file by words (units=words)."
                 )
             tokens += morphemes
             tags += own_tags
         yield TaggedSentence(
             tokens=tuple(tokens), tags=tuple(tags), comments=words.comments, place=words.place
         )
+
+
+def _divide(joined: str) -> list[str]:
+    return [joined] if joined == JOINT else joined.split(JOINT)

@@ -198,8 +198,10 @@ class TestColumns:
             list(read_columns(write("a\tO\n"), tag_column=column))
 
     def test_a_file_of_one_column_has_no_tags(self, write):
-        with pytest.raises(FormatError, match="words and tags cannot both stand in column 0"):
+        with pytest.raises(FormatError, match="line 1: only one column, but a word and its tag"):
             list(read_columns(write("a\nO\n")))
+        with pytest.raises(FormatError, match="words and tags cannot both stand in column 1"):
+            list(read_columns(write("a\tO\n"), token_column=1))
 
     @pytest.mark.parametrize("content", ["", " \n\t\n", "## only a comment\n"])
     def test_files_without_sentences(self, write, content):

@@ -22,13 +22,23 @@ def test_a_word_becomes_its_morphemes(write):
 
 
 def test_a_plus_sign_is_a_word(write):
-    (sentence,) = read_morphemes(write(row(1, "+", "+", "sy") + row(2, "a+b", "a+b", "sl")))
-    assert sentence.tokens == ("+", "a+b")
+    """UD Korean-GSD has ``+SW`` for its tag."""
+    rows = [row(1, "+", "+", "sy"), row(2, "+", "+", "+SW"), row(3, "a+b", "a+b", "sl")]
+    (sentence,) = read_morphemes(write("".join(rows)))
+    assert sentence.tokens == ("+", "+", "a+b")
+    assert sentence.tags == ("sy", "SW", "sl")
 
 
-@pytest.mark.parametrize("row_of", [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b")])
+def test_an_underscore_is_a_word_only_where_it_stands(write):
+    (sentence,) = read_morphemes(write(row(1, "_", "_", "sy")))
+    assert sentence.tokens == ("_",)
+
+
+@pytest.mark.parametrize(
+    "row_of", [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b"), ("_", "ncn")]
+)
 def test_as_many_morphemes_as_tags(write, row_of):
-    with pytest.raises(FormatError, match=r"columns 3 and 5 .*units = \"words\""):
+    with pytest.raises(FormatError, match=r"columns 3 and 5 .*units=words"):
         list(read_morphemes(write(row(1, "고향은", *row_of))))
 
 
