@@ -245,7 +245,7 @@ class TestFiles:
         assert "are unknown to the model" not in caplog.text
         text.write_text("hwaet we gardena\n", encoding="utf-8")
         perplexity_of_files(model_path, [text], device="cpu")
-        assert "75 % of the words are unknown to the model" in caplog.text
+        assert "100 % of the words are unknown to the model" in caplog.text
 
 
 def test_words_of_another_vocabulary_are_scored_as_unknown():
