@@ -228,10 +228,12 @@ class TokenInputs(nn.Module):
             batches: Some of the training data; without a word nothing is changed.
         """
         for place in self.settings.mix_places:
+            mix = self.mixes[place]
+            assert isinstance(mix, ScalarMix)
             real = torch.cat([self._mixed(batch, place)[batch.mask] for batch in batches])
             rms = real.square().mean().sqrt()
             if real.numel() and rms > 0:
-                self.mixes[place].gamma.mul_(START_RMS / rms)
+                mix.gamma.mul_(START_RMS / rms)
 
     def penalty(self) -> Tensor:
         """Return λ Σ w² over all mixtures, for the task's loss."""

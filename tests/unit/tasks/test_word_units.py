@@ -2,11 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
+from elmokit.tasks import word_units
 from elmokit.tasks.run import find_task
 from elmokit.tasks.word_units import share_split, warn_of_morphemes, warn_of_units
 from elmokit.text.tokenizers import build_tokenizer
 
 SIMPLE, NER = build_tokenizer("simple"), find_task("ner")
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_before():
+    word_units._warn.cache_clear()
 
 
 def test_the_share_of_distinct_words_that_are_split():

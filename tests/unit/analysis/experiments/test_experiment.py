@@ -261,7 +261,7 @@ def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path,
     pytest.importorskip("matplotlib")
     report = run_experiment("figure2", given)
     assert report.num_missing == 0
-    assert sorted(rates) == [0.0005, 0.001, 0.002]
+    assert sorted(rates) == [0.001, 0.002, 0.004]
     assert report.results["runs"][0]["config"]["train"]["learning_rate"] < 0.002
     assert list((tmp_path / "runs/training").iterdir()) == []
     run_experiment("figure2", given)
