@@ -3,8 +3,8 @@
 Torch has a fast LSTM for the CPU but no GRU: it records a dozen small operations a step and
 direction, and as many again for the gradient. Here a step has six forward and three backward, for
 both directions at once, since all that does not wait for the next step's gradient is computed for
-all steps together. The numbers are the same; an epoch of question answering takes about 0.6 of the time
-(`docs/log.md`, 2026-11-22).
+all steps together. The numbers are the same; an epoch of question answering takes about 0.6 of
+the time (`docs/log.md`, 2026-11-22).
 
 First derivatives only; states start at zero.
 """
