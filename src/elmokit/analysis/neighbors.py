@@ -47,12 +47,15 @@ class Occurrence:
         """Return the sentence with the word in brackets.
 
         Args:
-            context: Words shown on each side; none: the whole sentence.
+            context: Words shown on each side, with ``…`` where others are left out; none: the
+                whole sentence.
         """
-        first = 0 if context is None else max(0, self.index - context)
-        last = len(self.tokens) if context is None else self.index + context + 1
+        first, last = 0, len(self.tokens)
+        if context is not None:
+            first, last = max(0, self.index - context), min(last, self.index + context + 1)
         before, after = self.tokens[first : self.index], self.tokens[self.index + 1 : last]
-        return " ".join((*before, f"[{self.word}]", *after))
+        shown = " ".join((*before, f"[{self.word}]", *after))
+        return f"{'… ' if first else ''}{shown}{' …' if last < len(self.tokens) else ''}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -117,6 +117,12 @@ class Task(ABC, Generic[Example]):
     @abstractmethod
     def sentences(self, example: Example) -> tuple[Sentence, ...]:
         """Return the sentences that the biLM reads."""
+
+    def words(self, examples: Iterable[Example]) -> Iterator[str]:
+        """Yield the words of examples, in their order, as often as they stand there."""
+        for example in examples:
+            for sentence in self.sentences(example):
+                yield from sentence
 
     @abstractmethod
     def gold(self, example: Example) -> Any:

@@ -44,7 +44,7 @@ from elmokit.tasks.training import (
     train_model,
 )
 from elmokit.tasks.vector_files import LaterWords, VectorsReference, read_vectors
-from elmokit.tasks.word_units import warn_of_morphemes, warn_of_units
+from elmokit.tasks.word_units import warn_of_units
 
 log = logging.getLogger(__name__)
 
@@ -160,11 +160,12 @@ def train_task(
     dev = task.read(dev_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
-    _warn_of_units(train_path, task, training, bilm, config.units)
+    has_bilm = bilm.reference is not None
+    warn_of_units(train_path, task, training, config.units, bilm.tokenizer, has_bilm=has_bilm)
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors(vectors, only=set(_words_in(task, [*training, *dev])))
+        static = read_vectors(vectors, only=set(task.words([*training, *dev])))
     config = replace(
         config,
         hidden_dims=config.hidden_dims or task.default_hidden_dims,
@@ -207,6 +208,12 @@ def train_task(
         raise
     assert best is not None
     assert report is not None
+    if best.dev.value == 0:
+        log.warning(
+            "%s on %s is 0 after every epoch (%d): nothing that the model predicts is right. Train "
+            "for more epochs, on more examples, or with another train.learning_rate.",
+            best.dev.metric, dev_path, report.epoch,
+        )  # fmt: skip
     return TaskResult(run_dir, best, report.epoch, report.seconds)
 
 
@@ -324,9 +331,7 @@ class TaskRun:
         if static is None or self._later_words is None:
             return
         unknown = [
-            word
-            for word in dict.fromkeys(_words_in(self.task, examples))
-            if static.id_of(word) == 1
+            word for word in dict.fromkeys(self.task.words(examples)) if static.id_of(word) == 1
         ]
         found = self._later_words.find(unknown)
         if found is None or not found.words:
@@ -353,25 +358,9 @@ def _warn_of_labels(path: Path, unknown: list[str]) -> None:
         )  # fmt: skip
 
 
-def _warn_of_units(
-    path: Path, task: Task[Any], examples: Sequence[Any], bilm: TaskBiLM, units: Units
-) -> None:
-    if units == "morphemes":
-        warn_of_morphemes(bilm.tokenizer)
-    else:
-        has_bilm = bilm.reference is not None
-        warn_of_units(path, _words_in(task, examples), task, bilm.tokenizer, has_bilm=has_bilm)
-
-
 def _first_batches(examples: Examples, maker: BatchMaker) -> list[TokenBatch]:
     count = 1 if examples.task.batched_by == "document" else SCALED_BY
     return examples.batch(maker, range(min(count, len(examples))))
-
-
-def _words_in(task: Task[Any], examples: Sequence[Any]) -> Iterator[str]:
-    for example in examples:
-        for sentence in task.sentences(example):
-            yield from sentence
 
 
 def _remove_if_empty(directory: Path) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmokit.tasks.base import Task
+from elmokit.tasks.base import Task, Units
 from elmokit.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -31,18 +31,33 @@ def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
 
 
 def warn_of_units(
-    path: Path, words: Iterable[str], task: Task[Any], tokenizer: Tokenizer, *, has_bilm: bool
+    path: Path,
+    task: Task[Any],
+    examples: Iterable[Any],
+    units: Units,
+    tokenizer: Tokenizer,
+    *,
+    has_bilm: bool,
 ) -> None:
-    """Say so, once, if the words of a file are not the tokenizer's, with their share.
+    """Say so, once, if raw text will be split into other pieces than the training data.
 
     Args:
-        path: The file.
-        words: Its words, in their order.
-        task: That they are for.
+        path: The training data's file.
+        task: That it is for.
+        examples: Its examples.
+        units: What a token of it was said to be.
         tokenizer: Of the biLM, or the one that raw text will go through.
-        has_bilm: Whether a biLM reads them.
+        has_bilm: Whether a biLM reads the words.
     """
-    share = share_split(words, tokenizer)
+    if units == "morphemes":
+        if tokenizer.name != MORPHEME_TOKENIZER:
+            _warn(
+                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text will "
+                "come to the trained model as whole words. Take a biLM of morphemes, such as "
+                "--model ko."
+            )
+        return
+    share = share_split(task.words(examples), tokenizer)
     if share > TOO_MANY_SPLIT:
         unseen = ", and the biLM has not seen such words" if has_bilm else ""
         hint = " (--set units=morphemes reads the morphemes)" if len(task.all_units) > 1 else ""
@@ -50,15 +65,6 @@ def warn_of_units(
             f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
             f"{tokenizer.name!r}: raw text will come to the trained model in other pieces{unseen}. "
             f"Take a biLM whose tokenizer leaves them whole, or data in its units{hint}."
-        )
-
-
-def warn_of_morphemes(tokenizer: Tokenizer) -> None:
-    """Say so, once, if raw text will not be split into morphemes as the training data was."""
-    if tokenizer.name != MORPHEME_TOKENIZER:
-        _warn(
-            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text will come "
-            "to the trained model as whole words. Take a biLM of morphemes, such as --model ko."
         )
 
 

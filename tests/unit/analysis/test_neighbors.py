@@ -70,7 +70,8 @@ def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
 
 def test_the_word_is_marked_within_its_context(occurrences):
     assert occurrences[0].marked() == "money [bank] ."
-    assert occurrences[0].marked(context=0) == "[bank]"
+    assert occurrences[0].marked(context=0) == "… [bank] …"
+    assert occurrences[0].marked(context=1) == "money [bank] ."
 
 
 def test_neighbors_of_one_occurrence_are_those_of_its_word():

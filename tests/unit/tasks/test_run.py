@@ -269,3 +269,13 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
     with pytest.raises(InputError, match=r"units='morphemes' is not for the task ner"):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
+
+
+def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
+    from elmokit.tasks import training
+
+    nothing = lambda task: dataclasses.replace(task.score([], []), value=0.0)  # noqa: E731
+    monkeypatch.setattr(training, "score_model", lambda model, maker, dev: nothing(dev.task))
+    train("ner", epochs=2)
+    assert "span F1 on" in caplog.text
+    assert "is 0 after every epoch (2)" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 
 from elmokit.tasks import word_units
 from elmokit.tasks.run import find_task
-from elmokit.tasks.word_units import share_split, warn_of_morphemes, warn_of_units
+from elmokit.tasks.word_units import share_split, warn_of_units
 from elmokit.text.tokenizers import build_tokenizer
 
 SIMPLE, NER = build_tokenizer("simple"), find_task("ner")
@@ -22,11 +22,17 @@ def test_the_share_of_distinct_words_that_are_split():
     assert share_split([], SIMPLE) == 0
 
 
+def examples_of(*words):
+    return [NER.example_of(words)]
+
+
 def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
-    warn_of_units(Path("fits.txt"), ["I", "sat", "by", "the", "U.S.,"], NER, SIMPLE, has_bilm=True)
+    fits = examples_of("I", "sat", "by", "the", "U.S.,")
+    splits = examples_of("sat.", "by,", "river")
+    warn_of_units(Path("fits.txt"), NER, fits, "words", SIMPLE, has_bilm=True)
     assert not caplog.records
     for _ in range(2):
-        warn_of_units(Path("other.txt"), ["sat.", "by,", "river"], NER, SIMPLE, has_bilm=True)
+        warn_of_units(Path("other.txt"), NER, splits, "words", SIMPLE, has_bilm=True)
     (record,) = caplog.records
     assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in record.getMessage()
     assert "the biLM has not seen" in record.getMessage()
@@ -34,11 +40,13 @@ def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
 
 
 def test_the_way_out_is_named_where_there_is_one(caplog):
-    warn_of_units(Path("ko.txt"), ["sat.", "by,"], find_task("pos"), SIMPLE, has_bilm=False)
+    splits = examples_of("sat.", "by,")
+    warn_of_units(Path("ko.txt"), find_task("pos"), splits, "words", SIMPLE, has_bilm=False)
     assert "--set units=morphemes" in caplog.text
     assert "the biLM has not seen" not in caplog.text
 
 
 def test_morphemes_need_a_tokenizer_that_makes_them(caplog):
-    warn_of_morphemes(SIMPLE)
+    pos = find_task("pos").in_units("morphemes")
+    warn_of_units(Path("ko.txt"), pos, examples_of("하늘"), "morphemes", SIMPLE, has_bilm=True)
     assert "the tokenizer 'simple' makes none" in caplog.text

@@ -1,0 +1,61 @@
+"""The recipe that makes a trained model one of the package."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).parents[2] / "recipes/package_model.py"
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path, workplace):
+    spec = importlib.util.spec_from_file_location("package_model", RECIPE)
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    monkeypatch.setattr(recipe, "PACKAGED_MODELS", tmp_path / "models")
+
+    def package(*options):
+        arguments = [
+            workplace / "model", "xx", "--license", "CC0", "--text", "five sentences",
+            "--trained", "not at all", "--valid", workplace / "heldout.txt", *options,
+        ]  # fmt: skip
+        monkeypatch.setattr(sys, "argv", ["package_model.py", *map(str, arguments)])
+        recipe.main()
+        return tmp_path / "models/xx"
+
+    package.recipe = recipe
+    return package
+
+
+def test_the_card_has_the_perplexity_of_the_weights_that_ship(package, workplace, tmp_path):
+    from elmokit.corpus.readers import read_sentences
+    from elmokit.text.tokenizers import build_tokenizer
+    from elmokit.training.perplexity import perplexity
+    from elmokit.weights.model_dir import load_model
+
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"NER": 61.5}), encoding="utf-8")
+    model = load_model(package("--held-out", "every second line", "--scores", scores))
+    facts = model.training_facts
+    assert facts["held_out"] == "every second line"
+    assert facts["language"] == "xx"
+    text = read_sentences([workplace / "heldout.txt"], build_tokenizer(model.tokenizer))
+    assert perplexity(model, text).mean == pytest.approx(facts["perplexity"]["mean"], rel=1e-6)
+    card = (tmp_path / "models/xx/README.md").read_text(encoding="utf-8")
+    for said in ("every second line", "five sentences", "CC0", "61.5"):
+        assert said in card
+
+
+def test_held_out_text_is_named_by_its_files_unless_it_is_said(package):
+    from elmokit.weights.model_dir import load_model
+
+    assert load_model(package()).training_facts["held_out"] == "heldout.txt"
+
+
+def test_a_model_too_large_to_ship_is_told(package, monkeypatch):
+    monkeypatch.setattr(package.recipe, "MAX_BYTES", 1000)
+    with pytest.raises(SystemExit, match="too large to ship"):
+        package()
