@@ -343,3 +343,21 @@ def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, 
     assert "is safe in" in caught.value.__notes__[0]
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
     assert TaskRun.load(tmp_path / "run").labels
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "prediction"),
+    [
+        ("sentiment", "She said “no”,  twice.", "bad"),
+        ("nli", "I didn't  sit.\tI sat, then left.", "contradiction"),
+    ],
+)
+def test_a_text_is_shown_as_it_was_given(task, text, prediction):
+    from elmokit.tasks.run import find_task
+    from elmokit.text.tokenizers import build_tokenizer
+
+    found = find_task(task)
+    example = found.from_text(text, build_tokenizer("simple"))
+    assert found.show(example, prediction) == f"{prediction}\t{text}"
+    assert found.as_json(example, prediction).items() >= {"label": prediction}.items()
+    assert set(text.split("\t")) < set(found.as_json(example, prediction).values())

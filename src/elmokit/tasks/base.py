@@ -163,7 +163,15 @@ class Task(ABC, Generic[Example]):
                 f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
                 f"{len(parts)}: {text!r:.80}."
             )
-        return self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
+        example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
+        return self.as_given(example, parts)
+
+    def as_given(self, example: Example, texts: Sequence[str]) -> Example:
+        """Return an example of raw texts, which is then shown as they stand.
+
+        Tasks that answer word by word show the words, and keep the example.
+        """
+        return example
 
     @abstractmethod
     def show(self, example: Example, prediction: Any) -> str:

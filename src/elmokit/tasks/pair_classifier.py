@@ -5,7 +5,8 @@ both texts, soft alignment, the difference and product with what is aligned, a s
 two layers. ELMo stands at the input and at the output of the first biLSTM.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class TokenizedPair:
     first: Sentence
     second: Sentence
     label: str
+    texts: tuple[str, str]
+    """Both as they were given."""
 
 
 class PairClassifier(LabelModel):
@@ -125,6 +128,7 @@ class NliTask(LabelTask[TokenizedPair]):
                 first=tuple(tokenize(pair.first)),
                 second=tuple(tokenize(pair.second)),
                 label=pair.label,
+                texts=(pair.first, pair.second),
             )
             for pair in pairs
         ]
@@ -142,16 +146,19 @@ class NliTask(LabelTask[TokenizedPair]):
     def example_of(self, *sentences: Sentence) -> TokenizedPair:
         """Make an example of new words."""
         first, second = sentences
-        return TokenizedPair(first=first, second=second, label="")
+        texts = " ".join(first), " ".join(second)
+        return TokenizedPair(first=first, second=second, label="", texts=texts)
+
+    def as_given(self, example: TokenizedPair, texts: Sequence[str]) -> TokenizedPair:
+        """Return an example of two raw texts."""
+        first, second = texts
+        return replace(example, texts=(first, second))
 
     def show(self, example: TokenizedPair, prediction: str) -> str:
         """Return the answer as a person reads it."""
-        return f"{prediction}\t{' '.join(example.first)}\t{' '.join(example.second)}"
+        return "\t".join((prediction, *example.texts))
 
     def as_json(self, example: TokenizedPair, prediction: str) -> dict[str, Any]:
         """Return the answer for machines."""
-        return {
-            "first": " ".join(example.first),
-            "second": " ".join(example.second),
-            "label": prediction,
-        }
+        first, second = example.texts
+        return {"first": first, "second": second, "label": prediction}

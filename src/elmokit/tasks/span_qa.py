@@ -35,7 +35,6 @@ from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.word_offsets import Offsets, align_words, covering_words
-from elmokit.text.tokenizers import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +64,8 @@ class QaExample:
     """Of each context word, in ``context``; words that a tokenizer altered may share theirs."""
     context: str
     """As it was given; answers are cut out of it."""
+    question_text: str
+    """As it was given."""
     answers: tuple[str, ...] = ()
     """Gold, all of them right."""
     spans: Offsets = ()
@@ -260,6 +261,7 @@ class QaTask(Task[QaExample]):
                 context_words=context.words,
                 offsets=context.offsets,
                 context=given.context,
+                question_text=given.question,
                 answers=tuple(answer.text for answer in given.answers),
                 spans=spans,
             )
@@ -333,28 +335,28 @@ class QaTask(Task[QaExample]):
         )
         return QaExample(
             name="", question=question, context_words=words, offsets=offsets,
-            context=" ".join(words),
+            context=" ".join(words), question_text=" ".join(question),
         )  # fmt: skip
 
-    def from_text(self, text: str, tokenizer: Tokenizer) -> QaExample:
-        """Make an example of a question and a context with a tab between them.
+    def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:
+        """Return an example whose answer is cut out of the context as it stands there.
 
-        The answer is cut out of the context as it stands there, if its words can be found in it.
+        If the words cannot be found in it, the context stays these words.
         """
-        example = super().from_text(text, tokenizer)
-        context = text.split("\t")[1]
+        question, context = texts
+        example = replace(example, question_text=question)
         offsets = align_words(example.context_words, context)
         return example if offsets is None else replace(example, context=context, offsets=offsets)
 
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
         """Return the answer as a person reads it."""
-        return f"{prediction.text}\t{' '.join(example.question)}"
+        return f"{prediction.text}\t{example.question_text}"
 
     def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
         """Return the answer for machines; start and end count characters of the context."""
         return {
             "id": example.name,
-            "question": " ".join(example.question),
+            "question": example.question_text,
             "answer": prediction.text,
             "start": prediction.start,
             "end": prediction.end,
@@ -383,12 +385,9 @@ def _window(example: QaExample) -> QaExample:
     first = random.Random(example.name).randint(lowest, highest)
     last = first + size
     inside = (span for span in example.spans if first <= span[0] and span[1] <= last)
-    return QaExample(
-        name=example.name,
-        question=example.question,
+    return replace(
+        example,
         context_words=example.context_words[first:last],
         offsets=example.offsets[first:last],
-        context=example.context,
-        answers=example.answers,
         spans=tuple((a - first, b - first) for a, b in inside),
     )

@@ -6,6 +6,7 @@ integrating biLSTM → pools (maximum, mean, self-attentive) → two layers. ELM
 and at the output of the first biLSTM.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,10 @@ class SentimentTask(LabelTask[LabeledText]):
         (tokens,) = sentences
         place = Place(path=Path("text"), line=1)
         return LabeledText(text=" ".join(tokens), label="", tokens=tokens, place=place)
+
+    def as_given(self, example: LabeledText, texts: Sequence[str]) -> LabeledText:
+        """Return an example of a raw text."""
+        return replace(example, text=texts[0])
 
     def show(self, example: LabeledText, prediction: str) -> str:
         """Return the answer as a person reads it."""

@@ -528,3 +528,6 @@ def test_raw_text_keeps_its_own_characters_in_the_answer():
     example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
     assert example.context.startswith("She said")
     assert [example.context[a:b] for a, b in example.offsets] == list(example.context_words)
+    answer = FoundAnswer("no", 10, 12, 0.5)
+    assert QaTask().show(example, answer) == "no\tWho?"
+    assert QaTask().as_json(example, answer)["question"] == "Who?"
