@@ -82,6 +82,8 @@ class Task(ABC, Generic[Example]):
     """``place``: the first sentences of all examples make one batch, the second ones another.
     ``document``: an example has any number of sentences, which are batched among themselves.
     """
+    default_dropout: ClassVar[float]
+    """Of the network, as in the paper or in the work that it takes the network from."""
     default_batch_size: ClassVar[int] = 32
     """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True
@@ -133,8 +135,17 @@ class Task(ABC, Generic[Example]):
         """Return all labels, in the order of their ids."""
 
     @abstractmethod
-    def build(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> TaskModel:
-        """Build the network."""
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> TaskModel:
+        """Build the network.
+
+        Args:
+            inputs: What is read at each word.
+            labels: In the order of their ids.
+            hidden_dims: Widths of the recurrent layers, one direction.
+            dropout: Of the network, where its class says; that of mixtures is the inputs'.
+        """
 
     @abstractmethod
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:

@@ -14,7 +14,7 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.metrics.coref import score_clusters
 from elmokit.tasks.base import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.coreference_model import Clusters, CoreferenceModel
+from elmokit.tasks.coreference_model import DROPOUT, Clusters, CoreferenceModel
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.input_settings import InputSettings
@@ -35,6 +35,7 @@ class CorefTask(Task[CorefDocument]):
     """
 
     name, metric = "coref", "average F1"
+    default_dropout = DROPOUT
     places = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
     batched_by, default_batch_size = "document", 1
@@ -95,10 +96,10 @@ class CorefTask(Task[CorefDocument]):
         return sorted({example.genre for example in examples if example.genre is not None})
 
     def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> CoreferenceModel:
         """Build the network."""
-        return CoreferenceModel(inputs, labels, hidden_dims)
+        return CoreferenceModel(inputs, labels, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare clusters with gold: the mean F1 of three measures, single mentions left out."""

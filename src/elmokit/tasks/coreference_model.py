@@ -42,7 +42,6 @@ FEATURE_DIM = 20
 LEXICAL_DROPOUT = 0.5
 """Of static vectors and characters; that of ELMo is a setting of the inputs."""
 DROPOUT = 0.2
-"""Of the biLSTM's output (variational), of hidden layers and features."""
 Clusters = list[list[Span]]
 
 
@@ -73,18 +72,26 @@ class CoreferenceModel(TaskModel):
         inputs: What is read at each word; with a mixture at the output if it has one.
         genres: Kinds of text that are told apart.
         hidden_dims: Widths of the biLSTM layers, one direction.
+        dropout: Of the biLSTM's output (variational), of hidden layers and features.
 
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
 
-    def __init__(self, inputs: TokenInputs, genres: Labels, hidden_dims: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        genres: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         self._genres = {genre: number for number, genre in enumerate(genres, 1)}
         self.encoder = SentenceEncoder(
             inputs.output_dim, SentenceEncoderConfig(hidden_dims=hidden_dims)
         )
-        self.dropout = VariationalDropout(DROPOUT)
+        self.dropout = VariationalDropout(dropout)
         self.spans = SpanRepresentation(
             self.encoder.output_dim + inputs.output_mix_dim,
             inputs.output_dim,
@@ -92,14 +99,14 @@ class CoreferenceModel(TaskModel):
             width_dim=FEATURE_DIM,
         )
         scorer_dim = max(1, round(SCORER_SHARE * hidden_dims[-1]))
-        self.mention_score = MentionScore(self.spans.output_dim, scorer_dim, dropout=DROPOUT)
+        self.mention_score = MentionScore(self.spans.output_dim, scorer_dim, dropout=dropout)
         self.antecedent_score = AntecedentScore(
             self.spans.output_dim,
             scorer_dim,
             feature_dim=FEATURE_DIM,
             num_genres=len(genres),
             max_antecedents=MAX_ANTECEDENTS,
-            dropout=DROPOUT,
+            dropout=dropout,
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:

@@ -24,7 +24,6 @@ from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.label_task import LabelModel, LabelTask
 
 DROPOUT = 0.5
-"""Of the encoders' inputs and the output mixture (variational), and before the last two layers."""
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
     ("hypothesis", "sentence2", "Question"),
@@ -51,19 +50,28 @@ class PairClassifier(LabelModel):
         inputs: What is read at each word; with a mixture at the output if it has one.
         labels: In the order of their ids.
         hidden_dims: Width of both biLSTMs, one direction, and of the layers: one number.
+        dropout: Of the encoders' inputs and the output mixture (variational), and before the last
+            two layers.
     """
 
-    def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        labels: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
         super().__init__(inputs, labels)
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (width,) = hidden_dims
-        config = SentenceEncoderConfig(hidden_dims=(width,), dropout=DROPOUT)
+        config = SentenceEncoderConfig(hidden_dims=(width,), dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
         encoded = self.encoder.output_dim + inputs.output_mix_dim
         self.project = nn.Linear(4 * encoded, width)
         self.composer = SentenceEncoder(width, config)
-        self.dropout = nn.Dropout(DROPOUT)
+        self.dropout = nn.Dropout(dropout)
         self.hidden = nn.Linear(4 * self.composer.output_dim, width)
         self.to_labels = nn.Linear(width, len(labels))
 
@@ -108,6 +116,7 @@ class NliTask(LabelTask[TokenizedPair]):
     """Whether the first text entails the second: records of two texts and a label."""
 
     name, num_texts = "nli", 2
+    default_dropout = DROPOUT
     places = ("input", "output", "both")
     # the paper normalizes the layers; which norm it does not say, and this one sees no batch
     paper_inputs = InputSettings(places="both", characters=False, dropout=0.0, layer_norm="token")
@@ -138,10 +147,10 @@ class NliTask(LabelTask[TokenizedPair]):
         return (example.first, example.second)
 
     def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> PairClassifier:
         """Build the network."""
-        return PairClassifier(inputs, labels, hidden_dims)
+        return PairClassifier(inputs, labels, hidden_dims, dropout=dropout)
 
     def example_of(self, *sentences: Sentence) -> TokenizedPair:
         """Make an example of new words."""

@@ -32,7 +32,6 @@ from elmokit.text.tokenizers import Tokenizer
 PREDICATE_DIM = 100
 """Width of the feature that tells the predicate from other words."""
 DROPOUT = 0.1
-"""Recurrent, the same at all words."""
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
 
 
@@ -43,6 +42,7 @@ class RoleLabeler(TaskModel):
         inputs: What is read at each word; with a mixture at the output if it has one.
         tags: BIO, in the order of their ids.
         hidden_dims: Widths of the layers: one number, as often as there are layers.
+        dropout: Recurrent, the same at all words.
 
     Raises:
         ValueError: if the widths differ.
@@ -50,7 +50,14 @@ class RoleLabeler(TaskModel):
 
     allowed: Tensor
 
-    def __init__(self, inputs: TokenInputs, tags: Labels, hidden_dims: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        tags: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
         super().__init__()
         if len(set(hidden_dims)) != 1:
             raise ValueError(f"`hidden_dims` must be one width for all layers, got {hidden_dims}.")
@@ -58,7 +65,7 @@ class RoleLabeler(TaskModel):
         self._ids = {tag: number for number, tag in enumerate(tags)}
         self.predicate = nn.Embedding(2, PREDICATE_DIM)
         config = HighwayLSTMConfig(
-            num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=DROPOUT
+            num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=dropout
         )
         self.encoder = AlternatingHighwayLSTM(inputs.output_dim + PREDICATE_DIM, config)
         self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(tags))
@@ -99,6 +106,7 @@ class SrlTask(Task[PredicateRoles]):
     """Semantic roles, from JSON lines of sentences with their predicates."""
 
     name, metric = "srl", "F1"
+    default_dropout = DROPOUT
     places = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
 
@@ -125,10 +133,10 @@ class SrlTask(Task[PredicateRoles]):
         return ["O", *(f"{prefix}-{role}" for role in sorted(roles) for prefix in "BI")]
 
     def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> RoleLabeler:
         """Build the network."""
-        return RoleLabeler(inputs, labels, hidden_dims)
+        return RoleLabeler(inputs, labels, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""

@@ -78,10 +78,17 @@ class TaskRunConfig:
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
     hidden_dims: tuple[int, ...] = ()
     """Widths of the recurrent layers; none: the task's own."""
+    dropout: float | None = None
+    """Of the network; none: the task's own. That of the mixtures is ``inputs.dropout``."""
     inputs: InputsConfig = field(default_factory=InputsConfig)
     """What is read at each word."""
     train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
     """How the model is trained."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built."""
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError("`dropout` must be at least 0 and below 1")
 
 
 @dataclass(frozen=True)
@@ -169,11 +176,12 @@ def train_task(
     config = replace(
         config,
         hidden_dims=config.hidden_dims or task.default_hidden_dims,
+        dropout=task.default_dropout if config.dropout is None else config.dropout,
         inputs=InputsConfig(**vars(settings)),
         train=replace(config.train, batch_size=config.train.batch_size or task.default_batch_size),
     )
     with at_the_door():  # widths that no network can have
-        network = _build(task, settings, labels, config.hidden_dims, bilm, static)
+        network = _build(task, settings, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     facts = {
         "elmokit_version": elmokit.__version__,
@@ -275,7 +283,7 @@ class TaskRun:
             )
         tensors = read_weights(run_dir)
         static = read_static(run_dir, tensors)
-        network = _build(task, settings, facts["labels"], config.hidden_dims, bilm, static)
+        network = _build(task, settings, config, facts["labels"], bilm, static)
         try:
             network.load_state_dict(tensors)
         except RuntimeError as error:
@@ -371,8 +379,8 @@ def _remove_if_empty(directory: Path) -> None:
 def _build(
     task: Task[Any],
     settings: InputSettings,
+    config: TaskRunConfig,
     labels: list[str],
-    hidden_dims: tuple[int, ...],
     bilm: TaskBiLM,
     static: StaticVectors | None,
 ) -> TaskModel:
@@ -384,4 +392,5 @@ def _build(
         static=static,
         bilm=bilm.module,
     )
-    return task.build(token_inputs, labels, hidden_dims)
+    dropout = task.default_dropout if config.dropout is None else config.dropout
+    return task.build(token_inputs, labels, config.hidden_dims, dropout)

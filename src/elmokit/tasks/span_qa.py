@@ -39,7 +39,6 @@ from elmokit.tasks.word_offsets import Offsets, align_words, covering_words
 log = logging.getLogger(__name__)
 
 DROPOUT = 0.2
-"""At the input and at the output of every biGRU (variational)."""
 MAX_ANSWER_WORDS = 17
 """Of a predicted answer."""
 MAX_TRAINING_WORDS = 400
@@ -100,19 +99,22 @@ class SpanQA(TaskModel):
     Args:
         inputs: What is read at each word; with a mixture at the output if it has one.
         hidden_dims: Width of all biGRUs, one direction: one number. Linear layers have twice that.
+        dropout: At the input and at the output of every biGRU (variational).
 
     Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4. Unlike there, weights are
     drawn as in all our encoders.
     """
 
-    def __init__(self, inputs: TokenInputs, hidden_dims: tuple[int, ...]) -> None:
+    def __init__(
+        self, inputs: TokenInputs, hidden_dims: tuple[int, ...], *, dropout: float = DROPOUT
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
         (hidden_dim,) = hidden_dims
         width = 2 * hidden_dim
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=DROPOUT)
+        config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
         encoded = width + inputs.output_mix_dim
         self.attention = BiDAFAttention(encoded)
@@ -124,7 +126,7 @@ class SpanQA(TaskModel):
         self.to_start = nn.Linear(width, 1)
         self.end_encoder = SentenceEncoder(2 * width, config)
         self.to_end = nn.Linear(width, 1)
-        self.dropout = VariationalDropout(DROPOUT)
+        self.dropout = VariationalDropout(dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""
@@ -212,6 +214,7 @@ class QaTask(Task[QaExample]):
     """
 
     name, metric, num_texts = "qa", "F1", 2
+    default_dropout = DROPOUT
     places = ("input", "output", "both")
     paper_inputs = InputSettings(places="both", layer_l2=0.0)
 
@@ -293,9 +296,11 @@ class QaTask(Task[QaExample]):
         """Return no labels: an answer is a place in the context."""
         return []
 
-    def build(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> SpanQA:
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> SpanQA:
         """Build the network."""
-        return SpanQA(inputs, hidden_dims)
+        return SpanQA(inputs, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold: F1, and exact match among the details."""

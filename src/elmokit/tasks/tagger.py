@@ -27,7 +27,6 @@ from elmokit.tasks.tag_batches import cut_tags, gold_ids
 from elmokit.tasks.tag_schemes import allowed_transitions
 
 DROPOUT = 0.5
-"""Of the encoder's inputs and outputs (variational); mixtures are not dropped a second time."""
 
 
 class Tagger(TaskModel):
@@ -38,17 +37,25 @@ class Tagger(TaskModel):
         tags: In the order of their ids.
         hidden_dims: Widths of the biLSTM layers, one direction.
         with_crf: BIOUL tags scored as whole sequences.
+        dropout: Of the encoder's inputs and outputs (variational); mixtures are not dropped a
+            second time.
     """
 
     def __init__(
-        self, inputs: TokenInputs, tags: Labels, hidden_dims: tuple[int, ...], *, with_crf: bool
+        self,
+        inputs: TokenInputs,
+        tags: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        with_crf: bool,
+        dropout: float = DROPOUT,
     ) -> None:
         super().__init__()
         self.inputs, self.tags = inputs, tags
         self._ids = {tag: number for number, tag in enumerate(tags)}
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims, dropout=DROPOUT)
+        config = SentenceEncoderConfig(hidden_dims=hidden_dims, dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
-        self.dropout = VariationalDropout(DROPOUT)
+        self.dropout = VariationalDropout(dropout)
         self.to_tags = nn.Linear(self.encoder.output_dim, len(tags))
         self.crf = None
         if with_crf:
@@ -112,6 +119,7 @@ class PosTask(_Tagging):
     """
 
     name, metric, suffixes = "pos", "accuracy", (".conllu",)
+    default_dropout = DROPOUT
     all_units = ("words", "morphemes")
     paper_inputs = InputSettings(dropout=0.0)
 
@@ -131,9 +139,11 @@ class PosTask(_Tagging):
         """Return the labels, in the order of their ids."""
         return sorted({tag for example in examples for tag in example.tags})
 
-    def build(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> Tagger:
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> Tagger:
         """Build the network."""
-        return Tagger(inputs, labels, hidden_dims, with_crf=False)
+        return Tagger(inputs, labels, hidden_dims, with_crf=False, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""
@@ -155,6 +165,7 @@ class NerTask(_Tagging):
     """Named entities, from columns of words and IOB2 tags; BIOUL inside."""
 
     name, metric = "ner", "span F1"
+    default_dropout = DROPOUT
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
 
     @property
@@ -181,9 +192,11 @@ class NerTask(_Tagging):
         types = {tag[2:] for example in examples for tag in example.tags if tag != "O"}
         return ["O", *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in "BILU")]
 
-    def build(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> Tagger:
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> Tagger:
         """Build the network."""
-        return Tagger(inputs, labels, hidden_dims, with_crf=True)
+        return Tagger(inputs, labels, hidden_dims, with_crf=True, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""

@@ -39,9 +39,17 @@ class TextClassifier(LabelModel):
         inputs: What is read at each word; with a mixture at the output if it has one.
         labels: In the order of their ids.
         hidden_dims: Width of the linear layer and of both biLSTMs, one direction: one number.
+        dropout: Of the inputs (variational), of the pools and of the last layer.
     """
 
-    def __init__(self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        labels: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
         super().__init__(inputs, labels)
         if len(hidden_dims) != 1:
             raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
@@ -52,8 +60,8 @@ class TextClassifier(LabelModel):
         encoded = self.encoder.output_dim + inputs.output_mix_dim
         self.integrator = SentenceEncoder(3 * encoded, config)
         self.pool = SelfAttentivePooling(self.integrator.output_dim)
-        self.dropout = nn.Dropout(DROPOUT)
-        self.input_dropout = VariationalDropout(DROPOUT)
+        self.dropout = nn.Dropout(dropout)
+        self.input_dropout = VariationalDropout(dropout)
         self.hidden = nn.Linear(3 * self.integrator.output_dim, width)
         self.to_labels = nn.Linear(width, len(labels))
 
@@ -85,6 +93,7 @@ class SentimentTask(LabelTask[LabeledText]):
     """Sentiment of a text: SST trees (``.txt``), or records of a text and its label."""
 
     name = "sentiment"
+    default_dropout = DROPOUT
     places = ("input", "output", "both")
     paper_inputs = InputSettings(places="both", characters=False)
 
@@ -107,10 +116,10 @@ class SentimentTask(LabelTask[LabeledText]):
         return (example.tokens,)
 
     def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...]
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> TextClassifier:
         """Build the network."""
-        return TextClassifier(inputs, labels, hidden_dims)
+        return TextClassifier(inputs, labels, hidden_dims, dropout=dropout)
 
     def example_of(self, *sentences: Sentence) -> LabeledText:
         """Make an example of new words."""

@@ -9,9 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
+from elmokit.nn.encoder import VariationalDropout
 from elmokit.tasks.bilm import TaskBiLM
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
-from elmokit.tasks.run import TaskRun, TaskRunConfig, train_task
+from elmokit.tasks.run import TaskRun, TaskRunConfig, find_task, train_task
 from elmokit.tasks.training import TaskTrainConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -279,3 +280,28 @@ def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
     train("ner", epochs=2)
     assert "span F1 on" in caplog.text
     assert "is 0 after every epoch (2)" in caplog.text
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir, train):
+    def dropped(run_dir):
+        network = TaskRun.load(run_dir)._network
+        return {part.share for part in network.modules() if isinstance(part, VariationalDropout)}
+
+    suffix, text = FILES[task]
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    assert written(train(task, "own"))["config"]["dropout"] == find_task(task).default_dropout
+    config = TaskRunConfig(
+        task=task, hidden_dims=(8, 8) if task == "srl" else (8,), dropout=0.375,
+        train=TaskTrainConfig(epochs=1),
+    )  # fmt: skip
+    train_task(config, path, path, tmp_path / "other", model=str(model_dir))
+    assert written(tmp_path / "other")["config"]["dropout"] == 0.375
+    if task == "srl":
+        assert TaskRun.load(tmp_path / "other")._network.encoder.config.dropout == 0.375
+    else:
+        assert 0.375 in dropped(tmp_path / "other")
+        assert 0.375 not in dropped(tmp_path / "own")
+    with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
+        dataclasses.replace(config, dropout=1.0)

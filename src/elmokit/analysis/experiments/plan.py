@@ -181,9 +181,11 @@ def config_of(
     # the user's come last, and are named in a message about them
     config = from_dict(TaskRunConfig, table, source=arm.name, overrides=overrides)
     # what is left open is the paper's choice: written out, so that it is part of the id
-    inputs = config.inputs.resolved(find_task(settings.task).paper_inputs, with_static=True)
+    task = find_task(settings.task)
+    inputs = config.inputs.resolved(task.paper_inputs, with_static=True)
     _check_finetuning(config, inputs, arm)
-    return {**to_dict(config), "inputs": to_dict(inputs)}
+    dropout = task.default_dropout if config.dropout is None else config.dropout
+    return {**to_dict(config), "dropout": dropout, "inputs": to_dict(inputs)}
 
 
 def _check_finetuning(config: TaskRunConfig, inputs: InputSettings, arm: Arm) -> None:

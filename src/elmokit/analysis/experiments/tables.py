@@ -162,6 +162,7 @@ def settings_table(findings: Findings) -> Table:
                 *_row_head((run.task, run.dataset, run.share)),
                 f"{_limit(data['max_train'])} / {_limit(data['max_dev'])}",
                 ", ".join(map(str, config["hidden_dims"])),
+                f"{config['dropout']:g}",
                 f"{train['epochs']}, patience {train['patience']}",
                 str(train["batch_size"]),
                 f"{next(iter(by_arm.values())):g}"
@@ -173,8 +174,8 @@ def settings_table(findings: Findings) -> Table:
     return Table(
         "Settings, the same for all arms",
         (
-            "task", "data", "labels", "at most of train / dev", "widths", "epochs at most", "batch",
-            "learning rate",
+            "task", "data", "labels", "at most of train / dev", "widths", "dropout",
+            "epochs at most", "batch", "learning rate",
         ),
         tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
     )  # fmt: skip
