@@ -1,7 +1,11 @@
 """From what the user typed to a model directory."""
 
+import logging
 import os
+from functools import cache
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 CONFIG_NAME = "config.json"
 """The file that makes a directory a model directory."""
@@ -21,7 +25,7 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
 
     Args:
         name_or_path: A path, or the name of a model in the package; a model directory of that name
-            goes first. None: the English model in the package.
+            goes first, with a warning. None: the English model in the package.
 
     Raises:
         FileNotFoundError: if there is nothing of that name; the message says where was looked.
@@ -31,6 +35,8 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
     path, names = Path(name_or_path).expanduser(), packaged_models()
     named = os.fspath(name_or_path) in names
     if (path / CONFIG_NAME).exists() or (path.exists() and not named):
+        if named:
+            _warn_of_two(path.absolute())
         return path
     if named:
         return PACKAGED_MODELS / name_or_path
@@ -40,6 +46,14 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
         f"  a model of this name in the package: it has {', '.join(names)}\n"
         "Check the path; `elmokit pretrain CORPUS -o DIR` makes a model directory."
     )
+
+
+@cache
+def _warn_of_two(path: Path) -> None:
+    log.warning(
+        "%s is taken, not the model %r of the package. For that one work in another folder.",
+        path, path.name,
+    )  # fmt: skip
 
 
 def lasting_name(directory: Path) -> str:

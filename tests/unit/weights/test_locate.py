@@ -25,13 +25,18 @@ def test_a_packaged_model_is_found_by_name(tmp_path, monkeypatch):
 
 
 def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do_not(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, caplog
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ko").mkdir()
     assert find_model("ko") == PACKAGED_MODELS / "ko"
+    assert find_model(tmp_path / "ko") == tmp_path / "ko"
+    assert not caplog.records
     (tmp_path / "ko" / "config.json").touch()
-    assert find_model("ko").resolve() == tmp_path / "ko"
+    for _ in range(2):
+        assert find_model("ko").resolve() == tmp_path / "ko"
+    (record,) = caplog.records
+    assert f"{tmp_path / 'ko'} is taken, not the model 'ko' of the package" in record.getMessage()
 
 
 def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):

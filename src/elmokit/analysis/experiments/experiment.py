@@ -30,7 +30,7 @@ from elmokit.analysis.experiments.task_runs import TaskRuns
 from elmokit.analysis.experiments.tuning import ChosenRates, best_rates, tuning_runs
 from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import InputError
-from elmokit.weights.locate import packaged_models
+from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +266,7 @@ def _model_name(experiment: Experiment, model: str | None) -> str | None:
                 f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
                 "package has none: give one with --model, and vectors of its text with --vectors."
             )
-        return experiment.language
+        return str(PACKAGED_MODELS / experiment.language)
     return model
 
 

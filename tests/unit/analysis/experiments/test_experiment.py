@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.analysis.experiments import task_runs
 from elmokit.analysis.experiments.experiment import ExperimentOptions, Listeners, run_experiment
+from elmokit.analysis.experiments.registry import find_experiment
 from elmokit.errors import InputError
 from elmokit.tasks.run_files import read_facts
 
@@ -266,3 +267,15 @@ def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path,
     assert list((tmp_path / "runs/training").iterdir()) == []
     run_experiment("figure2", given)
     assert len(rates) == 3  # nothing is tried again
+
+
+def test_the_model_of_the_package_is_meant_where_none_is_named(tmp_path, monkeypatch):
+    from elmokit.analysis.experiments import experiment
+    from elmokit.weights.locate import PACKAGED_MODELS, find_model
+
+    monkeypatch.chdir(tmp_path)
+    for name, language in (("korean", "ko"), ("table1", "en")):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "config.json").touch()
+        model = experiment._model_name(find_experiment(name), None)
+        assert find_model(model) == PACKAGED_MODELS / language
