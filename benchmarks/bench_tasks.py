@@ -23,7 +23,8 @@ from common import Spread, describe, markdown_page, markdown_table, write_page
 from shapes import CACHE_DIR, SHAPES, model_folder
 from texts import Sentence, batches, read_text
 
-from elmokit.tasks.run import TaskRunConfig, find_task, train_task
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.run import TaskRunConfig, train_task
 from elmokit.tasks.run_files import find_split
 from elmokit.tasks.training import EpochReport, TaskTrainConfig
 

@@ -128,7 +128,8 @@ def run_task(
     task, data, run_dir, model_dir, *, embeddings="elmo", inputs=None, vectors=None, epochs=60
 ):
     from elmokit.tasks.input_settings import InputsConfig
-    from elmokit.tasks.run import TaskRunConfig, find_task, train_task
+    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.run import TaskRunConfig, train_task
     from elmokit.tasks.run_files import find_split
     from elmokit.tasks.training import TaskTrainConfig
 
@@ -172,7 +173,8 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 ):
     from elmokit.tasks import run as run_module
     from elmokit.tasks.input_settings import InputsConfig
-    from elmokit.tasks.run import TaskRun, find_task
+    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.run import TaskRun
     from elmokit.tasks.run_files import find_split
     from elmokit.tasks.training import predict
 
@@ -353,7 +355,7 @@ def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, 
     ],
 )
 def test_a_text_is_shown_as_it_was_given(task, text, prediction):
-    from elmokit.tasks.run import find_task
+    from elmokit.tasks.registry import find_task
     from elmokit.text.tokenizers import build_tokenizer
 
     found = find_task(task)

@@ -18,7 +18,7 @@ def bench(pytestconfig):
 
 
 def test_made_examples_are_those_of_each_task(bench, tmp_path):
-    from elmokit.tasks.run import find_task
+    from elmokit.tasks.registry import find_task
     from elmokit.tasks.run_files import find_split
 
     plan = bench.PLANS["tiny"]

@@ -9,14 +9,12 @@ from elmokit.errors import InputError
 from elmokit.tasks.formats.conll import ConlluColumn, TaggedSentence, read_conllu
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
-    ContextPair,
     SenseInventory,
     SenseSentence,
-    read_kobest_wic,
     read_sense_inventory,
     read_senses,
-    read_wic,
 )
+from elmokit.tasks.formats.word_in_context import ContextPair, read_kobest_wic, read_wic
 from elmokit.tasks.run_files import find_split
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"

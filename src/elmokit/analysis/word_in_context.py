@@ -15,7 +15,7 @@ from elmokit.analysis.occurrences import unit_rows
 from elmokit.analysis.vector_sources import VectorSource, check_names
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
-from elmokit.tasks.formats.senses import ContextPair, WordInContext
+from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.layer_cache import Sentence
 from elmokit.tasks.word_offsets import align_words, covering_words
 

@@ -14,11 +14,9 @@ from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, at_the_door
 from elmokit.tasks.base import Task, TaskModel, TaskScore, Units
 from elmokit.tasks.bilm import BiLMReference, OnLayers, TaskBiLM
-from elmokit.tasks.coreference import CorefTask
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
 from elmokit.tasks.inputs import BatchMaker, TokenBatch, TokenInputs
-from elmokit.tasks.pair_classifier import NliTask
-from elmokit.tasks.role_labeler import SrlTask
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.run_files import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -30,10 +28,7 @@ from elmokit.tasks.run_files import (
     vectors_of,
     write_best,
 )
-from elmokit.tasks.span_qa import QaTask
 from elmokit.tasks.static_vectors import StaticVectors
-from elmokit.tasks.tagger import NerTask, PosTask
-from elmokit.tasks.text_classifier import SentimentTask
 from elmokit.tasks.training import (
     EpochReport,
     Examples,
@@ -48,19 +43,6 @@ from elmokit.tasks.word_units import warn_of_units
 
 log = logging.getLogger(__name__)
 
-TASKS: dict[str, Task[Any]] = {
-    task.name: task
-    for task in (
-        PosTask(),
-        NerTask(),
-        SrlTask(),
-        SentimentTask(),
-        NliTask(),
-        QaTask(),
-        CorefTask(),
-    )
-}
-"""By the name that a user types."""
 LINES_TOGETHER = 256
 """Lines of raw text that are read and looked up together; documents are answered singly."""
 SCALED_BY = 32
@@ -73,7 +55,7 @@ class TaskRunConfig:
     """Everything that decides a task run."""
 
     task: str
-    """One of `TASKS`."""
+    """One of `elmokit.tasks.registry.TASKS`."""
     units: Units = "words"
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
     hidden_dims: tuple[int, ...] = ()
@@ -100,17 +82,6 @@ class TaskResult:
     num_epochs: int
     seconds: float
     """Of training and of scoring the dev set, without the layers."""
-
-
-def find_task(name: str) -> Task[Any]:
-    """Return the task of this name.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    if name not in TASKS:
-        raise InputError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
-    return TASKS[name]
 
 
 def train_task(

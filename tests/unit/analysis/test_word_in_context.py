@@ -13,7 +13,7 @@ VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], 
 
 def context(marked):
     """``the [bank]`` with its offsets."""
-    from elmokit.tasks.formats.senses import WordInContext
+    from elmokit.tasks.formats.word_in_context import WordInContext
 
     start, end = marked.index("["), marked.index("]") - 1
     text = marked.replace("[", "").replace("]", "")
@@ -21,7 +21,7 @@ def context(marked):
 
 
 def pair(first, second, same):
-    from elmokit.tasks.formats.senses import ContextPair
+    from elmokit.tasks.formats.word_in_context import ContextPair
 
     return ContextPair(
         lemma="x", first=context(first), second=context(second), same_sense=same, place=PLACE

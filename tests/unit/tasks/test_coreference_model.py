@@ -74,7 +74,7 @@ def build(model):
             max_characters=vocab.config.max_characters,
             static=None,
         )
-        network = TASK.build(inputs, list(genres), hidden_dims)
+        network = TASK.build(inputs, list(genres), hidden_dims, TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(seed))
         return network, BatchMaker(settings, vocab, None)
 
@@ -314,7 +314,7 @@ def test_the_default_width_is_half_of_the_papers():
     inputs = TokenInputs(
         InputSettings(), num_layers=3, layers_dim=16, max_characters=16, static=None
     )
-    network = TASK.build(inputs, [], TASK.default_hidden_dims)
+    network = TASK.build(inputs, [], TASK.default_hidden_dims, TASK.default_dropout)
     assert isinstance(network, CoreferenceModel)
     # [first; last; head over the embeddings; width]
     assert network.spans.output_dim == 200 + 200 + (128 + 16) + 20

@@ -4,7 +4,7 @@ import pytest
 
 from elmokit.config import to_dict
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
-from elmokit.tasks.run import TASKS
+from elmokit.tasks.registry import TASKS
 
 PAPER = {
     "pos": InputSettings(characters=True, dropout=0.0, layer_l2=0.001),

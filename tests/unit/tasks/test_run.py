@@ -12,7 +12,8 @@ from elmokit.errors import FormatError, InputError
 from elmokit.nn.encoder import VariationalDropout
 from elmokit.tasks.bilm import TaskBiLM
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
-from elmokit.tasks.run import TaskRun, TaskRunConfig, find_task, train_task
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.run import TaskRun, TaskRunConfig, train_task
 from elmokit.tasks.training import TaskTrainConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.tasks import word_units
-from elmokit.tasks.run import find_task
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.word_units import share_split, warn_of_units
 from elmokit.text.tokenizers import build_tokenizer
 

@@ -14,7 +14,8 @@ from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.tasks.input_settings import WITH_LAYERS, InputSettings
-from elmokit.tasks.run import TaskRunConfig, find_task
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.run import TaskRunConfig
 
 ID_LENGTH = 16
 RUN_VERSION = 1

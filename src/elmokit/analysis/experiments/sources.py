@@ -12,7 +12,7 @@ from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import to_dict
 from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import InputError
-from elmokit.tasks.run import find_task
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.run_files import find_split
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import load_model

@@ -1,4 +1,4 @@
-"""Words and their senses: annotated text with keys (Raganato's), an inventory, words in context.
+"""Words and their senses: annotated text with keys (Raganato's), and an inventory.
 
 Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; another
 file has the gold keys, ``instance-id key [key …]`` a line.
@@ -20,7 +20,7 @@ from elmokit.tasks.formats.reading import (
     numbered_lines,
     shown,
 )
-from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.records import read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 _WORD_ELEMENTS = ("wf", "instance")
@@ -98,26 +98,6 @@ class SenseInventory:
         return senses[0].sense_key if senses else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WordInContext:
-    """A text and where the word in question stands in it, in characters, end-exclusive."""
-
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContextPair:
-    """The same word in two texts: does it mean the same?"""
-
-    lemma: str
-    first: WordInContext
-    second: WordInContext
-    same_sense: bool
-    place: Place
-
-
 def read_senses(
     path: str | os.PathLike[str],
     keys_path: str | os.PathLike[str],
@@ -169,52 +149,6 @@ def read_sense_inventory(path: str | os.PathLike[str]) -> SenseInventory:
         )
         senses.setdefault((_lemma_key(sense.lemma), record.text("pos")), []).append(sense)
     return SenseInventory(senses)
-
-
-def read_wic(
-    path: str | os.PathLike[str],
-    *,
-    report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
-) -> Iterator[ContextPair]:
-    """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
-
-    Args:
-        path: JSON lines or a table (by name), plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a span lies outside its
-            text or is empty.
-        max_skipped_share: Of the pairs; more is an error.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
-    """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read_wic(found, report), report, max_skipped_share=max_skipped_share)
-
-
-def read_kobest_wic(
-    path: str | os.PathLike[str],
-    *,
-    report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
-) -> Iterator[ContextPair]:
-    """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
-
-    Args:
-        path: The table, plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a text has no mark. Where
-            it has several, the first counts.
-        max_skipped_share: Of the pairs; more is an error.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
-    """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read_kobest(found, report), report, max_skipped_share=max_skipped_share)
 
 
 def _lemma_key(lemma: str) -> str:
@@ -370,53 +304,3 @@ class _XmlReader:
             self._word.text += text
         elif text.strip():
             raise self._place().error(f"text outside <wf> and <instance>: {shown(text)}.")
-
-
-def _read_wic(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first, second = _by_offsets(record, "1"), _by_offsets(record, "2")
-        yield from _pair(record, record.text("lemma"), (first, second), "label", report)
-
-
-def _by_offsets(record: Record, number: str) -> WordInContext | None:
-    text = record.text(f"sentence{number}")
-    start, end = record.integer(f"start{number}"), record.integer(f"end{number}")
-    if not 0 <= start < end <= len(text):
-        return None
-    return WordInContext(text=text, start=start, end=end)
-
-
-def _read_kobest(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first = _by_marks(record.text("SENTENCE1"), report)
-        second = _by_marks(record.text("SENTENCE2"), report)
-        yield from _pair(record, record.text("Target"), (first, second), "ANSWER", report)
-
-
-def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
-    before, opened, rest = marked.partition("[")
-    word, closed, after = rest.partition("]")
-    if not opened or not closed or not word.strip():
-        return None
-    if "[" in after:
-        report.repaired["several_targets"] += 1
-    text = before + word + after.replace("[", "").replace("]", "")
-    return WordInContext(text=text, start=len(before), end=len(before) + len(word))
-
-
-def _pair(
-    record: Record,
-    lemma: str,
-    words: tuple[WordInContext | None, WordInContext | None],
-    label: str,
-    report: ExampleReport,
-) -> Iterator[ContextPair]:
-    """Yield the pair if the word is found in both texts."""
-    first, second = words
-    same_sense = record.truth(label)
-    if first is None or second is None:
-        report.skip("target_not_in_text", record.place)
-        return
-    yield ContextPair(
-        lemma=lemma, first=first, second=second, same_sense=same_sense, place=record.place
-    )

@@ -2,7 +2,7 @@ import pytest
 
 from elmokit.analysis.experiments.registry import EXPERIMENTS, choose_tasks, find_experiment
 from elmokit.errors import InputError
-from elmokit.tasks.run import TASKS
+from elmokit.tasks.registry import TASKS
 
 
 def test_all_tables_and_figures_are_there():

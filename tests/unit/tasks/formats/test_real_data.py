@@ -18,14 +18,10 @@ from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.reading import ExampleReport
-from elmokit.tasks.formats.senses import (
-    read_kobest_wic,
-    read_sense_inventory,
-    read_senses,
-    read_wic,
-)
+from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.formats.text_labels import read_sentiment_trees, read_text_labels
+from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
 
 NUM_EXAMPLES = 100
 

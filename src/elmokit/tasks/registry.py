@@ -1,0 +1,37 @@
+"""The tasks that there are, by the names that users type."""
+
+from typing import Any
+
+from elmokit.errors import InputError
+from elmokit.tasks.base import Task
+from elmokit.tasks.coreference import CorefTask
+from elmokit.tasks.pair_classifier import NliTask
+from elmokit.tasks.role_labeler import SrlTask
+from elmokit.tasks.span_qa import QaTask
+from elmokit.tasks.tagger import NerTask, PosTask
+from elmokit.tasks.text_classifier import SentimentTask
+
+TASKS: dict[str, Task[Any]] = {
+    task.name: task
+    for task in (
+        PosTask(),
+        NerTask(),
+        SrlTask(),
+        SentimentTask(),
+        NliTask(),
+        QaTask(),
+        CorefTask(),
+    )
+}
+"""By name."""
+
+
+def find_task(name: str) -> Task[Any]:
+    """Return the task of this name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in TASKS:
+        raise InputError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
+    return TASKS[name]

@@ -1,0 +1,18 @@
+"""Fixtures that several files of task tests share."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def squad(tmp_path):
+    """Write paragraphs as a file in the layout of SQuAD; return its path."""
+
+    def squad(*paragraphs):
+        path = tmp_path / "train.json"
+        content = {"version": "1.1", "data": [{"title": "t", "paragraphs": list(paragraphs)}]}
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    return squad
