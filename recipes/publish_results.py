@@ -10,11 +10,12 @@ docs/results/experiments.md; a test holds them equal to docs/results/experiments
 import argparse
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 from elmokit.analysis.experiments.registry import EXPERIMENTS
+from elmokit.analysis.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
+from elmokit.analysis.experiments.tables import NOTHING
 from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
 
@@ -48,51 +49,77 @@ LABELS = {
     "nli-klue-ko": ("entailment, KLUE (accuracy)", "함의, KLUE (정확도)"),
     "korquad-v1.0": ("question answering, KorQuAD (character F1)", "질의응답, KorQuAD (글자 F1)"),
 }
-NOTHING = "–"
-FOREIGN_PATH = re.compile(r"[\s\"`=](/|~/)\w")
+FOREIGN_PATH = re.compile(r"[\s\"'`=(\[:,](?:/[\w.-]+/[\w.-]|~/)")
+"""Absolute paths; a slash within words or before one is none."""
+LARGE = 6.0
+"""Share of the errors, in percent, that is counted as a large gain: the least of the paper's."""
 
 
 def publish_pages(folder: Path) -> list[str]:
     """Copy what the experiments wrote; return the names of those that there are.
 
     Raises:
-        FormatError: if a page names places of the machine it was made on.
+        FileNotFoundError: if there is none.
+        FormatError: if a page names places of the machine it was made on; none is copied then.
     """
-    found = [name for name in EXPERIMENTS if (folder / name / "table.md").is_file()]
+    found = [name for name in EXPERIMENTS if (folder / name / TABLE_FILE).is_file()]
+    if not found:
+        raise FileNotFoundError(
+            f"{folder} has no experiment: expected {', '.join(EXPERIMENTS)}, each a folder with "
+            f"{TABLE_FILE}, as `elmokit experiment NAME -o {folder}/NAME` writes it."
+        )
+    texts: dict[Path, str] = {}
     for name in found:
-        texts = {
-            suffix: (folder / name / given).read_text(encoding="utf-8")
-            for suffix, given in (("md", "table.md"), ("json", "results.json"))
-        }
-        for suffix, text in texts.items():
-            if place := FOREIGN_PATH.search(text):
-                raise FormatError(
-                    f"{name}.{suffix} has an absolute path ({text[place.start():][:60]!r}). Run "
-                    "the experiment with relative ones: from a folder that holds its data."
-                )  # fmt: skip
-        if (folder / name / "plot.png").is_file():
-            shutil.copy(folder / name / "plot.png", PAGES / f"{name}.png")
-            title, rest = texts["md"].split("\n", 1)
-            texts["md"] = f"{title}\n\n![{title.lstrip('# ')}]({name}.png)\n{rest}"
-        for suffix, text in texts.items():
-            _write(PAGES / f"{name}.{suffix}", text)
+        page = (folder / name / TABLE_FILE).read_text(encoding="utf-8")
+        if (folder / name / PLOT_FILE).is_file():
+            title, rest = page.split("\n", 1)
+            page = f"{title}\n\n![{title.lstrip('# ')}]({name}.png)\n{rest}"
+        texts[PAGES / f"{name}.md"] = page
+        texts[PAGES / f"{name}.json"] = (folder / name / RESULTS_FILE).read_text(encoding="utf-8")
+    for path, text in texts.items():
+        if place := FOREIGN_PATH.search(text):
+            raise FormatError(
+                f"{path.name} has a place of this machine ({text[place.start() :][:60]!r}). Run "
+                "the experiment with relative paths, in a folder that holds its data."
+            )
+    for path, text in texts.items():
+        _write(path, text.encode())
+    for name in found:
+        plot = folder / name / PLOT_FILE
+        if plot.is_file():
+            _write(PAGES / f"{name}.png", plot.read_bytes())
+        else:
+            (PAGES / f"{name}.png").unlink(missing_ok=True)
     return found
+
+
+def _columns(table: dict[str, Any], *names: str) -> list[tuple[str, ...]]:
+    """Return some columns of a table of a results file, by their names."""
+    places = [table["header"].index(name) for name in names]
+    return [tuple(row[place] for place in places) for row in table["rows"]]
 
 
 def scores_table(results: dict[str, Any], data_language: str, written_in: str) -> str:
     """Return a table of scores with all labels, and with a tenth of them, from a results file."""
-    scores, gains = (table["rows"] for table in results["tables"][:2])
-    by_row = {(row[1], row[2]): (row[5], row[6]) for row in scores}
-    against = {(row[1], row[2]): (row[5], row[6]) for row in gains}
+    scores, gains = results["tables"][:2]
+    by_row = {
+        (dataset, labels): pair
+        for dataset, labels, *pair in _columns(scores, "data", "labels", "static", "elmo")
+    }
+    against = {
+        (dataset, labels): pair
+        for dataset, labels, *pair in _columns(gains, "data", "labels", "error reduction", "p")
+    }
+    nothing = (NOTHING, NOTHING)
     names, columns = HEADERS[written_in]
     lines = [(names[data_language], *columns), ("---",) * (len(columns) + 1)]
-    for dataset in dict.fromkeys(row[1] for row in scores):
+    for dataset in dict.fromkeys(dataset for dataset, _ in by_row):
         label = LABELS[dataset][written_in == "ko"]
-        gone, p = against.get((dataset, "100 %"), (NOTHING, NOTHING))
         static, elmo = _with_the_better_one_bold(*by_row[dataset, "100 %"])
-        few = by_row.get((dataset, "10 %"), (NOTHING, NOTHING))
+        gone, p = against.get((dataset, "100 %"), nothing)
+        few = by_row.get((dataset, "10 %"), nothing)
         both = NOTHING if NOTHING in few else " → ".join(few)
-        gone_with_few = against.get((dataset, "10 %"), (NOTHING, NOTHING))[0]
+        gone_with_few, _ = against.get((dataset, "10 %"), nothing)
         lines.append((label, static, elmo, gone, p, both, gone_with_few))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -104,28 +131,51 @@ def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
     return (static, f"**{elmo}**") if better else (f"**{static}**", elmo)
 
 
+def counts_text(results: dict[str, Any]) -> str:
+    """Return in how many tasks ELMo helps, by how much, and with fewer labels, in words."""
+    gains = {(one["dataset"], one["share"]): one for one in results["comparisons"]}
+    whole = [one for (_, share), one in gains.items() if share == 1]
+    better = [one for one in whole if one["gain"] > 0]
+    sure = [one for one in better if one["p_value"] < 0.05]
+    large = [one for one in better if one["error_reduction"] >= LARGE]
+    more = [
+        dataset
+        for (dataset, share), one in gains.items()
+        if share == 0.1 and one["gain"] > gains[dataset, 1.0]["gain"]
+    ]
+    return (
+        f"better on **{len(better)}** of {len(whole)}, p < 0.05 on **{len(sure)}**, at least "
+        f"{LARGE:g} % on **{len(large)}**; with a tenth of the labels the gain is larger on "
+        f"**{len(more)}**"
+    )
+
+
 def with_scores(document: str) -> str:
     """Return a document's text with the tables of the results that are published.
 
     Raises:
         FormatError: if it lacks the marks.
     """
-    path = ROOT / document
-    text = path.read_text(encoding="utf-8")
+    text = (ROOT / document).read_text(encoding="utf-8")
     for language, name in SOURCES.items():
         results = json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
         table = scores_table(results, language, DOCUMENTS[document])
-        begin, end = (f"<!-- scores {language}: {edge} -->" for edge in ("begin", "end"))
-        if not (begin in text and end in text):
-            raise FormatError(f"{document} lacks {begin} … {end}, the place of the table.")
-        before, after = text.split(begin)[0], text.split(end)[1]
-        text = f"{before}{begin}\n{table}\n{end}{after}"
+        text = _between(text, f"scores {language}", f"\n{table}\n", document)
+        if f"<!-- counts {language}: begin -->" in text:
+            text = _between(text, f"counts {language}", counts_text(results), document)
     return text
 
 
-def _write(path: Path, text: str) -> None:
+def _between(text: str, mark: str, content: str, document: str) -> str:
+    begin, end = (f"<!-- {mark}: {edge} -->" for edge in ("begin", "end"))
+    if not (begin in text and end in text):
+        raise FormatError(f"{document} lacks {begin} … {end}, where the results belong.")
+    return f"{text.split(begin)[0]}{begin}{content}{end}{text.split(end)[1]}"
+
+
+def _write(path: Path, content: bytes) -> None:
     with whole_file(path) as file:
-        file.write_text(text, encoding="utf-8")
+        file.write_bytes(content)
 
 
 def main() -> None:
@@ -135,10 +185,12 @@ def main() -> None:
     )
     parser.add_argument("experiments", type=Path, help="folder with a folder for each experiment")
     options = parser.parse_args()
-    for name in publish_pages(options.experiments):
-        print(f"{PAGES.relative_to(ROOT)}/{name}.md")
+    found = publish_pages(options.experiments)
+    print(f"published: {', '.join(found)}")
+    if len(found) < len(EXPERIMENTS):
+        print(f"not there: {', '.join(name for name in EXPERIMENTS if name not in found)}")
     for document in DOCUMENTS:
-        _write(ROOT / document, with_scores(document))
+        _write(ROOT / document, with_scores(document).encode())
         print(document)
 
 

@@ -1,4 +1,4 @@
-"""What README and docs say of the experiments is what the experiments said."""
+"""The tables of scores in README and docs are those that the experiments wrote."""
 
 import importlib.util
 import json
@@ -36,40 +36,93 @@ def test_every_page_has_its_numbers_and_a_model_of_the_package(recipe):
         assert f"- command: {made['command']}" in page.read_text(encoding="utf-8")
 
 
+SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
+GAINS = ["task", "data", "labels", "arm", "gain", "error reduction", "p", "seeds"]
+RESULTS = {
+    "tables": [
+        {"header": SCORES, "rows": [
+            ["ner", "ner-en-uner-ewt", "100 %", "F1", "9", "60.00 ± 1.00", "59.00 ± 0.50"],
+            ["ner", "ner-en-uner-ewt", "10 %", "F1", "1", "40.00", "50.00"],
+            ["nli", "nli-snli-sample", "100 %", "accuracy", "9", "50.00", "–"],
+            ["srl", "srl-en-propbank-ewt", "100 %", "F1", "9", "50.00", "60.00"],
+        ]},
+        {"header": GAINS, "rows": [
+            ["ner", "ner-en-uner-ewt", "100 %", "elmo", "-1.00", "-2.5 %", "0.300", "2"],
+            ["ner", "ner-en-uner-ewt", "10 %", "elmo", "+10.00", "16.7 %", "< 0.001", "2"],
+            ["srl", "srl-en-propbank-ewt", "100 %", "elmo", "+10.00", "20.0 %", "0.010", "2"],
+        ]},
+    ],
+    "comparisons": [
+        {"dataset": "n", "share": 1.0, "gain": -1.0, "p_value": 0.3, "error_reduction": -2.5},
+        {"dataset": "n", "share": 0.1, "gain": 10.0, "p_value": 0.001, "error_reduction": 16.7},
+        {"dataset": "s", "share": 1.0, "gain": 10.0, "p_value": 0.01, "error_reduction": 20.0},
+        {"dataset": "s", "share": 0.1, "gain": 9.0, "p_value": 0.01, "error_reduction": 20.0},
+        {"dataset": "q", "share": 1.0, "gain": 1.0, "p_value": 0.06, "error_reduction": 5.9},
+    ],
+}  # fmt: skip
+
+
 def test_a_table_shows_what_is_there_and_what_is_not(recipe):
-    results = {
-        "tables": [
-            {"rows": [
-                ["ner", "ner-en-uner-ewt", "100 %", "F1", "9", "60.00 ± 1.00", "59.00 ± 0.50"],
-                ["ner", "ner-en-uner-ewt", "10 %", "F1", "1", "40.00", "50.00"],
-                ["nli", "nli-snli-sample", "100 %", "accuracy", "9", "50.00", "–"],
-            ]},
-            {"rows": [
-                ["ner", "ner-en-uner-ewt", "100 %", "elmo", "-1.00", "-2.5 %", "0.300"],
-                ["ner", "ner-en-uner-ewt", "10 %", "elmo", "+10.00", "16.7 %", "< 0.001"],
-            ]},
-        ]
-    }  # fmt: skip
-    header, _, ner, nli = recipe.scores_table(results, "en", "ko").splitlines()
+    header, _, ner, nli, srl = recipe.scores_table(RESULTS, "en", "ko").splitlines()
     assert header.startswith("| 영어 | 정적 벡터 |")
     assert ner == (
         "| 개체명, UNER-EWT (F1) | **60.00 ± 1.00** | 59.00 ± 0.50 | -2.5 % | 0.300 "
         "| 40.00 → 50.00 | 16.7 % |"
     )
     assert nli == "| 함의, SNLI (정확도) | 50.00 | – | – | – | – | – |"
+    assert srl == "| 의미역, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 | – | – |"
 
 
-def test_pages_with_places_of_a_machine_are_refused(recipe, tmp_path, monkeypatch):
+def test_tasks_that_gain_are_counted(recipe):
+    assert recipe.counts_text(RESULTS) == (
+        "better on **2** of 3, p < 0.05 on **1**, at least 6 % on **1**; with a tenth of the "
+        "labels the gain is larger on **1**"
+    )
+
+
+def test_every_data_set_of_the_tables_has_a_name(recipe):
+    from elmokit.analysis.experiments.settings import ENGLISH, KOREAN
+
+    assert {one.dataset for one in (*ENGLISH, *KOREAN)} == set(recipe.LABELS)
+
+
+@pytest.fixture
+def published(recipe, tmp_path, monkeypatch):
+    """A folder of experiments, and where its pages go."""
+    monkeypatch.setattr(recipe, "PAGES", tmp_path / "pages")
+    (tmp_path / "experiments/figure1").mkdir(parents=True)
+    return tmp_path / "experiments", tmp_path / "pages"
+
+
+def test_pages_are_copied_with_their_picture(recipe, published):
+    folder, pages = published
+    (folder / "figure1/results.json").write_text("{}", encoding="utf-8")
+    (folder / "figure1/table.md").write_text("# Figure 1: a\n\n1/2 and /or\n", encoding="utf-8")
+    (folder / "figure1/plot.png").write_bytes(b"picture")
+    assert recipe.publish_pages(folder) == ["figure1"]
+    page = (pages / "figure1.md").read_text(encoding="utf-8")
+    assert page == "# Figure 1: a\n\n![Figure 1: a](figure1.png)\n\n1/2 and /or\n"
+    assert (pages / "figure1.png").read_bytes() == b"picture"
+    assert (pages / "figure1.json").read_text(encoding="utf-8") == "{}"
+    (folder / "figure1/plot.png").unlink()
+    recipe.publish_pages(folder)
+    assert sorted(path.name for path in pages.iterdir()) == ["figure1.json", "figure1.md"]
+
+
+@pytest.mark.parametrize("place", [" /home/me/data", "'~/data", "(/tmp/x)", "[/root/y]"])
+def test_pages_with_places_of_a_machine_are_refused_before_any_is_copied(recipe, published, place):
     from elmokit.errors import FormatError
 
-    monkeypatch.setattr(recipe, "PAGES", tmp_path / "pages")
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "table1").mkdir()
-    (tmp_path / "table1/results.json").write_text("{}", encoding="utf-8")
-    page = tmp_path / "table1/table.md"
-    page.write_text("# Table 1\n\n- command: `x --data data`, 1/2, and/or\n", encoding="utf-8")
-    assert recipe.publish_pages(tmp_path) == ["table1"]
-    assert (tmp_path / "pages/table1.json").read_text(encoding="utf-8") == "{}"
-    page.write_text("# Table 1\n\n- command: `x --data /home/me/data`\n", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"table1\.md has an absolute path \(.*/home/me"):
-        recipe.publish_pages(tmp_path)
+    folder, pages = published
+    (folder / "table1").mkdir()
+    for name, text in (("table1", ""), ("figure1", f"- command: x {place}")):
+        (folder / name / "results.json").write_text("{}", encoding="utf-8")
+        (folder / name / "table.md").write_text(f"# T\n{text}\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"figure1\.md has a place of this machine"):
+        recipe.publish_pages(folder)
+    assert not pages.exists()
+
+
+def test_a_folder_without_experiments_is_told(recipe, published):
+    with pytest.raises(FileNotFoundError, match=r"has no experiment: expected table1, table2"):
+        recipe.publish_pages(published[0])

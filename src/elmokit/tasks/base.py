@@ -83,7 +83,7 @@ class Task(ABC, Generic[Example]):
     ``document``: an example has any number of sentences, which are batched among themselves.
     """
     default_dropout: ClassVar[float]
-    """Of the network, as in the paper or in the work that it takes the network from."""
+    """Of the network, as in the work that it comes from (``pos``: our own)."""
     default_batch_size: ClassVar[int] = 32
     """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True

@@ -40,6 +40,7 @@ from elmokit.tasks.training import (
 )
 from elmokit.tasks.vector_files import LaterWords, VectorsReference, read_vectors
 from elmokit.tasks.word_units import warn_of_units
+from elmokit.weights.locate import path_of
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,8 @@ class TaskRunConfig:
     hidden_dims: tuple[int, ...] = ()
     """Widths of the recurrent layers; none: the task's own."""
     dropout: float | None = None
-    """Of the network; none: the task's own. That of the mixtures is ``inputs.dropout``."""
+    """Of the network; none: the task's own. Mixtures have ``inputs.dropout``; where that is 0 by
+    default (pos, ner, nli) the network drops them with its other inputs."""
     inputs: InputsConfig = field(default_factory=InputsConfig)
     """What is read at each word."""
     train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
@@ -71,6 +73,25 @@ class TaskRunConfig:
         """Refuse what cannot be built."""
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
+
+    def resolved(self, *, with_static: bool) -> "TaskRunConfig":
+        """Return the configuration with nothing left open: the task's own choice where it was.
+
+        Args:
+            with_static: Whether words have static vectors.
+
+        Raises:
+            InputError: if there is no such task, or it cannot read layers where ``inputs`` says.
+        """
+        task = find_task(self.task)
+        settings = task.input_settings(self.inputs, with_static=with_static)
+        return replace(
+            self,
+            hidden_dims=self.hidden_dims or task.default_hidden_dims,
+            dropout=task.default_dropout if self.dropout is None else self.dropout,
+            inputs=InputsConfig(**vars(settings)),
+            train=replace(self.train, batch_size=self.train.batch_size or task.default_batch_size),
+        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,8 @@ def train_task(
     """
     task = find_task(config.task).in_units(config.units)
     _check_vectors(config.inputs, vectors)
-    settings = task.input_settings(config.inputs, with_static=vectors is not None)
+    config = config.resolved(with_static=vectors is not None)
+    settings = InputSettings(**vars(config.inputs))
     bilm = TaskBiLM.open(
         settings,
         model,
@@ -144,13 +166,6 @@ def train_task(
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
-    config = replace(
-        config,
-        hidden_dims=config.hidden_dims or task.default_hidden_dims,
-        dropout=task.default_dropout if config.dropout is None else config.dropout,
-        inputs=InputsConfig(**vars(settings)),
-        train=replace(config.train, batch_size=config.train.batch_size or task.default_batch_size),
-    )
     with at_the_door():  # widths that no network can have
         network = _build(task, settings, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
@@ -189,8 +204,9 @@ def train_task(
     assert report is not None
     if best.dev.value == 0:
         log.warning(
-            "%s on %s is 0 after every epoch (%d): nothing that the model predicts is right. Train "
-            "for more epochs, on more examples, or with another train.learning_rate.",
+            "%s on %s is 0 after every epoch (%d): nothing was found that was to be found. Train "
+            "for more epochs, on more examples, or with another train.learning_rate, if there is "
+            "anything to be found in this file.",
             best.dev.metric, dev_path, report.epoch,
         )  # fmt: skip
     return TaskResult(run_dir, best, report.epoch, report.seconds)
@@ -236,8 +252,9 @@ class TaskRun:
         config = from_dict(TaskRunConfig, facts["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
         settings, vectors = input_settings_of(facts, run_dir), vectors_of(facts, run_dir)
+        config = config.resolved(with_static=vectors is not None)
         reference = facts["bilm"] and from_dict(BiLMReference, facts["bilm"])
-        path = model or (reference.path if reference else None)
+        path = model or (path_of(reference.path) if reference else None)
         precision = reference.precision if reference else "fp32"
         bilm = TaskBiLM.open(
             settings,
@@ -363,5 +380,5 @@ def _build(
         static=static,
         bilm=bilm.module,
     )
-    dropout = task.default_dropout if config.dropout is None else config.dropout
-    return task.build(token_inputs, labels, config.hidden_dims, dropout)
+    assert config.dropout is not None
+    return task.build(token_inputs, labels, config.hidden_dims, config.dropout)

@@ -60,3 +60,8 @@ def lasting_name(directory: Path) -> str:
     """Return what finds a model again: its name, if it is in the package; else its whole path."""
     resolved = directory.resolve()
     return resolved.name if resolved.parent == PACKAGED_MODELS.resolve() else str(resolved)
+
+
+def path_of(lasting: str) -> str:
+    """Return the directory that a `lasting_name` is of, wherever one works now."""
+    return str(PACKAGED_MODELS / lasting) if lasting in packaged_models() else lasting

@@ -13,11 +13,13 @@ from elmokit.nn.encoder import VariationalDropout
 from elmokit.tasks.bilm import TaskBiLM
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.role_labeler import RoleLabeler
 from elmokit.tasks.run import TaskRun, TaskRunConfig, train_task
 from elmokit.tasks.training import TaskTrainConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 from .models import toy_model
+from .squad_data import RIVER, paragraph
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
 ROLES = "".join(
@@ -276,33 +278,64 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
 def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
     from elmokit.tasks import training
 
-    nothing = lambda task: dataclasses.replace(task.score([], []), value=0.0)  # noqa: E731
+    def nothing(task):
+        return dataclasses.replace(task.score([], []), value=0.0)
+
+    def some(task):
+        return dataclasses.replace(task.score([], []), value=1.0)
+
+    with monkeypatch.context() as right:
+        right.setattr(training, "score_model", lambda model, maker, dev: some(dev.task))
+        train("ner", "right", epochs=2)
+    assert "after every epoch" not in caplog.text
     monkeypatch.setattr(training, "score_model", lambda model, maker, dev: nothing(dev.task))
     train("ner", epochs=2)
     assert "span F1 on" in caplog.text
     assert "is 0 after every epoch (2)" in caplog.text
 
 
-@pytest.mark.parametrize("task", FILES)
-def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir, train):
-    def dropped(run_dir):
-        network = TaskRun.load(run_dir)._network
-        return {part.share for part in network.modules() if isinstance(part, VariationalDropout)}
+CONLLU = "1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_\n2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n"
+SQUAD = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph(
+    RIVER, ("Who sat?", "Minji"))]}]})  # fmt: skip
 
-    suffix, text = FILES[task]
+
+@pytest.mark.parametrize("task", [*FILES, "pos", "qa"])
+def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
+    def train(name, **given):
+        config = TaskRunConfig(
+            task=task, hidden_dims=(8, 8) if task == "srl" else (8,),
+            train=TaskTrainConfig(epochs=1), **given,
+        )  # fmt: skip
+        train_task(config, path, path, tmp_path / name, model=str(model_dir))
+        network = TaskRun.load(tmp_path / name)._network
+        rates = {part.share for part in network.modules() if isinstance(part, VariationalDropout)}
+        rates |= {part.p for part in network.modules() if isinstance(part, torch.nn.Dropout)}
+        if isinstance(network, RoleLabeler):
+            rates.add(network.encoder.config.dropout)
+        return written(tmp_path / name)["config"]["dropout"], rates - {0}
+
+    suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]
     path = tmp_path / f"data.{suffix}"
     path.write_text(text, encoding="utf-8")
-    assert written(train(task, "own"))["config"]["dropout"] == find_task(task).default_dropout
-    config = TaskRunConfig(
-        task=task, hidden_dims=(8, 8) if task == "srl" else (8,), dropout=0.375,
-        train=TaskTrainConfig(epochs=1),
-    )  # fmt: skip
-    train_task(config, path, path, tmp_path / "other", model=str(model_dir))
-    assert written(tmp_path / "other")["config"]["dropout"] == 0.375
-    if task == "srl":
-        assert TaskRun.load(tmp_path / "other")._network.encoder.config.dropout == 0.375
-    else:
-        assert 0.375 in dropped(tmp_path / "other")
-        assert 0.375 not in dropped(tmp_path / "own")
+    usual = find_task(task).default_dropout
+    assert train("own") == (usual, {usual})
+    assert train("other", dropout=0.375) == (0.375, {0.375})
+    assert train("none", dropout=0.0) == (0.0, set())
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_no_network_drops_everything(dropout):
     with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
-        dataclasses.replace(config, dropout=1.0)
+        TaskRunConfig(task="ner", dropout=dropout)
+
+
+def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatch, train):
+    run_dir = train("ner")
+    facts = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+    facts["bilm"]["path"] = "en"
+    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match="is not the biLM that"):
+        TaskRun.load(run_dir)
+    assert TaskRun.load(run_dir, model="en").labels

@@ -1,6 +1,12 @@
 import pytest
 
-from elmokit.weights.locate import PACKAGED_MODELS, find_model, lasting_name, packaged_models
+from elmokit.weights.locate import (
+    PACKAGED_MODELS,
+    find_model,
+    lasting_name,
+    packaged_models,
+    path_of,
+)
 
 
 def test_a_path_is_returned(tmp_path):
@@ -52,3 +58,5 @@ def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_pat
     monkeypatch.chdir(tmp_path)
     assert lasting_name(find_model("ko")) == "ko"
     assert lasting_name(tmp_path / "a" / ".." / "ko") == str(tmp_path / "ko")
+    assert path_of("ko") == str(PACKAGED_MODELS / "ko")
+    assert path_of(str(tmp_path / "ko")) == str(tmp_path / "ko")

@@ -13,8 +13,7 @@ from typing import Any
 from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
-from elmokit.tasks.input_settings import WITH_LAYERS, InputSettings
-from elmokit.tasks.registry import find_task
+from elmokit.tasks.input_settings import WITH_LAYERS
 from elmokit.tasks.run import TaskRunConfig
 
 ID_LENGTH = 16
@@ -181,16 +180,13 @@ def config_of(
     table = apply_overrides(table, arm.overrides)
     # the user's come last, and are named in a message about them
     config = from_dict(TaskRunConfig, table, source=arm.name, overrides=overrides)
-    # what is left open is the paper's choice: written out, so that it is part of the id
-    task = find_task(settings.task)
-    inputs = config.inputs.resolved(task.paper_inputs, with_static=True)
-    _check_finetuning(config, inputs, arm)
-    dropout = task.default_dropout if config.dropout is None else config.dropout
-    return {**to_dict(config), "dropout": dropout, "inputs": to_dict(inputs)}
+    config = config.resolved(with_static=True)  # what it leaves open is part of the id, too
+    _check_finetuning(config, arm)
+    return to_dict(config)
 
 
-def _check_finetuning(config: TaskRunConfig, inputs: InputSettings, arm: Arm) -> None:
-    if config.train.finetune_bilm and not inputs.has_layers:
+def _check_finetuning(config: TaskRunConfig, arm: Arm) -> None:
+    if config.train.finetune_bilm and config.inputs.embeddings not in WITH_LAYERS:
         raise InputError(
             f"train.finetune_bilm=true has nothing to train in the arm {arm.name!r}, which reads "
             "no biLM. Take it away, or choose an experiment whose arms all have a biLM."

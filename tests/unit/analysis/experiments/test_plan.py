@@ -7,6 +7,7 @@ from elmokit.analysis.experiments import settings
 from elmokit.analysis.experiments.plan import Arm, plan_tasks
 from elmokit.analysis.experiments.registry import ELMO, STATIC
 from elmokit.errors import ConfigError, InputError
+from elmokit.tasks.registry import find_task
 
 FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.ENGLISH}
 
@@ -124,3 +125,12 @@ def test_another_version_of_the_runs_is_another_run(monkeypatch):
     before = {run.id for run in plan()}
     monkeypatch.setattr(plan_module, "RUN_VERSION", plan_module.RUN_VERSION + 1)
     assert not before & {run.id for run in plan()}
+
+
+def test_dropout_of_the_network_is_written_out_and_can_be_set():
+    def dropouts(**more):
+        runs = plan(tasks=(settings.SRL, settings.NLI), shares=(1.0,), **more)
+        return {run.task: run.facts["config"]["dropout"] for run in runs}
+
+    assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": settings.LOW_DROPOUT}
+    assert dropouts(overrides=["dropout=0.3"]) == {"srl": 0.3, "nli": 0.3}
