@@ -1,9 +1,13 @@
+from elmokit.analysis.experiments import settings
 from elmokit.analysis.experiments.findings import Findings
+from elmokit.analysis.experiments.plan import plan_tasks
+from elmokit.analysis.experiments.registry import ELMO, STATIC
 from elmokit.analysis.experiments.tables import (
     curve_table,
     gain_table,
     mix_table,
     score_table,
+    settings_table,
     to_markdown,
 )
 from elmokit.analysis.layer_weights import PlaceWeights
@@ -72,3 +76,21 @@ def test_a_comparison_is_made_once(monkeypatch):
     first = Findings(findings().runs, "static", known=known).comparisons
     monkeypatch.setattr(module, "compare", lambda *_: 1 / 0)
     assert Findings(findings().runs, "static", known=known).comparisons == first
+
+
+def test_settings_have_a_row_for_each_share():
+    data = {"data": {"max_train": 2000, "max_dev": None}}
+    facts = {one.dataset: data for one in settings.ENGLISH}
+    runs = plan_tasks(
+        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=[0], facts=facts
+    )
+    table = settings_table(Findings([(run, None) for run in runs], "static"))
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    assert [(row["task"], row["labels"]) for row in rows] == [
+        ("srl", "100 %"), ("srl", "10 %"), ("nli", "100 %"), ("nli", "10 %"),
+    ]  # fmt: skip
+    assert rows[0]["at most of train / dev"] == "2,000 / all"
+    assert rows[0]["widths"] == "128, 128, 128, 128"
+    assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
+    assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
+    assert rows[2]["learning rate"] == "0.001"
