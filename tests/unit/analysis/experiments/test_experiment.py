@@ -7,6 +7,7 @@ import pytest
 from elmokit.analysis.experiments import task_runs
 from elmokit.analysis.experiments.experiment import ExperimentOptions, Listeners, run_experiment
 from elmokit.analysis.experiments.registry import find_experiment
+from elmokit.analysis.experiments.settings import NLI
 from elmokit.errors import InputError
 from elmokit.tasks.run_files import read_facts
 
@@ -249,11 +250,11 @@ def test_a_probe_folder_that_lacks_a_file_is_told_while_planning(options, tmp_pa
 
 
 def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path, monkeypatch):
-    train, rates = task_runs.train_task, []
+    train, rates, usual = task_runs.train_task, [], NLI.learning_rate
 
     def diverges_at_a_high_rate(config, *arguments, **more):
         rates.append(config.train.learning_rate)
-        if config.train.learning_rate > 0.0015:
+        if config.train.learning_rate > 0.75 * usual:
             raise FloatingPointError("The loss is not finite.")
         return train(config, *arguments, **more)
 
@@ -262,8 +263,8 @@ def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path,
     pytest.importorskip("matplotlib")
     report = run_experiment("figure2", given)
     assert report.num_missing == 0
-    assert sorted(rates) == [0.001, 0.002, 0.004]
-    assert report.results["runs"][0]["config"]["train"]["learning_rate"] < 0.002
+    assert sorted(rates) == [usual / 2, usual, 2 * usual]
+    assert report.results["runs"][0]["config"]["train"]["learning_rate"] == usual / 2
     assert list((tmp_path / "runs/training").iterdir()) == []
     run_experiment("figure2", given)
     assert len(rates) == 3  # nothing is tried again
