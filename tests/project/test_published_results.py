@@ -109,7 +109,7 @@ def test_pages_are_copied_with_their_picture(recipe, published):
     assert sorted(path.name for path in pages.iterdir()) == ["figure1.json", "figure1.md"]
 
 
-@pytest.mark.parametrize("place", [" /srv/me/data", "'~/data", "(/opt/x)", "[/srv/y]"])
+@pytest.mark.parametrize("place", [" /data/me", "'~/data", "(/a/x)", "[/b/c.txt]"])
 def test_pages_with_places_of_a_machine_are_refused_before_any_is_copied(recipe, published, place):
     from elmokit.errors import FormatError
 
