@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
 SOURCES = {"en": "table1", "ko": "korean"}
 """Where the scores of a language stand."""
+ARMS_TABLES = ("table2", "table3")
+"""Whose arms stand side by side where a document has the marks."""
 DOCUMENTS = {"README.md": "en", "docs/results/experiments.md": "en", "README.ko.md": "ko"}
 """With tables of scores, and what they are written in."""
 HEADERS = {
@@ -127,8 +129,28 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
 def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
     if NOTHING in (static, elmo):
         return static, elmo
-    better = float(elmo.split()[0]) > float(static.split()[0])
+    better = (_value(elmo) or 0) > (_value(static) or 0)
     return (static, f"**{elmo}**") if better else (f"**{static}**", elmo)
+
+
+def arms_table(results: dict[str, Any]) -> str:
+    """Return a table with a row for each task and a column for each arm, the best in bold."""
+    table = results["tables"][0]
+    arms = table["header"][table["header"].index("examples") + 1 :]
+    lines = [("", *arms), ("---",) * (len(arms) + 1)]
+    for dataset, *scores in _columns(table, "data", *arms):
+        values = [_value(score) for score in scores]
+        best = max((value for value in values if value is not None), default=None)
+        shown = [
+            f"**{score}**" if value is not None and value == best else score
+            for score, value in zip(scores, values, strict=True)
+        ]
+        lines.append((LABELS[dataset][0], *shown))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _value(score: str) -> float | None:
+    return None if score == NOTHING else float(score.split()[0])
 
 
 def counts_text(results: dict[str, Any]) -> str:
@@ -157,13 +179,20 @@ def with_scores(document: str) -> str:
         FormatError: if it lacks the marks.
     """
     text = (ROOT / document).read_text(encoding="utf-8")
+    for name in ARMS_TABLES:
+        if f"<!-- scores {name}: begin -->" in text:
+            text = _between(text, f"scores {name}", f"\n{arms_table(_read(name))}\n", document)
     for language, name in SOURCES.items():
-        results = json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
+        results = _read(name)
         table = scores_table(results, language, DOCUMENTS[document])
         text = _between(text, f"scores {language}", f"\n{table}\n", document)
         if f"<!-- counts {language}: begin -->" in text:
             text = _between(text, f"counts {language}", counts_text(results), document)
     return text
+
+
+def _read(name: str) -> dict[str, Any]:
+    return json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def _between(text: str, mark: str, content: str, document: str) -> str:
