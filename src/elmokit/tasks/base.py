@@ -62,6 +62,17 @@ class TaskModel(nn.Module, ABC):
         """Draw fresh weights."""
 
 
+def one_width(hidden_dims: tuple[int, ...]) -> int:
+    """Return the width of a network whose layers all have the same.
+
+    Raises:
+        ValueError: if there is not one number.
+    """
+    if len(hidden_dims) != 1:
+        raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
+    return hidden_dims[0]
+
+
 class Task(ABC, Generic[Example]):
     """A task: everything about it but the training loop, the biLM and the disk."""
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from elmokit.nn.attention import soft_align
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig
 from elmokit.nn.masking import masked_max, masked_mean
-from elmokit.tasks.base import Labels, Sentence, Tokenize
+from elmokit.tasks.base import Labels, Sentence, Tokenize, one_width
 from elmokit.tasks.formats.pairs import TextPair, read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.input_settings import InputSettings
@@ -63,9 +63,7 @@ class PairClassifier(LabelModel):
         dropout: float = DROPOUT,
     ) -> None:
         super().__init__(inputs, labels)
-        if len(hidden_dims) != 1:
-            raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
-        (width,) = hidden_dims
+        width = one_width(hidden_dims)
         config = SentenceEncoderConfig(hidden_dims=(width,), dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
         encoded = self.encoder.output_dim + inputs.output_mix_dim

@@ -16,7 +16,7 @@ from torch.nn import functional
 from elmokit.nn.attention import BiDAFAttention, SelfAttention
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
 from elmokit.nn.spans import best_answers
-from elmokit.tasks.base import Sentence, TaskModel
+from elmokit.tasks.base import Sentence, TaskModel, one_width
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.word_offsets import Offsets
 
@@ -76,9 +76,7 @@ class SpanQA(TaskModel):
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        if len(hidden_dims) != 1:
-            raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
-        (hidden_dim,) = hidden_dims
+        hidden_dim = one_width(hidden_dims)
         width = 2 * hidden_dim
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from elmokit.nn.attention import SelfAttentivePooling, attend
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
 from elmokit.nn.masking import masked_max, masked_mean
-from elmokit.tasks.base import Labels, Sentence, Tokenize
+from elmokit.tasks.base import Labels, Sentence, Tokenize, one_width
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
@@ -51,9 +51,7 @@ class TextClassifier(LabelModel):
         dropout: float = DROPOUT,
     ) -> None:
         super().__init__(inputs, labels)
-        if len(hidden_dims) != 1:
-            raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
-        (width,) = hidden_dims
+        width = one_width(hidden_dims)
         self.to_width = nn.Linear(inputs.output_dim, width)
         config = SentenceEncoderConfig(hidden_dims=(width,))
         self.encoder = SentenceEncoder(width, config)
