@@ -24,7 +24,8 @@ from shapes import CACHE_DIR, SHAPES, model_folder
 from texts import Sentence, batches, read_text
 
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.run import TaskRunConfig, train_task
+from elmokit.tasks.run import train_task
+from elmokit.tasks.run_config import TaskRunConfig
 from elmokit.tasks.run_files import find_split
 from elmokit.tasks.training import EpochReport, TaskTrainConfig
 

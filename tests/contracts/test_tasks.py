@@ -129,7 +129,8 @@ def run_task(
 ):
     from elmokit.tasks.input_settings import InputsConfig
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.run import TaskRunConfig, train_task
+    from elmokit.tasks.run import train_task
+    from elmokit.tasks.run_config import TaskRunConfig
     from elmokit.tasks.run_files import find_split
     from elmokit.tasks.training import TaskTrainConfig
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from elmokit.corpus.files import COMPRESSIONS
 from elmokit.errors import InputError
-from elmokit.tasks.formats.conll import ConlluColumn, TaggedSentence, read_conllu
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
     SenseInventory,

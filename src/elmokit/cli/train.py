@@ -57,7 +57,8 @@ def train(
     from elmokit.config import from_dict
     from elmokit.errors import InputError
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.run import TaskRunConfig, train_task
+    from elmokit.tasks.run import train_task
+    from elmokit.tasks.run_config import TaskRunConfig
     from elmokit.tasks.run_files import find_split
 
     use_threads(threads)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import torch
 import elmokit
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, at_the_door
-from elmokit.tasks.base import Task, TaskModel, TaskScore, Units
+from elmokit.tasks.base import Task, TaskModel, TaskScore
 from elmokit.tasks.bilm import BiLMReference, OnLayers, TaskBiLM
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
 from elmokit.tasks.inputs import BatchMaker, TokenBatch, TokenInputs
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.run_config import TaskRunConfig, build_network
 from elmokit.tasks.run_files import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -28,11 +29,9 @@ from elmokit.tasks.run_files import (
     vectors_of,
     write_best,
 )
-from elmokit.tasks.static_vectors import StaticVectors
 from elmokit.tasks.training import (
     EpochReport,
     Examples,
-    TaskTrainConfig,
     missing_labels,
     predict,
     score_model,
@@ -49,49 +48,6 @@ LINES_TOGETHER = 256
 SCALED_BY = 32
 """Training examples from which γ starts; documents: one."""
 OnEpoch = Callable[[EpochReport], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskRunConfig:
-    """Everything that decides a task run."""
-
-    task: str
-    """One of `elmokit.tasks.registry.TASKS`."""
-    units: Units = "words"
-    """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
-    hidden_dims: tuple[int, ...] = ()
-    """Widths of the recurrent layers; none: the task's own."""
-    dropout: float | None = None
-    """Of the network; none: the task's own. Mixtures have ``inputs.dropout``; where that is 0 by
-    default (pos, ner, nli) the network drops them with its other inputs."""
-    inputs: InputsConfig = field(default_factory=InputsConfig)
-    """What is read at each word."""
-    train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
-    """How the model is trained."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
-
-    def resolved(self, *, with_static: bool) -> "TaskRunConfig":
-        """Return the configuration with nothing left open: the task's own choice where it was.
-
-        Args:
-            with_static: Whether words have static vectors.
-
-        Raises:
-            InputError: if there is no such task, or it cannot read layers where ``inputs`` says.
-        """
-        task = find_task(self.task)
-        settings = task.input_settings(self.inputs, with_static=with_static)
-        return replace(
-            self,
-            hidden_dims=self.hidden_dims or task.default_hidden_dims,
-            dropout=task.default_dropout if self.dropout is None else self.dropout,
-            inputs=InputsConfig(**vars(settings)),
-            train=replace(self.train, batch_size=self.train.batch_size or task.default_batch_size),
-        )
 
 
 @dataclass(frozen=True)
@@ -167,7 +123,7 @@ def train_task(
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
     with at_the_door():  # widths that no network can have
-        network = _build(task, settings, config, labels, bilm, static)
+        network = build_network(task, settings, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     facts = {
         "elmokit_version": elmokit.__version__,
@@ -271,7 +227,7 @@ class TaskRun:
             )
         tensors = read_weights(run_dir)
         static = read_static(run_dir, tensors)
-        network = _build(task, settings, config, facts["labels"], bilm, static)
+        network = build_network(task, settings, config, facts["labels"], bilm, static)
         try:
             network.load_state_dict(tensors)
         except RuntimeError as error:
@@ -362,23 +318,3 @@ def _first_batches(examples: Examples, maker: BatchMaker) -> list[TokenBatch]:
 def _remove_if_empty(directory: Path) -> None:
     if not any(directory.iterdir()):
         directory.rmdir()
-
-
-def _build(
-    task: Task[Any],
-    settings: InputSettings,
-    config: TaskRunConfig,
-    labels: list[str],
-    bilm: TaskBiLM,
-    static: StaticVectors | None,
-) -> TaskModel:
-    token_inputs = TokenInputs(
-        settings,
-        num_layers=bilm.num_layers,
-        layers_dim=bilm.dim,
-        max_characters=bilm.char_vocab.config.max_characters,
-        static=static,
-        bilm=bilm.module,
-    )
-    assert config.dropout is not None
-    return task.build(token_inputs, labels, config.hidden_dims, config.dropout)

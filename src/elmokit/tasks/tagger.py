@@ -18,7 +18,8 @@ from elmokit.metrics.span_f1 import convert_tags, read_spans, score_tags
 from elmokit.nn.crf import CRF
 from elmokit.nn.encoder import SentenceEncoder, SentenceEncoderConfig, VariationalDropout
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize, Units
-from elmokit.tasks.formats.conll import TaggedSentence, read_columns, read_conllu
+from elmokit.tasks.formats.conll import TaggedSentence, read_columns
+from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.reading import Place
 from elmokit.tasks.input_settings import InputSettings

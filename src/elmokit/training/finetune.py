@@ -7,6 +7,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1 (one epoch on the task'
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,8 @@ def finetune(
         ValueError: if the model has no vocabulary and none is given or counted.
         ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
             cannot share the batch.
-        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files, or if
+            another process trains there.
         FileNotFoundError: if there is no such text.
         Stopped: after a signal and the checkpoint that it asked for.
     """
@@ -126,7 +128,7 @@ def finetune(
         "valid": absolute_paths(options.valid),
         "vocab": vocab_origin(fixed),
     }
-    with world(options.device) as processes:
+    with world(options.device) as processes, ExitStack() as held:
         if processes.is_main:
             check_files(general)
         text = ready_text(
@@ -135,6 +137,7 @@ def finetune(
             run_dir,
             options,
             processes,
+            held,
             origin=origin,
             text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
             vocab=config.vocab,

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def pretrain(
         ValueError: if the corpus is smaller than one batch.
         ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
             cannot share the batch.
-        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files.
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files, or if
+            another process trains there.
         FileNotFoundError: if there is no such text.
         Stopped: after a signal and the checkpoint that it asked for.
     """
@@ -59,13 +61,14 @@ def pretrain(
         "valid": absolute_paths(options.valid),
         "vocab": vocab_origin(options.vocab),
     }
-    with world(options.device) as processes:
+    with world(options.device) as processes, ExitStack() as held:
         text = ready_text(
             config,
             corpus,
             run_dir,
             options,
             processes,
+            held,
             origin=origin,
             text=config.text,
             vocab=config.vocab,

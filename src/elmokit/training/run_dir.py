@@ -3,15 +3,19 @@
 ``run.json`` is the resolved configuration, ``metrics.jsonl`` the log, ``checkpoints/`` what a
 resumed run goes on from and ``best/`` the best model so far. Where the run ends, the best model's
 files are put beside them, and the run directory is a model directory too. Until ``run.json`` is
-written ``.elmokit-run`` marks the directory as one that was empty when the run took it.
+written ``.elmokit-run`` marks the directory as one that was empty when the run took it. While a
+process trains there it holds ``.elmokit-lock``; the system lets go of it if the process is killed.
 """
 
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 import elmokit
 from elmokit.atomic import whole_file
@@ -23,7 +27,7 @@ from elmokit.weights.locate import CONFIG_NAME
 log = logging.getLogger(__name__)
 
 RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
-MARK = ".elmokit-run"
+MARK, LOCK = ".elmokit-run", ".elmokit-lock"
 FIXED_SETTINGS = (
     "model",
     "text",
@@ -82,6 +86,32 @@ def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: b
             "new or an empty directory."
         )
     (run_dir / MARK).touch()
+
+
+@contextmanager
+def held_alone(run_dir: Path) -> Iterator[None]:
+    """Keep other processes from training in this directory, as long as this one does.
+
+    Two that write checkpoints and log of one run would leave neither's.
+
+    Raises:
+        FileExistsError: if another process trains there.
+    """
+    lock = FileLock(run_dir / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise FileExistsError(
+            f"Another process trains in {run_dir}. Wait for it, or stop it (Ctrl-C or kill: it "
+            "then writes a checkpoint) and go on with --resume."
+        ) from None
+    except NotImplementedError:  # some network file systems
+        log.warning("%s cannot be locked: start no second run in it", run_dir)
+    try:
+        yield
+    finally:
+        (run_dir / LOCK).unlink(missing_ok=True)
+        lock.release()
 
 
 def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:

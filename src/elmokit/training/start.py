@@ -1,6 +1,7 @@
 """What pre-training and fine-tuning do alike before the first update: options, directory, text."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from elmokit.training.prepare import (
 )
 from elmokit.training.run import TrainingEvent
 from elmokit.training.run_config import RunConfig
-from elmokit.training.run_dir import is_recorded, open_run
+from elmokit.training.run_dir import held_alone, is_recorded, open_run
 from elmokit.training.schedules import Limits
 from elmokit.training.text_shards import OnPreparation, TextConfig
 
@@ -51,6 +52,7 @@ def ready_text(
     run_dir: Path,
     options: RunOptions,
     processes: World,
+    held: ExitStack,
     *,
     origin: Mapping[str, Any],
     text: TextConfig,
@@ -66,6 +68,7 @@ def ready_text(
         run_dir: Of the run.
         options: Of the run; its ``vocab`` is not used.
         processes: That train together; rank 0 prepares the text.
+        held: Keeps the run directory for this run alone until it is closed.
         origin: What else the run is made of, as it will be recorded.
         text: Tokenizer and shard size.
         vocab: Size of a vocabulary that is counted.
@@ -74,7 +77,7 @@ def ready_text(
 
     Raises:
         FileNotFoundError: if there is no such text.
-        FileExistsError, ConfigError: as `open_run`, and `check_same_text`.
+        FileExistsError, ConfigError: as `open_run`, `held_alone` and `check_same_text`.
         FormatError: as `prepare_text`.
     """
     config.train.rows_per_process(processes.size)
@@ -83,6 +86,7 @@ def ready_text(
         if not (options.resume and is_begun):
             check_files(corpus, options.valid)
         open_run(run_dir, config, origin, resume=options.resume)
+        held.enter_context(held_alone(run_dir))
         if is_begun:
             check_same_text(open_text(corpus, run_dir), corpus, options.valid, run_dir)
         else:

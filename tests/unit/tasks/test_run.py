@@ -14,7 +14,8 @@ from elmokit.tasks.bilm import TaskBiLM
 from elmokit.tasks.input_settings import InputsConfig, InputSettings
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.role_labeler import RoleLabeler
-from elmokit.tasks.run import TaskRun, TaskRunConfig, train_task
+from elmokit.tasks.run import TaskRun, train_task
+from elmokit.tasks.run_config import TaskRunConfig
 from elmokit.tasks.training import TaskTrainConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 

@@ -15,6 +15,7 @@ from elmokit.training.perplexity import perplexity
 from elmokit.training.prepare import PreparedText, VocabConfig
 from elmokit.training.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.run_config import TrainConfig
+from elmokit.training.run_dir import held_alone
 from elmokit.training.schedules import Limits
 from elmokit.training.start import RunOptions
 from elmokit.training.text_shards import TextConfig
@@ -76,6 +77,13 @@ class TestRunDirectory:
     def test_a_run_is_not_overwritten(self, corpus, run_dir):
         with pytest.raises(FileExistsError, match="holds a training run already"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
+
+    def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
+        before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
+        longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
+        with held_alone(run_dir), pytest.raises(FileExistsError, match="Another process trains"):
+            pretrain(CONFIG, [corpus], run_dir, longer)
+        assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
 
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))

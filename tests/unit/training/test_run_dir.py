@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from elmokit.errors import ConfigError
 from elmokit.training import run_dir as run_dir_module
 from elmokit.training.run_dir import (
     BEST,
+    LOCK,
     RUN_FILE,
     absolute_paths,
+    held_alone,
     is_recorded,
     open_run,
     publish_best,
@@ -168,3 +172,37 @@ class TestPublishing:
         publish_best(tmp_path)
         assert not (tmp_path / BEST).exists()
         assert (tmp_path / "config.json").exists()
+
+
+TRAINS = """
+import sys, time
+from pathlib import Path
+from elmokit.training.run_dir import held_alone
+with held_alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+class TestOneProcessAtATime:
+    def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(self, tmp_path):
+        command = [sys.executable, "-c", TRAINS, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+            try:
+                assert other.stdout.readline() == "held\n"
+                refused = pytest.raises(FileExistsError, match=r"trains in .*go on with --resume")
+                with refused, held_alone(tmp_path):
+                    pytest.fail("two processes hold one directory")
+            finally:
+                other.kill()
+        with held_alone(tmp_path):
+            assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        assert not list(tmp_path.iterdir())
+
+    def test_a_file_system_without_locks_is_told(self, tmp_path, monkeypatch, caplog):
+        def acquire(lock, timeout):
+            raise NotImplementedError
+
+        monkeypatch.setattr("elmokit.training.run_dir.FileLock.acquire", acquire)
+        with held_alone(tmp_path):
+            assert "cannot be locked: start no second run" in caplog.text

@@ -14,7 +14,7 @@ from elmokit.analysis.experiments.settings import TaskSettings
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.tasks.input_settings import WITH_LAYERS
-from elmokit.tasks.run import TaskRunConfig
+from elmokit.tasks.run_config import TaskRunConfig
 
 ID_LENGTH = 16
 RUN_VERSION = 1

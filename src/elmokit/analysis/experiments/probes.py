@@ -29,7 +29,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.metrics.significance import ScoreFunction
 from elmokit.metrics.span_f1 import f1_of
-from elmokit.tasks.formats.conll import read_conllu
+from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.run_files import find_split
 
 BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"

@@ -17,7 +17,8 @@ from elmokit.analysis.experiments.sources import DataFiles
 from elmokit.analysis.experiments.store import RunResult
 from elmokit.analysis.layer_weights import LEARNING_ARMS, PlaceWeights, read_layer_weights
 from elmokit.config import from_dict
-from elmokit.tasks.run import TaskRunConfig, train_task
+from elmokit.tasks.run import train_task
+from elmokit.tasks.run_config import TaskRunConfig
 from elmokit.tasks.run_files import read_facts
 from elmokit.tasks.training import EpochReport
 

@@ -1,7 +1,7 @@
 """Tagged sentences in columns: one word a line, a blank line after a sentence.
 
-CoNLL-U (parts of speech) and the plainer layouts of named entities: two or more columns, separated
-by tabs or spaces, tags in the IOB schemes.
+The plain layouts of named entities: two or more columns, separated by tabs or spaces, tags in the
+IOB schemes. `elmokit.tasks.formats.conllu` reads treebanks.
 """
 
 import os
@@ -21,34 +21,8 @@ from elmokit.tasks.formats.reading import (
     shown,
 )
 
-ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 TagScheme = Literal["raw", "iob1", "iob2"]
 
-UPOS_TAGS = (
-    "ADJ",
-    "ADP",
-    "ADV",
-    "AUX",
-    "CCONJ",
-    "DET",
-    "INTJ",
-    "NOUN",
-    "NUM",
-    "PART",
-    "PRON",
-    "PROPN",
-    "PUNCT",
-    "SCONJ",
-    "SYM",
-    "VERB",
-    "X",
-)
-"""The universal parts of speech."""
-
-_CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
-_NUM_CONLLU_COLUMNS = 10
-_WORD_ID = re.compile(r"[1-9][0-9]*")
-_OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
 _COMMENT = re.compile(r"#+( |$)")
 _IOB_TAG = re.compile(r"O|[BI]-(?P<type>\S+)")
 _DOCUMENT_MARK = "-DOCSTART-"
@@ -84,47 +58,15 @@ class TaggedSentence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Block:
+class Block:
     """The lines between two blank lines, comments aside."""
 
     rows: list[tuple[int, str]]
     comments: tuple[str, ...]
 
     def place(self, path: Path) -> Place:
+        """Return where its first row stands."""
         return Place(path=path, line=self.rows[0][0])
-
-
-def read_conllu(
-    path: str | os.PathLike[str],
-    *,
-    column: ConlluColumn = "upos",
-    allowed: Collection[str] | None = None,
-    report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
-) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a CoNLL-U file with one column as tags.
-
-    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are passed over, so tokens are the
-    syntactic words.
-
-    Args:
-        path: The file, plain or compressed.
-        column: That holds the tags.
-        allowed: Tags that may occur; if none, `UPOS_TAGS` for ``upos`` and any for other columns.
-        report: Counts what is read and skipped.
-        max_skipped_share: Of the sentences; more is an error.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
-            missing or unknown tag, and a file without sentences.
-    """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    if allowed is None and column == "upos":
-        allowed = UPOS_TAGS
-    sentences = _conllu_sentences(found, column, _as_set(allowed))
-    return checked(found, sentences, report, max_skipped_share=max_skipped_share)
 
 
 def read_columns(
@@ -176,7 +118,7 @@ def read_columns(
         tag_column=tag_column,
         separator=separator,
         scheme=scheme,
-        allowed=_as_set(allowed),
+        allowed=None if allowed is None else frozenset(allowed),
         comments=comments,
         spaces=spaces,
     )
@@ -211,70 +153,21 @@ def _check_iob_form(tag: str, allowed: Collection[str] | None, place: Place) -> 
         )
 
 
-def _as_set(allowed: Collection[str] | None) -> frozenset[str] | None:
-    return None if allowed is None else frozenset(allowed)
-
-
-def _blocks(path: Path, *, comments: bool) -> Iterator[_Block]:
+def blocks(path: Path, *, comments: bool) -> Iterator[Block]:
     """Yield what stands between blank lines, if there is a row in it."""
     rows: list[tuple[int, str]] = []
     found_comments: list[str] = []
     for number, line in numbered_lines(path):
         if not line.strip(" \t"):
             if rows:
-                yield _Block(rows=rows, comments=tuple(found_comments))
+                yield Block(rows=rows, comments=tuple(found_comments))
             rows, found_comments = [], []
         elif comments and not rows and _COMMENT.match(line):
             found_comments.append(line.lstrip("#").strip())
         else:
             rows.append((number, line))
     if rows:
-        yield _Block(rows=rows, comments=tuple(found_comments))
-
-
-def _conllu_sentences(
-    path: Path, column: ConlluColumn, allowed: frozenset[str] | None
-) -> Iterator[TaggedSentence]:
-    tag_column = _CONLLU_COLUMNS[column]
-    for block in _blocks(path, comments=True):
-        tokens: list[str] = []
-        tags: list[str] = []
-        for number, line in block.rows:
-            place = Place(path=path, line=number)
-            fields = line.split("\t")
-            if len(fields) != _NUM_CONLLU_COLUMNS:
-                raise place.error(
-                    f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
-                    f"tabs. Is the file cut, or in another layout?"
-                )
-            if _OTHER_ID.fullmatch(fields[0]):
-                continue
-            if not _WORD_ID.fullmatch(fields[0]) or int(fields[0]) != len(tokens) + 1:
-                raise place.error(
-                    f"expected word {len(tokens) + 1} of the sentence, got the id "
-                    f"{shown(fields[0])}. Ids count from 1; a blank line ends a sentence."
-                )
-            if not fields[1].strip():
-                raise place.error("the word (column 2) is empty.")
-            tag = fields[tag_column]
-            # an underscore stands for "none", but it is a lemma too
-            if not tag or (tag == "_" and column != "lemma"):
-                raise place.error(f"no tag in the column {column!r}. Choose a column with tags.")
-            if allowed is not None and tag not in allowed:
-                raise place.error(
-                    f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
-                    f"{', '.join(sorted(allowed))}."
-                )
-            tokens.append(fields[1])
-            tags.append(tag)
-        if not tokens:
-            raise block.place(path).error("a sentence without words.")
-        yield TaggedSentence(
-            tokens=tuple(tokens),
-            tags=tuple(tags),
-            comments=block.comments,
-            place=block.place(path),
-        )
+        yield Block(rows=rows, comments=tuple(found_comments))
 
 
 class _ColumnReader:
@@ -305,13 +198,13 @@ class _ColumnReader:
         self.num_columns: int | None = None  # of the first row
 
     def sentences(self) -> Iterator[TaggedSentence]:
-        for block in _blocks(self.path, comments=self.comments):
+        for block in blocks(self.path, comments=self.comments):
             rows = [row for row in block.rows if not row[1].startswith(_DOCUMENT_MARK)]
-            sentence = self._sentence(_Block(rows=rows, comments=block.comments)) if rows else None
+            sentence = self._sentence(Block(rows=rows, comments=block.comments)) if rows else None
             if sentence is not None:
                 yield sentence
 
-    def _sentence(self, block: _Block) -> TaggedSentence | None:
+    def _sentence(self, block: Block) -> TaggedSentence | None:
         tokens: list[str] = []
         tags: list[str] = []
         has_empty_token = False

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator
 
-from elmokit.tasks.formats.conll import TaggedSentence, read_conllu
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.reading import shown
 
 JOINT = "+"

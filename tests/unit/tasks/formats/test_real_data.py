@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.tasks.formats.conll import read_columns, read_conllu
+from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.gap import read_gap
 from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.ontonotes import read_coreference

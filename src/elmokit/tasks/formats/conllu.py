@@ -1,0 +1,123 @@
+"""CoNLL-U: treebanks, one syntactic word a line in ten columns."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal
+
+from elmokit.tasks.formats.conll import TaggedSentence, blocks
+from elmokit.tasks.formats.reading import (
+    DEFAULT_MAX_SKIPPED_SHARE,
+    ExampleReport,
+    Place,
+    check_arguments,
+    checked,
+    shown,
+)
+
+ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
+
+UPOS_TAGS = (
+    "ADJ",
+    "ADP",
+    "ADV",
+    "AUX",
+    "CCONJ",
+    "DET",
+    "INTJ",
+    "NOUN",
+    "NUM",
+    "PART",
+    "PRON",
+    "PROPN",
+    "PUNCT",
+    "SCONJ",
+    "SYM",
+    "VERB",
+    "X",
+)
+"""The universal parts of speech."""
+
+_CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
+_NUM_CONLLU_COLUMNS = 10
+_WORD_ID = re.compile(r"[1-9][0-9]*")
+_OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
+
+
+def read_conllu(
+    path: str | os.PathLike[str],
+    *,
+    column: ConlluColumn = "upos",
+    allowed: Collection[str] | None = None,
+    report: ExampleReport | None = None,
+    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a CoNLL-U file with one column as tags.
+
+    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are passed over, so tokens are the
+    syntactic words.
+
+    Args:
+        path: The file, plain or compressed.
+        column: That holds the tags.
+        allowed: Tags that may occur; if none, `UPOS_TAGS` for ``upos`` and any for other columns.
+        report: Counts what is read and skipped.
+        max_skipped_share: Of the sentences; more is an error.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
+            missing or unknown tag, and a file without sentences.
+    """
+    found = check_arguments(path, max_skipped_share)
+    report = ExampleReport() if report is None else report
+    if allowed is None and column == "upos":
+        allowed = UPOS_TAGS
+    sentences = _conllu_sentences(found, column, None if allowed is None else frozenset(allowed))
+    return checked(found, sentences, report, max_skipped_share=max_skipped_share)
+
+
+def _conllu_sentences(
+    path: Path, column: ConlluColumn, allowed: frozenset[str] | None
+) -> Iterator[TaggedSentence]:
+    tag_column = _CONLLU_COLUMNS[column]
+    for block in blocks(path, comments=True):
+        tokens: list[str] = []
+        tags: list[str] = []
+        for number, line in block.rows:
+            place = Place(path=path, line=number)
+            fields = line.split("\t")
+            if len(fields) != _NUM_CONLLU_COLUMNS:
+                raise place.error(
+                    f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
+                    f"tabs. Is the file cut, or in another layout?"
+                )
+            if _OTHER_ID.fullmatch(fields[0]):
+                continue
+            if not _WORD_ID.fullmatch(fields[0]) or int(fields[0]) != len(tokens) + 1:
+                raise place.error(
+                    f"expected word {len(tokens) + 1} of the sentence, got the id "
+                    f"{shown(fields[0])}. Ids count from 1; a blank line ends a sentence."
+                )
+            if not fields[1].strip():
+                raise place.error("the word (column 2) is empty.")
+            tag = fields[tag_column]
+            # an underscore stands for "none", but it is a lemma too
+            if not tag or (tag == "_" and column != "lemma"):
+                raise place.error(f"no tag in the column {column!r}. Choose a column with tags.")
+            if allowed is not None and tag not in allowed:
+                raise place.error(
+                    f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
+                    f"{', '.join(sorted(allowed))}."
+                )
+            tokens.append(fields[1])
+            tags.append(tag)
+        if not tokens:
+            raise block.place(path).error("a sentence without words.")
+        yield TaggedSentence(
+            tokens=tuple(tokens),
+            tags=tuple(tags),
+            comments=block.comments,
+            place=block.place(path),
+        )
