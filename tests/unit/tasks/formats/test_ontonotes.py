@@ -122,9 +122,9 @@ def test_files_without_documents(read, content):
 
 
 def test_a_document_of_50000_words_with_as_many_mentions(read):
-    begin = time.perf_counter()
+    begin = time.process_time()
     sentence = ["물 (1)|(2"] * 25 + ["강 2)"] * 25
     (found,) = read(document(*[sentence] * 1000))
     assert len(found.tokens) == 50_000
     assert [len(cluster) for cluster in found.clusters] == [25_000, 25_000]
-    assert time.perf_counter() - begin < 30  # a square of it takes minutes
+    assert time.process_time() - begin < 30  # a square of it takes minutes

@@ -113,7 +113,7 @@ def test_verbs_need_parts_of_speech(read):
 
 def test_a_sentence_of_50000_words(read):
     tags = ["B-V"] + ["B-ARG1"] + ["I-ARG1"] * 49_998
-    begin = time.perf_counter()
+    begin = time.process_time()
     (example,) = read({"tokens": ["말"] * 50_000, "predicates": [{"index": 0, "tags": tags}]})
     assert len(example.tags) == 50_000
-    assert time.perf_counter() - begin < 30
+    assert time.process_time() - begin < 30

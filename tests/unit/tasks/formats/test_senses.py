@@ -105,11 +105,11 @@ class TestSenses:
     def test_a_sentence_of_50000_words(self, read):
         words = '<wf lemma="a" pos="X">강물</wf>\n' * 49_999
         instance = '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
-        begin = time.perf_counter()
+        begin = time.process_time()
         (sentence,) = read(f"{HEAD}<sentence>{words}{instance}</sentence>{TAIL}")
         assert len(sentence.tokens) == 50_000
         assert sentence.occurrences[0].start == 49_999
-        assert time.perf_counter() - begin < 30  # a square of it takes minutes
+        assert time.process_time() - begin < 30  # a square of it takes minutes
 
 
 class TestInventory:

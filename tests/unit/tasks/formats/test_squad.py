@@ -136,8 +136,8 @@ def test_damage(read, content, message):
 def test_a_context_of_50000_words(read, report):
     context = "강 " * 49_999 + "끝"
     questions = [question(("끝", start), name=f"q{start}") for start in range(0, 1000, 10)]
-    begin = time.perf_counter()
+    begin = time.process_time()
     examples = read(document(*questions, context=context), report=report)
     assert {example.answers[0].start for example in examples} == {99_998}
     assert all(example.context is examples[0].context for example in examples)
-    assert time.perf_counter() - begin < 30
+    assert time.process_time() - begin < 30

@@ -43,10 +43,10 @@ class TestRecords:
 
     def test_a_text_of_50000_words(self, write):
         path = write("text\tlabel\n" + "강 " * 50_000 + "\t1\n", name="a.tsv")
-        begin = time.perf_counter()
+        begin = time.process_time()
         (example,) = read_text_labels(path)
         assert len(example.text.split()) == 50_000
-        assert time.perf_counter() - begin < 30
+        assert time.process_time() - begin < 30
 
 
 TREE = "(3 (2 (2 A) (1 (1 slow) (2 river))) (4 (4 shines) (2 .)))"
@@ -114,10 +114,10 @@ class TestTrees:
 
     def test_a_tree_as_deep_as_its_50000_words(self, write):
         path = write("(2 (2 강) " * 49_999 + "(3 끝)" + ")" * 49_999)
-        begin = time.perf_counter()
+        begin = time.process_time()
         (example,) = read_sentiment_trees(path)
         assert len(example.tokens) == 50_000
-        assert time.perf_counter() - begin < 30
+        assert time.process_time() - begin < 30
 
     @given(
         st.recursive(
