@@ -142,12 +142,13 @@ def _rich_bar(description: str, total: float | None) -> Iterator[Progress]:
 
 
 FIRST_ESTIMATE = 0.01
-"""Share that must be done before the rest is estimated: what comes first is no measure of it."""
+"""Share seen done before the rest is estimated: what comes first is no measure of it."""
 
 
 def _line_writer(description: str, total: float | None, every_seconds: float) -> Progress:
     started = last = time.monotonic()
     stage, whole = description, total
+    first: tuple[float, float] | None = None  # a job that is resumed does not begin at nothing
 
     def update(
         completed: float,
@@ -156,18 +157,20 @@ def _line_writer(description: str, total: float | None, every_seconds: float) ->
         total: float | None = None,
         description: str | None = None,
     ) -> None:
-        nonlocal started, last, stage, whole
+        nonlocal started, last, stage, whole, first
         now = time.monotonic()
         if description not in (None, stage):
-            started, stage, whole = now, description, None
+            started, stage, whole, first = now, description, None, None
+        first = first or (now, completed)
         whole = whole if total is None else total
         if now - last < every_seconds:
             return
         last = now
         share = f" {completed / whole:.0%}" if whole else f" {completed:,.0f}"
         left = ""
-        if whole and FIRST_ESTIMATE * whole <= completed < whole:
-            seconds = (now - started) * (whole / completed - 1)
+        since, before = first
+        if whole and FIRST_ESTIMATE * whole <= completed - before and completed < whole:
+            seconds = (now - since) * (whole - completed) / (completed - before)
             left = f", about {math.ceil(seconds / 60)} min left"
         line = f"{stage}{share} {now - started:.0f} s{left} {status}"
         sys.stderr.write(line.rstrip() + "\n")

@@ -137,9 +137,23 @@ def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
     update(200)
     assert capsys.readouterr().err.splitlines() == [
         "training 0% 30 s",
-        "training 25% 60 s, about 3 min left",
+        "training 25% 60 s, about 2 min left",
         "training 50% 90 s, about 2 min left loss 3.2",
         "training 100% 200 s",
+    ]
+
+
+def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 70.0, 130.0])
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
+    update = common._line_writer("training", 200, 0)
+    update(100)
+    update(101)
+    update(120)
+    assert capsys.readouterr().err.splitlines() == [
+        "training 50% 10 s",
+        "training 50% 70 s",  # 101 of 200
+        "training 60% 130 s, about 8 min left",
     ]
 
 
@@ -148,11 +162,11 @@ def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
     monkeypatch.setattr(common.time, "monotonic", lambda: next(clock))
     update = common._line_writer("training", None, 0)
     update(4000, total=8000, description="counting words")
-    update(300, description="training")
+    update(0, description="training")
     update(0.5, total=1.0, description="training")
     assert capsys.readouterr().err.splitlines() == [
-        "counting words 50% 0 s, about 0 min left",
-        "training 300 0 s",
+        "counting words 50% 0 s",
+        "training 0 0 s",
         "training 50% 30 s, about 1 min left",
     ]
 
