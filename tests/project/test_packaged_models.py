@@ -50,9 +50,9 @@ class TestPackagedModel:
     def test_it_loads_within_two_seconds_and_embeds_raw_text(self, name):
         from elmokit import Embedder
 
-        started = time.process_time()
+        started = time.thread_time()
         embedder = Embedder.load(name)
-        assert time.process_time() - started < 2
+        assert time.thread_time() - started < 2
         (vectors,) = embedder.embed([SENTENCES[name]])
         assert vectors.shape[0] == embedder.num_layers == 3
         assert np.isfinite(vectors).all()

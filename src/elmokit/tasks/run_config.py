@@ -70,7 +70,7 @@ def build_network(
         settings: What it reads.
         config: The run's, resolved.
         labels: In the order of their ids.
-        bilm: Whose layers it reads, if any.
+        bilm: Whose layers, and longest word, it is built for.
         static: Word vectors, if it reads them.
     """
     token_inputs = TokenInputs(

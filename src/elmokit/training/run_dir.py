@@ -4,9 +4,11 @@
 resumed run goes on from and ``best/`` the best model so far. Where the run ends, the best model's
 files are put beside them, and the run directory is a model directory too. Until ``run.json`` is
 written ``.elmokit-run`` marks the directory as one that was empty when the run took it. While a
-process trains there it holds ``.elmokit-lock``; the system lets go of it if the process is killed.
+process trains there it holds ``.elmokit-lock``, a file that stays; of a killed process the system
+lets go.
 """
 
+import errno
 import json
 import logging
 import shutil
@@ -41,6 +43,9 @@ FIXED_SETTINGS = (
     "train.precision",
 )
 """What a run keeps from beginning to end; all other settings may be changed at a resume."""
+
+_NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
+"""What file systems say that have no locks; some network file systems have none."""
 
 
 def is_recorded(run_dir: Path) -> bool:
@@ -97,21 +102,22 @@ def held_alone(run_dir: Path) -> Iterator[None]:
     Raises:
         FileExistsError: if another process trains there.
     """
-    lock = FileLock(run_dir / LOCK)
+    lock = FileLock(run_dir / LOCK, fallback_to_soft=False)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise FileExistsError(
-            f"Another process trains in {run_dir}. Wait for it, or stop it (Ctrl-C or kill: it "
-            "then writes a checkpoint) and go on with --resume."
+            f"Another process trains in {run_dir}. Wait for it, or stop it with `kill` (if it "
+            "trains, it writes a checkpoint first), and go on with --resume."
         ) from None
-    except NotImplementedError:  # some network file systems
-        log.warning("%s cannot be locked: start no second run in it", run_dir)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        log.warning("%s cannot be locked (%s): start no second run in it", run_dir, error)
     try:
         yield
     finally:
-        (run_dir / LOCK).unlink(missing_ok=True)
-        lock.release()
+        lock.release()  # the file stays: who removes it lets two others hold two files of that name
 
 
 def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:

@@ -87,6 +87,8 @@ def ready_text(
             check_files(corpus, options.valid)
         open_run(run_dir, config, origin, resume=options.resume)
         held.enter_context(held_alone(run_dir))
+        open_run(run_dir, config, origin, resume=options.resume)  # another may just have ended
+        is_begun = is_recorded(run_dir)
         if is_begun:
             check_same_text(open_text(corpus, run_dir), corpus, options.valid, run_dir)
         else:

@@ -185,9 +185,9 @@ def test_load_refuses_what_it_does_not_know(model, tmp_path):
 def test_load_of_a_tiny_model_takes_less_than_two_seconds(model, tmp_path):
     # the processor's seconds: on a machine that others use, the clock's say little
     model.save(tmp_path / "m")
-    start = time.process_time()
+    start = time.thread_time()
     Embedder.load(tmp_path / "m").embed([["bank"]])
-    assert time.process_time() - start < 2
+    assert time.thread_time() - start < 2
 
 
 def test_facts_say_what_made_the_vectors(model, embedder):

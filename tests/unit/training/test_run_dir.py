@@ -1,5 +1,6 @@
 """The run directory: opened, gone on with, closed."""
 
+import errno
 import json
 import logging
 import subprocess
@@ -197,12 +198,22 @@ class TestOneProcessAtATime:
                 other.kill()
         with held_alone(tmp_path):
             assert [path.name for path in tmp_path.iterdir()] == [LOCK]
-        assert not list(tmp_path.iterdir())
+        open_run(tmp_path, CONFIG, ORIGIN, resume=False)  # what is left does not make it another's
 
-    def test_a_file_system_without_locks_is_told(self, tmp_path, monkeypatch, caplog):
-        def acquire(lock, timeout):
-            raise NotImplementedError
-
-        monkeypatch.setattr("elmokit.training.run_dir.FileLock.acquire", acquire)
+    @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+    def test_a_file_system_without_locks_is_told(self, number, tmp_path, monkeypatch, caplog):
+        monkeypatch.setattr("fcntl.flock", refusing(number))
         with held_alone(tmp_path):
-            assert "cannot be locked: start no second run" in caplog.text
+            assert f"cannot be locked ([Errno {number}] no locks): start no second" in caplog.text
+
+    def test_another_error_of_the_lock_is_not_hidden(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
+        with pytest.raises(OSError, match="no locks"), held_alone(tmp_path):
+            pytest.fail("held what cannot be held")
+
+
+def refusing(number):
+    def flock(file, operation):
+        raise OSError(number, "no locks")
+
+    return flock
