@@ -82,13 +82,14 @@ def ready_text(
     """
     config.train.rows_per_process(processes.size)
     if processes.is_main:
-        is_begun = is_recorded(run_dir)
-        if not (options.resume and is_begun):
+        was_begun = is_recorded(run_dir)
+        if not (options.resume and was_begun):
             check_files(corpus, options.valid)
         open_run(run_dir, config, origin, resume=options.resume)
         held.enter_context(held_alone(run_dir))
-        open_run(run_dir, config, origin, resume=options.resume)  # another may just have ended
         is_begun = is_recorded(run_dir)
+        if is_begun != was_begun:  # by another process, which has ended since
+            open_run(run_dir, config, origin, resume=options.resume)
         if is_begun:
             check_same_text(open_text(corpus, run_dir), corpus, options.valid, run_dir)
         else:

@@ -15,7 +15,7 @@ from elmokit.training.perplexity import perplexity
 from elmokit.training.prepare import PreparedText, VocabConfig
 from elmokit.training.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.run_config import TrainConfig
-from elmokit.training.run_dir import held_alone
+from elmokit.training.run_dir import held_alone, record_run
 from elmokit.training.schedules import Limits
 from elmokit.training.start import RunOptions
 from elmokit.training.text_shards import TextConfig
@@ -84,6 +84,18 @@ class TestRunDirectory:
         with held_alone(run_dir), pytest.raises(FileExistsError, match="Another process trains"):
             pretrain(CONFIG, [corpus], run_dir, longer)
         assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
+
+    def test_a_run_that_another_process_made_meanwhile_is_not_overwritten(
+        self, corpus, tmp_path, monkeypatch
+    ):
+        def held_late(run_dir):
+            record_run(run_dir, CONFIG, {})
+            return held_alone(run_dir)
+
+        monkeypatch.setattr("elmokit.training.start.held_alone", held_late)
+        with pytest.raises(FileExistsError, match="holds a training run already"):
+            pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
+        assert not (tmp_path / "new" / "shards").exists()
 
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
