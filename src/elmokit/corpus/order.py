@@ -31,13 +31,22 @@ class SentenceOrder:
         self.num_groups = -(-len(shards) // together)
 
     def groups(self, epoch: int) -> list[tuple[int, ...]]:
-        """Return the groups of shards that an epoch takes, in their order, of like size."""
+        """Return the groups of shards that an epoch takes, in their order, of like size.
+
+        Of every ``num_groups`` neighbors each group has one, so that all read the same mixture of
+        texts: a group with more of the novels would be unlearned in the next.
+        """
         num_shards = len(self._shards)
-        order = np.arange(num_shards)
-        if self.shuffle != "none":
-            # the third number sets it apart from the sentence orders, where it is below num_shards
-            order = np.random.default_rng((self.seed, epoch, num_shards)).permutation(num_shards)
-        return [tuple(sorted(part.tolist())) for part in np.array_split(order, self.num_groups)]
+        if self.shuffle == "none":
+            return [(shard,) for shard in range(num_shards)]
+        # the third number sets it apart from the sentence orders, where it is below num_shards
+        rng = np.random.default_rng((self.seed, epoch, num_shards))
+        groups: list[list[int]] = [[] for _ in range(self.num_groups)]
+        for first in range(0, num_shards, self.num_groups):
+            neighbors = range(first, min(first + self.num_groups, num_shards))
+            for shard, place in zip(neighbors, rng.permutation(self.num_groups), strict=False):
+                groups[place].append(shard)
+        return [tuple(group) for group in groups]
 
     def sentences(self, epoch: int, group: int) -> np.ndarray:
         """Return the order in which an epoch takes the sentences of its ``group``-th group.

@@ -28,6 +28,20 @@ def test_groups_of_shards_are_drawn_each_epoch(shards, pairs):
     assert len({tuple(groups) for groups in drawn}) > 1
 
 
+@pytest.mark.parametrize("together", [2, 3, 5])
+def test_each_group_reads_from_all_over_the_corpus(shards, monkeypatch, together):
+    from elmokit.corpus.order import SentenceOrder
+
+    monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", together)
+    order = SentenceOrder(shards, seed=0, shuffle="sentences")
+    for epoch in range(5):
+        groups = order.groups(epoch)
+        assert all(len(group) <= together for group in groups)
+        for first in range(0, len(shards), len(groups)):
+            stretch = range(first, first + len(groups))
+            assert all(len(set(group) & set(stretch)) <= 1 for group in groups)
+
+
 def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(shards, pairs):
     from elmokit.corpus.order import SentenceOrder
 
