@@ -29,8 +29,10 @@ class OptimizerConfig:
     """``adagrad`` with the defaults noted at each field is the original's."""
     learning_rate: float = 2e-3
     """Peak rate (original: 0.2)."""
-    betas: tuple[float, float] = (0.9, 0.98)
-    """AdamW's decay of the two moments."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """AdamW's decay of the two moments. The second needs a long memory: a rare word is a target
+    once in thousands of steps, a negative of the sampled softmax far more often, and a short memory
+    (0.98) makes each of these updates as large as the other."""
     weight_decay: float = 0.0
     """AdamW's decay, on matrices only."""
     initial_accumulator: float = 1.0
