@@ -7,8 +7,8 @@ import numpy as np
 from elmokit.corpus.shards import ShardSet
 
 Shuffle = Literal["sentences", "none"]
-"""``sentences`` draws groups of shards and the sentences within each anew each epoch; ``none``
-keeps all as it was written."""
+"""``sentences`` draws the order of groups of shards, and of the sentences within each, anew each
+epoch; ``none`` keeps all as it was written."""
 SHARDS_TOGETHER = 8
 """Most shards whose sentences are shuffled together. A shard is a stretch of the text: one at a
 time, a model learns a novel by heart and forgets the encyclopedia."""
@@ -33,20 +33,16 @@ class SentenceOrder:
     def groups(self, epoch: int) -> list[tuple[int, ...]]:
         """Return the groups of shards that an epoch takes, in their order, of like size.
 
-        Of every ``num_groups`` neighbors each group has one, so that all read the same mixture of
-        texts: a group with more of the novels would be unlearned in the next.
+        A group is every ``num_groups``-th shard, so all read the same mixture of texts: of a text
+        that is a stretch of the corpus no group has more than one shard more than another.
         """
         num_shards = len(self._shards)
-        if self.shuffle == "none":
-            return [(shard,) for shard in range(num_shards)]
-        # the third number sets it apart from the sentence orders, where it is below num_shards
-        rng = np.random.default_rng((self.seed, epoch, num_shards))
-        groups: list[list[int]] = [[] for _ in range(self.num_groups)]
-        for first in range(0, num_shards, self.num_groups):
-            neighbors = range(first, min(first + self.num_groups, num_shards))
-            for shard, place in zip(neighbors, rng.permutation(self.num_groups), strict=False):
-                groups[place].append(shard)
-        return [tuple(group) for group in groups]
+        firsts = np.arange(self.num_groups)
+        if self.shuffle != "none":
+            # the third number sets it apart from the sentence orders, where it is below num_shards
+            rng = np.random.default_rng((self.seed, epoch, num_shards))
+            firsts = rng.permutation(self.num_groups)
+        return [tuple(range(first, num_shards, self.num_groups)) for first in firsts.tolist()]
 
     def sentences(self, epoch: int, group: int) -> np.ndarray:
         """Return the order in which an epoch takes the sentences of its ``group``-th group.

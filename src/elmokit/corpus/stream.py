@@ -21,7 +21,8 @@ from elmokit.errors import InputError
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
-_STATE_VERSION = 2
+_STATE_VERSION = 3
+"""Of the state and of the order that it is a place in (`elmokit.corpus.order`)."""
 
 
 class WindowStream:
@@ -40,8 +41,8 @@ class WindowStream:
         batch_size: B, the rows of all ranks together.
         num_steps: T.
         seed: decides the order of shards and sentences.
-        shuffle: ``"sentences"`` draws groups of shards and permutes the sentences of each group,
-            anew each epoch; ``"none"`` keeps the order in which they were written.
+        shuffle: ``"sentences"`` permutes groups of shards and the sentences of each group, anew each
+            epoch; ``"none"`` keeps the order in which they were written.
         rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
         world_size: number of ranks.
         num_epochs: passes over the shards; None goes on for ever.

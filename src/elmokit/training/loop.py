@@ -31,8 +31,9 @@ class OptimizerConfig:
     """Peak rate (original: 0.2)."""
     betas: tuple[float, float] = (0.9, 0.999)
     """AdamW's decay of the two moments. The second needs a long memory: a rare word is a target
-    once in thousands of steps, a negative of the sampled softmax far more often, and a short memory
-    (0.98) makes each of these updates as large as the other."""
+    once in hundreds of steps and a negative of the sampled softmax far more often. With a short
+    memory (0.98) the target is forgotten before the next, and each negative then moves the word's
+    row as far as a target does."""
     weight_decay: float = 0.0
     """AdamW's decay, on matrices only."""
     initial_accumulator: float = 1.0

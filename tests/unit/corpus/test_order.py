@@ -28,18 +28,33 @@ def test_groups_of_shards_are_drawn_each_epoch(shards, pairs):
     assert len({tuple(groups) for groups in drawn}) > 1
 
 
-@pytest.mark.parametrize("together", [2, 3, 5])
-def test_each_group_reads_from_all_over_the_corpus(shards, monkeypatch, together):
+@pytest.mark.parametrize("together", [2, 3, 8])
+def test_each_group_reads_the_same_mixture(tmp_path, monkeypatch, together):
     from elmokit.corpus.order import SentenceOrder
+    from elmokit.corpus.shards import write_shards
 
+    shards = write_shards([["w"]] * 57, tmp_path, tokens_per_shard=3)
     monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", together)
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
+    novels = set(range(len(shards) - 5, len(shards)))
     for epoch in range(5):
         groups = order.groups(epoch)
-        assert all(len(group) <= together for group in groups)
-        for first in range(0, len(shards), len(groups)):
-            stretch = range(first, first + len(groups))
-            assert all(len(set(group) & set(stretch)) <= 1 for group in groups)
+        assert len(groups) > 2
+        assert sorted(shard for group in groups for shard in group) == list(range(len(shards)))
+        for counts in ([len(group) for group in groups], [len(novels & {*g}) for g in groups]):
+            assert max(counts) - min(counts) <= 1
+
+
+def test_an_order_that_changes_needs_another_state_version(shards, pairs):
+    """States of streams are places in this order: `_STATE_VERSION` of `elmokit.corpus.stream`."""
+    from elmokit.corpus.order import SentenceOrder
+
+    order = SentenceOrder(shards, seed=0, shuffle="sentences")
+    assert [order.groups(epoch) for epoch in range(2)] == [
+        [(0, 3), (1, 4), (2,)],
+        [(0, 3), (2,), (1, 4)],
+    ]
+    assert order.sentences(0, 0)[:5].tolist() == [2, 10, 3, 11, 0]
 
 
 def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(shards, pairs):

@@ -140,7 +140,7 @@ def test_resume_with_other_data_or_vocabulary_is_refused(tmp_path, make_stream, 
 
 
 def test_state_of_another_version_is_refused(make_stream):
-    with pytest.raises(ValueError, match="version None, this elmokit reads version 2"):
+    with pytest.raises(ValueError, match="version None, this elmokit reads version 3"):
         make_stream(state={})
 
 

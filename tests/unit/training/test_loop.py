@@ -200,6 +200,11 @@ class TestOptimizer:
             (0.0, 1),
         ]
 
+    def test_moments_decay_as_they_are_set(self):
+        module = torch.nn.Linear(2, 1)
+        for group in OptimizerConfig(betas=(0.8, 0.9)).build(module).param_groups:
+            assert group["betas"] == (0.8, 0.9)
+
     def test_frozen_parameters_are_left_out(self):
         module = torch.nn.Linear(2, 1)
         module.bias.requires_grad_(False)
