@@ -41,8 +41,8 @@ class WindowStream:
         batch_size: B, the rows of all ranks together.
         num_steps: T.
         seed: decides the order of shards and sentences.
-        shuffle: ``"sentences"`` permutes groups of shards and the sentences of each group, anew each
-            epoch; ``"none"`` keeps the order in which they were written.
+        shuffle: ``"sentences"`` permutes groups of shards and the sentences of each group,
+            anew each epoch; ``"none"`` keeps the order in which they were written.
         rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
         world_size: number of ranks.
         num_epochs: passes over the shards; None goes on for ever.
