@@ -16,7 +16,7 @@ def pairs(monkeypatch):
     monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", 2)
 
 
-def test_groups_of_shards_are_drawn_each_epoch(shards, pairs):
+def test_groups_of_shards_come_in_another_order_each_epoch(shards, pairs):
     from elmokit.corpus.order import SentenceOrder
 
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
