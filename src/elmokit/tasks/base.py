@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
+from elmokit.tasks.formats.reading import shown
 from elmokit.tasks.input_settings import InputsConfig, InputSettings, Places
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.layer_cache import Sentence
@@ -183,7 +184,7 @@ class Task(ABC, Generic[Example]):
         if len(parts) != self.num_texts:
             raise InputError(
                 f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
-                f"{len(parts)}: {text!r:.80}."
+                f"{len(parts)}: {shown(text)}."
             )
         example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
         return self.as_given(example, parts)

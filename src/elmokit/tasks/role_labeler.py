@@ -22,7 +22,7 @@ from elmokit.nn.crf import viterbi
 from elmokit.nn.highway_lstm import AlternatingHighwayLSTM, HighwayLSTMConfig
 from elmokit.tasks.base import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Place, shown
 from elmokit.tasks.input_settings import InputSettings
 from elmokit.tasks.inputs import TokenBatch, TokenInputs
 from elmokit.tasks.tag_batches import cut_tags, gold_ids
@@ -164,7 +164,7 @@ class SrlTask(Task[PredicateRoles]):
         parts = [tuple(tokenizer.tokenize(part)) for part in marked.groups()] if marked else []
         if not parts or not parts[1]:
             raise InputError(
-                f"One predicate must be marked, got {text!r:.80}. Put asterisks around it and "
+                f"One predicate must be marked, got {shown(text)}. Put asterisks around it and "
                 "nowhere else: The dog *bit* the man."
             )
         return self.example_of(*parts)

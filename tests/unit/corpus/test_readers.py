@@ -178,7 +178,7 @@ def test_lines_of_megabytes_only_are_an_error(read):
 def test_an_entirely_empty_corpus_is_an_error(read, data):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"corpus\.txt: the corpus holds no text in 1 files"):
+    with pytest.raises(FormatError, match=r"corpus\.txt: the corpus holds no text in 1 file "):
         read(data)
 
 

@@ -87,7 +87,7 @@ SRL = TaskSettings(
 )  # fmt: skip
 SENTIMENT = TaskSettings(
     task="sentiment", dataset="sst-5", content="the trees of SST-5, as .txt or .txt.gz",
-    hidden_dims=(100,), epochs=4, batch_size=64, max_train=2000,
+    hidden_dims=(100,), epochs=2, batch_size=64,
 )  # fmt: skip
 NLI = TaskSettings(
     task="nli", dataset="nli-snli-sample",
