@@ -364,3 +364,23 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
     assert found.show(example, prediction) == f"{prediction}\t{text}"
     assert found.as_json(example, prediction).items() >= {"label": prediction}.items()
     assert set(text.split("\t")) < set(found.as_json(example, prediction).values())
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "message"),
+    [
+        ("srl", "The dog bit the man.", r"must be marked, got 'The dog bit the man\.'\."),
+        ("srl", "The *dog* *bit* him.", r"got 'The \*dog\* \*bit\* him\.'\. Put asterisks"),
+        ("srl", "A dog " * 50, r"must be marked, got 'A dog [A dog]+\.\.\.\. Put asterisks"),
+        ("nli", "I sat.", r"needs 2 texts a line, separated by tabs, got 1: 'I sat\.'\."),
+        ("qa", "Who? " * 50, r"needs 2 texts a line, separated by tabs, got 1: 'Who\? .+\.\.\.\.$"),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, message):
+    from elmokit.errors import InputError
+    from elmokit.tasks.registry import find_task
+    from elmokit.text.tokenizers import build_tokenizer
+
+    with pytest.raises(InputError, match=message) as caught:
+        find_task(task).from_text(text, build_tokenizer("simple"))
+    assert len(str(caught.value)) < 200

@@ -118,9 +118,9 @@ def _read_files(
         )
     if num_lines == 0:
         names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
-        number = "1 file" if len(files) == 1 else f"{len(files)} files"
+        files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
         raise FormatError(
-            f"{names}: the corpus holds no text in {number} "
+            f"{names}: the corpus holds no text in {files_text} "
             f"({describe_skips(report.skipped) or 'all empty'}). One sentence or paragraph a line "
             f"is expected, in UTF-8."
         )
