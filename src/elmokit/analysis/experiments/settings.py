@@ -1,6 +1,6 @@
 """The sizes of the tasks in the experiments: one table, the same for every arm.
 
-Chosen so that a run takes some two to fifteen minutes of one CPU thread;
+Chosen so that a run takes some two to fourteen minutes of one CPU thread;
 `docs/guides/experiments.md` has the reasons and the times.
 """
 
