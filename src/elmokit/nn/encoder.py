@@ -138,7 +138,14 @@ class SentenceEncoder(nn.Module):
 
         Padding is read last in either direction, so it touches no real position. Torch's packed
         sequences give the same numbers, but on the CPU they take a slower path, step by step.
+
+        Under autocast on the CPU the layer stays in the width of its weights: torch's LSTM in bf16
+        stops with an error on processors without such instructions.
         """
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            weight = next(layer.parameters())
+            with torch.autocast("cpu", enabled=False):
+                return self._read(layer, x.to(weight.dtype), lengths)
         back = reverse_sequences(x, lengths) if self.config.bidirectional else None
         if self._trains_a_gru_on_the_cpu(x):
             read = _run_gru(layer, [x] if back is None else [x, back])
@@ -151,12 +158,7 @@ class SentenceEncoder(nn.Module):
 
     def _trains_a_gru_on_the_cpu(self, x: Tensor) -> bool:
         """Whether `gru_steps` is worth its while: without gradients torch is as fast."""
-        return (
-            self.config.cell == "gru"
-            and x.device.type == "cpu"
-            and torch.is_grad_enabled()
-            and not torch.is_autocast_enabled("cpu")
-        )
+        return self.config.cell == "gru" and x.device.type == "cpu" and torch.is_grad_enabled()
 
 
 def _weights(layer: nn.Module, name: str) -> list[Tensor]:

@@ -70,9 +70,10 @@ def test_reading_without_gradients_gives_the_same_numbers(cell, bidirectional):
 def test_mixed_precision_trains(cell):
     encoder, x = build(cell).float().train(), inputs().float()
     with torch.autocast("cpu", torch.bfloat16):
-        found = encoder(x, MASK)
-    found.float().square().sum().backward()
-    torch.testing.assert_close(found.float(), encoder(x, MASK), atol=0.05, rtol=0)
+        found = encoder(x.bfloat16(), MASK)
+    assert found.dtype == torch.float32  # torch's bf16 LSTM is not on every processor
+    found.square().sum().backward()
+    torch.testing.assert_close(found, encoder(x, MASK), atol=0.05, rtol=0)
     assert all(p.grad.isfinite().all() for p in encoder.parameters())
 
 
