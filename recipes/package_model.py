@@ -4,13 +4,12 @@
         --text "English Wikipedia (2015, CC BY-SA 3.0), 62 novels (public domain)" \
         --trained "100 minutes on one thread of a two-core machine"
 
-Writes src/elmokit/data/models/NAME. The perplexity on its card is that of the rounded weights. With
---scores FILE, a JSON object of names and numbers, the card also lists task scores.
+Writes src/elmokit/data/models/NAME. The perplexity on its card is that of the rounded weights. Task
+scores come to the card from the published experiments (`recipes/publish_results.py`).
 """
 
 import argparse
 import dataclasses
-import json
 from pathlib import Path
 
 from elmokit.corpus.readers import read_sentences
@@ -44,8 +43,6 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
         "perplexity": dataclasses.asdict(report),
         "limits": LIMITS,
     }
-    if options.scores is not None:
-        model.training_facts["scores"] = json.loads(options.scores.read_text(encoding="utf-8"))
     target = PACKAGED_MODELS / options.name
     target.parent.mkdir(exist_ok=True)
     model.save(target, dtype="float16")
@@ -67,7 +64,6 @@ def main() -> None:
     parser.add_argument(
         "--held-out", help="the held-out text in words, for the card; default: the names of --valid"
     )
-    parser.add_argument("--scores", type=Path, help="JSON object of task scores")
     options = parser.parse_args()
     target = package(load_model(options.model), options)
     size = sum(path.stat().st_size for path in target.iterdir())

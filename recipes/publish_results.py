@@ -4,7 +4,8 @@
 
 EXPERIMENTS is the folder that `elmokit experiment NAME -o experiments/NAME` wrote to. The tables
 stand between marks (`<!-- scores en: begin -->`) in README.md, README.ko.md and
-docs/results/experiments.md; a test holds them equal to docs/results/experiments/*.json.
+docs/results/experiments.md, and on the cards of the models in the package; a test holds them equal
+to docs/results/experiments/*.json.
 """
 
 import argparse
@@ -18,6 +19,8 @@ from elmokit.analysis.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_F
 from elmokit.analysis.experiments.tables import NOTHING
 from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
+from elmokit.weights.locate import PACKAGED_MODELS
+from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
@@ -191,6 +194,35 @@ def with_scores(document: str) -> str:
     return text
 
 
+def card_scores(results: dict[str, Any]) -> dict[str, str]:
+    """Return what a model's card says of the tasks: with it, and with static vectors."""
+    scores = _columns(results["tables"][0], "data", "labels", "static", "elmo")
+    named = {
+        LABELS[dataset][0]: f"{elmo} (static word vectors: {static})"
+        for dataset, labels, static, elmo in scores
+        if labels == "100 %" and NOTHING not in (static, elmo)
+    }
+    made_by = f"{results['made']['command']}, dev sets (docs/results/experiments.md)"
+    return {**named, "made by": made_by}
+
+
+def write_card(language: str, models: Path = PACKAGED_MODELS) -> None:
+    """Put the published scores of a language onto the card of its model in the package.
+
+    Raises:
+        FormatError: if they are another model's.
+    """
+    results, model = _read(SOURCES[language]), load_model(models / language)
+    model_hash = results["made"]["biLM"].split()[-1]
+    if not model.model_hash().startswith(model_hash):
+        raise FormatError(
+            f"The published scores are of the model {model_hash}, not of {language} in the "
+            f"package ({model.model_hash()[:12]}). Run {SOURCES[language]} anew."
+        )
+    model.training_facts["scores"] = card_scores(results)
+    model.save(models / language, dtype="float16")
+
+
 def _read(name: str) -> dict[str, Any]:
     return json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
 
@@ -221,6 +253,9 @@ def main() -> None:
     for document in DOCUMENTS:
         _write(ROOT / document, with_scores(document).encode())
         print(document)
+    for language in SOURCES:
+        write_card(language)
+        print(PACKAGED_MODELS / language)
 
 
 if __name__ == "__main__":

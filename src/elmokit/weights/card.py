@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from elmokit.weights.model_dir import PretrainedBiLM
 
 UNKNOWN = "not stated"
-_OWN_PLACE = ("language", "license", "perplexity", "original_options")
+_OWN_PLACE = ("language", "license", "perplexity", "original_options", "scores")
 """Training facts that do not go into the list of facts."""
 
 
 def model_card(model: "PretrainedBiLM") -> str:
     """Return the card as Markdown with the header that model hubs read.
 
-    ``language``, ``license`` and ``perplexity`` are taken from the training facts where they are
-    stated.
+    ``language``, ``license``, ``perplexity`` and ``scores`` (of tasks with this model inside, by
+    their names) are taken from the training facts where they are stated.
     """
     facts, config = model.training_facts, model.config
     language, license_name = (str(facts.get(key) or UNKNOWN) for key in ("language", "license"))
@@ -73,7 +73,14 @@ tokenizer by themselves.
 ## Training
 
 {listed or UNKNOWN.capitalize() + "."}
-"""
+{_scores(facts.get("scores"))}"""
+
+
+def _scores(scores: Any) -> str:
+    if not isinstance(scores, Mapping) or not scores:
+        return ""
+    rows = "\n".join(f"| {_plain(name)} | {_plain(score)} |" for name, score in scores.items())
+    return f"\n## Task scores\n\n| Task | Score |\n|---|---|\n{rows}\n"
 
 
 def _perplexity(value: Any) -> str:

@@ -39,6 +39,16 @@ def test_the_card_says_what_the_model_is():
     assert "original_options" not in card
 
 
+def test_task_scores_have_a_table():
+    scores = {"named entities (F1)": "71.5 ± 0.2", "sentiment": 48.251}
+    card = model_card(PretrainedBiLM(CONFIG, training={"scores": scores, "limits": "small"}))
+    assert card.endswith(
+        "- limits: small\n\n## Task scores\n\n| Task | Score |\n|---|---|\n"
+        "| named entities (F1) | 71.5 ± 0.2 |\n| sentiment | 48.25 |\n"
+    )
+    assert "Task scores" not in model_card(PretrainedBiLM(CONFIG, training={"scores": {}}))
+
+
 def test_what_is_not_known_is_said_to_be_not_stated():
     card = model_card(PretrainedBiLM(CONFIG))
     assert "language:" not in card.split("---")[1]
