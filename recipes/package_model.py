@@ -5,7 +5,7 @@
         --trained "100 minutes on one thread of a two-core machine"
 
 Writes src/elmokit/data/models/NAME. The perplexity on its card is that of the rounded weights. Task
-scores come to the card from the published experiments (`recipes/publish_results.py`).
+scores come to the card afterwards, from the published experiments (recipes/publish_cards.py).
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 EXPERIMENTS is the folder that `elmokit experiment NAME -o experiments/NAME` wrote to. The tables
 stand between marks (`<!-- scores en: begin -->`) in README.md, README.ko.md and
-docs/results/experiments.md, and on the cards of the models in the package; a test holds them equal
-to docs/results/experiments/*.json.
+docs/results/experiments.md; a test holds them equal to docs/results/experiments/*.json. Then
+recipes/publish_cards.py does the cards of the packaged models.
 """
 
 import argparse
@@ -19,8 +19,6 @@ from elmokit.analysis.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_F
 from elmokit.analysis.experiments.tables import NOTHING
 from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
-from elmokit.weights.locate import PACKAGED_MODELS
-from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
@@ -98,7 +96,7 @@ def publish_pages(folder: Path) -> list[str]:
     return found
 
 
-def _columns(table: dict[str, Any], *names: str) -> list[tuple[str, ...]]:
+def columns_of(table: dict[str, Any], *names: str) -> list[tuple[str, ...]]:
     """Return some columns of a table of a results file, by their names."""
     places = [table["header"].index(name) for name in names]
     return [tuple(row[place] for place in places) for row in table["rows"]]
@@ -109,11 +107,11 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
     scores, gains = results["tables"][:2]
     by_row = {
         (dataset, labels): pair
-        for dataset, labels, *pair in _columns(scores, "data", "labels", "static", "elmo")
+        for dataset, labels, *pair in columns_of(scores, "data", "labels", "static", "elmo")
     }
     against = {
         (dataset, labels): pair
-        for dataset, labels, *pair in _columns(gains, "data", "labels", "error reduction", "p")
+        for dataset, labels, *pair in columns_of(gains, "data", "labels", "error reduction", "p")
     }
     nothing = (NOTHING, NOTHING)
     names, columns = HEADERS[written_in]
@@ -141,7 +139,7 @@ def arms_table(results: dict[str, Any]) -> str:
     table = results["tables"][0]
     arms = table["header"][table["header"].index("examples") + 1 :]
     lines = [("", *arms), ("---",) * (len(arms) + 1)]
-    for dataset, *scores in _columns(table, "data", *arms):
+    for dataset, *scores in columns_of(table, "data", *arms):
         values = [_value(score) for score in scores]
         best = max((value for value in values if value is not None), default=None)
         shown = [
@@ -184,9 +182,11 @@ def with_scores(document: str) -> str:
     text = (ROOT / document).read_text(encoding="utf-8")
     for name in ARMS_TABLES:
         if f"<!-- scores {name}: begin -->" in text:
-            text = _between(text, f"scores {name}", f"\n{arms_table(_read(name))}\n", document)
+            text = _between(
+                text, f"scores {name}", f"\n{arms_table(read_published(name))}\n", document
+            )
     for language, name in SOURCES.items():
-        results = _read(name)
+        results = read_published(name)
         table = scores_table(results, language, DOCUMENTS[document])
         text = _between(text, f"scores {language}", f"\n{table}\n", document)
         if f"<!-- counts {language}: begin -->" in text:
@@ -194,36 +194,8 @@ def with_scores(document: str) -> str:
     return text
 
 
-def card_scores(results: dict[str, Any]) -> dict[str, str]:
-    """Return what a model's card says of the tasks: with it, and with static vectors."""
-    scores = _columns(results["tables"][0], "data", "labels", "static", "elmo")
-    named = {
-        LABELS[dataset][0]: f"{elmo} (static word vectors: {static})"
-        for dataset, labels, static, elmo in scores
-        if labels == "100 %" and NOTHING not in (static, elmo)
-    }
-    made_by = f"{results['made']['command']}, dev sets (docs/results/experiments.md)"
-    return {**named, "made by": made_by}
-
-
-def write_card(language: str, models: Path = PACKAGED_MODELS) -> None:
-    """Put the published scores of a language onto the card of its model in the package.
-
-    Raises:
-        FormatError: if they are another model's.
-    """
-    results, model = _read(SOURCES[language]), load_model(models / language)
-    model_hash = results["made"]["biLM"].split()[-1]
-    if not model.model_hash().startswith(model_hash):
-        raise FormatError(
-            f"The published scores are of the model {model_hash}, not of {language} in the "
-            f"package ({model.model_hash()[:12]}). Run {SOURCES[language]} anew."
-        )
-    model.training_facts["scores"] = card_scores(results)
-    model.save(models / language, dtype="float16")
-
-
-def _read(name: str) -> dict[str, Any]:
+def read_published(name: str) -> dict[str, Any]:
+    """Return the results of an experiment as they are published, or raise FileNotFoundError."""
     return json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -253,9 +225,6 @@ def main() -> None:
     for document in DOCUMENTS:
         _write(ROOT / document, with_scores(document).encode())
         print(document)
-    for language in SOURCES:
-        write_card(language)
-        print(PACKAGED_MODELS / language)
 
 
 if __name__ == "__main__":

@@ -36,40 +36,6 @@ def test_every_page_has_its_numbers_and_a_model_of_the_package(recipe):
         assert f"- command: {made['command']}" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_cards_of_the_package_have_the_published_scores(recipe, language):
-    from elmokit.weights.locate import PACKAGED_MODELS
-    from elmokit.weights.model_dir import load_model
-
-    results = json.loads((recipe.PAGES / f"{recipe.SOURCES[language]}.json").read_bytes())
-    scores = load_model(PACKAGED_MODELS / language).training_facts["scores"]
-    assert scores == recipe.card_scores(results)
-    assert len(scores) >= 6
-    card = (PACKAGED_MODELS / language / "README.md").read_text(encoding="utf-8")
-    assert all(f"| {name} | {score} |" in card for name, score in scores.items())
-
-
-def test_scores_go_to_the_card_of_their_own_model_only(recipe, tmp_path, monkeypatch, workplace):
-    from elmokit.errors import FormatError
-    from elmokit.weights.model_dir import load_model
-
-    model = load_model(workplace / "model")
-    model.round_to_half()
-    model.save(tmp_path / "ko", dtype="float16")
-    made = {"biLM": f"ko, hash {model.model_hash()[:12]}", "command": "`x`"}
-    results = {"tables": RESULTS["tables"], "made": made}
-    monkeypatch.setattr(recipe, "_read", lambda name: results)
-    recipe.write_card("ko", tmp_path)
-    assert load_model(tmp_path / "ko").training_facts["scores"] == {
-        "named entities, UNER-EWT (span F1)": "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)",
-        "semantic roles, PropBank-EWT (F1)": "60.00 (static word vectors: 50.00)",
-        "made by": "`x`, dev sets (docs/results/experiments.md)",
-    }
-    results["made"] = {**made, "biLM": "ko, hash 0123456789ab"}
-    with pytest.raises(FormatError, match="of the model 0123456789ab, not of ko in the package"):
-        recipe.write_card("ko", tmp_path)
-
-
 SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
 GAINS = ["task", "data", "labels", "arm", "gain", "error reduction", "p", "seeds"]
 RESULTS = {

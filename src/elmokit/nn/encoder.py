@@ -71,6 +71,9 @@ class SentenceEncoder(nn.Module):
     Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 but for the
     LSTM's forget gates (1). They are drawn with seed 0; a model draws its own.
 
+    Under autocast on the CPU the layers compute in their weights' precision: torch's bf16 LSTM
+    stops with an error on processors without bf16 instructions.
+
     Args:
         input_dim: Width of the input vectors.
         config: Layers, widths, dropout.
@@ -139,8 +142,6 @@ class SentenceEncoder(nn.Module):
         Padding is read last in either direction, so it touches no real position. Torch's packed
         sequences give the same numbers, but on the CPU they take a slower path, step by step.
 
-        Under autocast on the CPU the layer stays in the width of its weights: torch's LSTM in bf16
-        stops with an error on processors without such instructions.
         """
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             weight = next(layer.parameters())

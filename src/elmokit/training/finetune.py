@@ -175,9 +175,13 @@ def finetune(
 def _facts(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
     """Return the facts that a run begins with.
 
-    The original's options stay where `write_bilm_tf` looks for them.
+    The original's options stay where `write_bilm_tf` looks for them; task scores stay behind.
     """
-    facts = dict(base.training_facts)
+    facts = {
+        name: fact
+        for name, fact in base.training_facts.items()
+        if name not in ("scores", "scores_note")
+    }
     original = {ORIGINAL_OPTIONS: facts.pop(ORIGINAL_OPTIONS)} if ORIGINAL_OPTIONS in facts else {}
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": facts}
 

@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from elmokit.weights.model_dir import PretrainedBiLM
 
 UNKNOWN = "not stated"
-_OWN_PLACE = ("language", "license", "perplexity", "original_options", "scores")
+_OWN_PLACE = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
 """Training facts that do not go into the list of facts."""
 
 
 def model_card(model: "PretrainedBiLM") -> str:
     """Return the card as Markdown with the header that model hubs read.
 
-    ``language``, ``license``, ``perplexity`` and ``scores`` (of tasks with this model inside, by
-    their names) are taken from the training facts where they are stated.
+    ``language``, ``license``, ``perplexity``, ``scores`` (of tasks with this model inside, by
+    their names) and ``scores_note`` are taken from the training facts where they are stated.
     """
     facts, config = model.training_facts, model.config
     language, license_name = (str(facts.get(key) or UNKNOWN) for key in ("language", "license"))
@@ -73,14 +73,19 @@ tokenizer by themselves.
 ## Training
 
 {listed or UNKNOWN.capitalize() + "."}
-{_scores(facts.get("scores"))}"""
+{_scores(facts.get("scores") or {}, facts.get("scores_note"))}"""
 
 
-def _scores(scores: Any) -> str:
-    if not isinstance(scores, Mapping) or not scores:
+def _scores(scores: Mapping[str, Any], note: Any) -> str:
+    if not scores:
         return ""
-    rows = "\n".join(f"| {_plain(name)} | {_plain(score)} |" for name, score in scores.items())
-    return f"\n## Task scores\n\n| Task | Score |\n|---|---|\n{rows}\n"
+    rows = "\n".join(f"| {_cell(name)} | {_cell(score)} |" for name, score in scores.items())
+    below = f"\n{_plain(note)}\n" if note else ""
+    return f"\n## Task scores\n\n| Task | Score |\n|---|---|\n{rows}\n{below}"
+
+
+def _cell(value: Any) -> str:
+    return _plain(value).replace("|", "\\|")
 
 
 def _perplexity(value: Any) -> str:

@@ -70,7 +70,7 @@ def test_rows_go_on_from_their_state(model):
             plain_state = BiLMState(hidden, cell)
             assert largest_difference(out.vectors, expected) <= 2e-6
         for found, plain in ((state.hidden, plain_state.hidden), (state.cell, plain_state.cell)):
-            # cells grow to 3, and either network's roundings add up over the batches
+            # cells reach the clip (3), and either network's roundings add up over the batches
             torch.testing.assert_close(found, plain[:, :, : state.num_rows], atol=2e-6, rtol=2e-6)
     assert state.num_rows == 5
 

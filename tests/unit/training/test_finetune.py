@@ -230,7 +230,11 @@ class TestFinetune:
         assert load_model(tmp_path / "tuned").model_hash() == before
 
     def test_the_model_knows_its_base(self, save, domain, tmp_path):
-        model_path = save(training={"steps": 90, "corpus": "news"})
+        scores = {
+            "scores": {"names": "71.0"},
+            "scores_note": "in percent",
+        }  # not those of the new one
+        model_path = save(training={"steps": 90, "corpus": "news", **scores})
         self.run(model_path, domain, tmp_path)
         facts = load_model(tmp_path / "tuned").training_facts
         base_hash = load_model(model_path).model_hash()

@@ -40,11 +40,12 @@ def test_the_card_says_what_the_model_is():
 
 
 def test_task_scores_have_a_table():
-    scores = {"named entities (F1)": "71.5 ± 0.2", "sentiment": 48.251}
-    card = model_card(PretrainedBiLM(CONFIG, training={"scores": scores, "limits": "small"}))
+    scores = {"named entities (F1)": "71.5 ± 0.2", "a|b": 48.251}
+    facts = {"scores": scores, "limits": "small", "scores_note": "in percent"}
+    card = model_card(PretrainedBiLM(CONFIG, training=facts))
     assert card.endswith(
         "- limits: small\n\n## Task scores\n\n| Task | Score |\n|---|---|\n"
-        "| named entities (F1) | 71.5 ± 0.2 |\n| sentiment | 48.25 |\n"
+        "| named entities (F1) | 71.5 ± 0.2 |\n| a\\|b | 48.25 |\n\nin percent\n"
     )
     assert "Task scores" not in model_card(PretrainedBiLM(CONFIG, training={"scores": {}}))
 

@@ -1,0 +1,93 @@
+"""The cards of the packaged models have the scores that the experiments wrote."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SCORES = ["data", "labels", "static", "elmo"]
+RESULTS = {
+    "tables": [
+        {"header": SCORES, "rows": [
+            ["ner-en-uner-ewt", "100 %", "60.00 ± 1.00", "59.00 ± 0.50"],
+            ["ner-en-uner-ewt", "10 %", "40.00", "50.00"],
+            ["nli-snli-sample", "100 %", "50.00", "–"],
+        ]},
+    ],
+    "made": {"command": "`x`", "seeds": "0, 1", "scored": "the dev set"},
+}  # fmt: skip
+FACTS = {"language": "xx"}
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    monkeypatch.syspath_prepend(str(RECIPES))
+    spec = importlib.util.spec_from_file_location("publish_cards", RECIPES / "publish_cards.py")
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    return recipe
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_cards_have_the_published_scores_and_nothing_else(recipe, language):
+    from elmokit.weights.card import model_card
+    from elmokit.weights.locate import PACKAGED_MODELS
+    from elmokit.weights.model_dir import load_model
+
+    results = recipe.read_published(recipe.SOURCES[language])
+    model = load_model(PACKAGED_MODELS / language)
+    whole = {one["dataset"] for one in results["comparisons"] if one["share"] == 1}
+    assert len(model.training_facts["scores"]) == len(whole) >= 5
+    assert model.training_facts["scores"] == recipe.card_scores(results)
+    assert model.training_facts["scores_note"] == recipe.scores_note(results)
+    card = (PACKAGED_MODELS / language / "README.md").read_text(encoding="utf-8")
+    assert card == model_card(model)
+
+
+@pytest.fixture
+def models(tmp_path, workplace):
+    from elmokit.weights.model_dir import load_model
+
+    model = load_model(workplace / "model")
+    model.round_to_half()
+    model.training_facts = dict(FACTS)
+    for name in ("en", "ko"):
+        model.save(tmp_path / name, dtype="float16")
+    return tmp_path
+
+
+def results_of(model_hash):
+    return {**RESULTS, "made": {**RESULTS["made"], "biLM": f"xx, hash {model_hash}"}}
+
+
+def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
+    from elmokit.weights.model_dir import load_model
+
+    results = results_of(load_model(models / "en").model_hash()[:12])
+    monkeypatch.setattr(recipe, "read_published", lambda name: results)
+    recipe.write_cards(models)
+    facts = load_model(models / "ko").training_facts
+    scores = {
+        "named entities, UNER-EWT (span F1)": "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)"
+    }
+    note = (
+        "In percent, of small task models with mostly cut training sets; seeds 0, 1; the dev set. "
+        "Not to be set beside published numbers. Made by `x`."
+    )
+    assert facts == {**FACTS, "scores": scores, "scores_note": note}
+
+
+def test_scores_of_another_model_change_no_card(recipe, models, monkeypatch):
+    from elmokit.errors import FormatError
+    from elmokit.weights.model_dir import load_model
+
+    right, wrong = load_model(models / "en").model_hash()[:12], "0123456789ab"
+    monkeypatch.setattr(
+        recipe, "read_published", lambda name: results_of(right if name == "table1" else wrong)
+    )
+    with pytest.raises(
+        FormatError, match=r"korean\.json has scores of the model 0123456789ab, but"
+    ):
+        recipe.write_cards(models)
+    assert load_model(models / "en").training_facts == FACTS
