@@ -29,8 +29,8 @@ LETTERS = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
 def write_model(path: Path, *, cell_dim: int, projection_dim: int) -> None:
     """Write a model directory with random weights."""
     from elmokit import BiLMConfig, PretrainedBiLM
-    from elmokit.nn.char_cnn import CharCNNConfig
-    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
 
     cnn = CharCNNConfig(filters=((1, 32), (2, 32), (3, 64), (4, 128)), num_highway=1)
     lstm = LSTMConfig(cell_dim=cell_dim, projection_dim=projection_dim)

@@ -24,10 +24,10 @@ from shapes import CACHE_DIR, SHAPES, model_folder
 from texts import Sentence, batches, read_text
 
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.run import train_task
-from elmokit.tasks.run_config import TaskRunConfig
-from elmokit.tasks.run_files import find_split
-from elmokit.tasks.training import EpochReport, TaskTrainConfig
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import find_split
+from elmokit.tasks.runs.task_run import train_task
+from elmokit.tasks.runs.training import EpochReport, TaskTrainConfig
 
 ANSWER_WORDS = 2
 

@@ -4,8 +4,9 @@
     python benchmarks/bench_train.py --preset tiny
     python benchmarks/bench_train.py --text wiki.txt --write
 
-Ours is `elmokit.training.pretrain` whole, with its data preparation; it stops between two updates
-while another program works. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's autograd with
+Ours is `elmokit.training.pretraining.pretrain` whole, with its data preparation; it stops between
+two updates while another program works. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's
+autograd with
 dense gradients, its CNN on every token (of both directions' inputs, as bilm-tf does) or once a
 distinct word of the batch; its windows are made before the clock starts. bilm-tf is the training
 graph that simple_elmo ships, on TensorFlow 2. All train on the same windows; ours and the plain
@@ -46,8 +47,8 @@ from elmokit.corpus.shards import write_shards
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
 from elmokit.text.char_vocab import CHAR_PADDING
-from elmokit.training.presets import pretrain_config
-from elmokit.training.pretrain import PretrainConfig
+from elmokit.training.pretraining.presets import pretrain_config
+from elmokit.training.pretraining.pretrain import PretrainConfig
 
 CEILING = "ceiling "
 BACKWARD = 3

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from elmokit import BiLMConfig, CharVocabConfig, PretrainedBiLM, write_bilm_tf
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.training.presets import pretrain_config
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.training.pretraining.presets import pretrain_config
 
 SEED = 0
 CACHE_DIR = Path.home() / ".cache" / "elmokit-bench"

@@ -13,8 +13,8 @@ import dataclasses
 from pathlib import Path
 
 from elmokit.corpus.readers import read_sentences
-from elmokit.text.tokenizers import build_tokenizer
-from elmokit.training.perplexity import perplexity
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from publish_results import LABELS, PAGES, SOURCES, columns_of, read_published
 
-from elmokit.analysis.experiments.tables import NOTHING
 from elmokit.errors import FormatError
+from elmokit.experiments.results.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 

@@ -14,11 +14,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from elmokit.analysis.experiments.registry import EXPERIMENTS
-from elmokit.analysis.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
-from elmokit.analysis.experiments.tables import NOTHING
-from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
+from elmokit.experiments.registry import EXPERIMENTS
+from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
+from elmokit.experiments.results.tables import NOTHING
+from elmokit.files.atomic import whole_file
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"

@@ -1,4 +1,4 @@
-"""Ours: `elmokit.training.pretrain`, whole: data preparation, objective, update, log.
+"""Ours: `elmokit.training.pretraining.pretrain`, whole: data preparation, objective, update, log.
 
 It waits for requests between two updates, in the callback that every caller of `pretrain` has.
 """
@@ -11,11 +11,11 @@ import torch
 from protocol import open_channel, versions
 
 from elmokit import WordVocab
-from elmokit.training.presets import pretrain_config
-from elmokit.training.pretrain import pretrain
-from elmokit.training.run import TrainingEvent
+from elmokit.training.pretraining.presets import pretrain_config
+from elmokit.training.pretraining.pretrain import pretrain
+from elmokit.training.pretraining.run import TrainingEvent
+from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.schedules import Limits
-from elmokit.training.start import RunOptions
 
 ENDLESS = 10**12
 

@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit import WordVocab
+from elmokit.bilm.softmax import LogUniformSampler
+from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
-from elmokit.nn.softmax import LogUniformSampler
 from elmokit.training.dropout import derived_seed
-from elmokit.training.prepare import PreparedText
-from elmokit.training.presets import pretrain_config
-from elmokit.training.pretrain import new_model
+from elmokit.training.pretraining.presets import pretrain_config
+from elmokit.training.pretraining.pretrain import new_model
 
 NUM_WINDOWS = 8
 

@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
+    from elmokit.bilm.elmo import ELMo
+    from elmokit.bilm.scalar_mix import ScalarMix
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.ids import batch_to_ids
     from elmokit.errors import (
@@ -17,12 +20,9 @@ if TYPE_CHECKING:
         InputError,
         MissingExtraError,
     )
-    from elmokit.nn.bilm import BiLM, BiLMConfig, BiLMState
-    from elmokit.nn.elmo import ELMo
-    from elmokit.nn.scalar_mix import ScalarMix
+    from elmokit.evaluation.perplexity import perplexity
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
-    from elmokit.training.perplexity import perplexity
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
     from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -53,24 +53,24 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "BiLM": "elmokit.nn.bilm",
-    "BiLMConfig": "elmokit.nn.bilm",
-    "BiLMState": "elmokit.nn.bilm",
+    "BiLM": "elmokit.bilm.bilm",
+    "BiLMConfig": "elmokit.bilm.bilm",
+    "BiLMState": "elmokit.bilm.bilm",
     "CharVocab": "elmokit.text.char_vocab",
     "CharVocabConfig": "elmokit.text.char_vocab",
     "ConfigError": "elmokit.errors",
-    "ELMo": "elmokit.nn.elmo",
+    "ELMo": "elmokit.bilm.elmo",
     "ElmokitError": "elmokit.errors",
     "Embedder": "elmokit.embed.embedder",
     "FormatError": "elmokit.errors",
     "InputError": "elmokit.errors",
     "MissingExtraError": "elmokit.errors",
     "PretrainedBiLM": "elmokit.weights.model_dir",
-    "ScalarMix": "elmokit.nn.scalar_mix",
+    "ScalarMix": "elmokit.bilm.scalar_mix",
     "WordVocab": "elmokit.text.word_vocab",
     "batch_to_ids": "elmokit.embed.ids",
     "load_model": "elmokit.weights.model_dir",
-    "perplexity": "elmokit.training.perplexity",
+    "perplexity": "elmokit.evaluation.perplexity",
     "read_bilm_tf": "elmokit.weights.bilm_tf",
     "write_bilm_tf": "elmokit.weights.bilm_tf",
 }

@@ -92,9 +92,9 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
-    from elmokit.nn.bilm import BiLMConfig
-    from elmokit.nn.char_cnn import CharCNNConfig
-    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
     from elmokit.text.char_vocab import CharVocabConfig
     from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -127,12 +127,12 @@ def data(tmp_path, task):
 def run_task(
     task, data, run_dir, model_dir, *, embeddings="elmo", inputs=None, vectors=None, epochs=60
 ):
-    from elmokit.tasks.input_settings import InputsConfig
+    from elmokit.tasks.inputs.settings import InputsConfig
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.run import train_task
-    from elmokit.tasks.run_config import TaskRunConfig
-    from elmokit.tasks.run_files import find_split
-    from elmokit.tasks.training import TaskTrainConfig
+    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.runs.task_run import train_task
+    from elmokit.tasks.runs.training import TaskTrainConfig
 
     config = TaskRunConfig(
         task=task,
@@ -150,8 +150,8 @@ def run_task(
 
 @pytest.mark.parametrize("task", FILES)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
-    from elmokit.tasks.run import TaskRun
-    from elmokit.tasks.run_files import find_split
+    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.runs.task_run import TaskRun
 
     epochs = SLOW_LEARNERS.get(task, 60)
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=epochs)
@@ -172,12 +172,12 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     task, data, tmp_path, model_dir, monkeypatch
 ):
-    from elmokit.tasks import run as run_module
-    from elmokit.tasks.input_settings import InputsConfig
+    from elmokit.tasks.inputs.settings import InputsConfig
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.run import TaskRun
-    from elmokit.tasks.run_files import find_split
-    from elmokit.tasks.training import predict
+    from elmokit.tasks.runs import task_run as run_module
+    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.tasks.runs.training import predict
 
     kept = {}
 
@@ -214,7 +214,7 @@ def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
     "embeddings", ["elmo", "static", "layer0", "random", "top", "average", "none"]
 )
 def test_every_arm_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
 
     vectors = None
     if embeddings in ("static", "elmo"):
@@ -231,7 +231,7 @@ def test_every_arm_trains_and_answers(task, embeddings, data, tmp_path, model_di
 
 @pytest.mark.parametrize("task", ["ner"])
 def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.tasks.tag_schemes import allowed_transitions
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
@@ -249,7 +249,7 @@ def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["pos"])
 def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
     from elmokit.errors import FormatError
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     (tmp_path / "run" / "model.safetensors").unlink()
@@ -262,7 +262,7 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["pos"])
 def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
     from elmokit.errors import FormatError
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.weights.model_dir import load_model
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
@@ -290,7 +290,7 @@ def test_the_static_arm_needs_vectors(task, data, tmp_path):
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog):
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
 
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 1 2\nocean 3 4\n", encoding="utf-8")
@@ -319,7 +319,7 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
     task, data, tmp_path, model_dir
 ):
     from elmokit.errors import InputError
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs.task_run import TaskRun
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
@@ -330,8 +330,8 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, monkeypatch):
-    from elmokit.tasks import run as run_module
-    from elmokit.tasks.run import TaskRun
+    from elmokit.tasks.runs import task_run as run_module
+    from elmokit.tasks.runs.task_run import TaskRun
 
     def stop_after_two(*arguments):
         for report in train_model(*arguments):
@@ -357,7 +357,7 @@ def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, 
 )
 def test_a_text_is_shown_as_it_was_given(task, text, prediction):
     from elmokit.tasks.registry import find_task
-    from elmokit.text.tokenizers import build_tokenizer
+    from elmokit.text.tokenizers.registry import build_tokenizer
 
     found = find_task(task)
     example = found.from_text(text, build_tokenizer("simple"))
@@ -379,7 +379,7 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
 def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, message):
     from elmokit.errors import InputError
     from elmokit.tasks.registry import find_task
-    from elmokit.text.tokenizers import build_tokenizer
+    from elmokit.text.tokenizers.registry import build_tokenizer
 
     with pytest.raises(InputError, match=message) as caught:
         find_task(task).from_text(text, build_tokenizer("simple"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit.text.tokenizers import (
+from elmokit.text.tokenizers.registry import (
     Tokenizer,
     TokenizerConfig,
     TokenizerName,

@@ -12,11 +12,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import bilm_tf, model_dir

@@ -13,7 +13,7 @@ from elmokit.embed.parts import PartStore
 from elmokit.embed.writers import read_facts
 from elmokit.errors import FormatError
 
-from ..unit.embed.models import toy_model
+from ..builders.embedding_models import toy_model
 
 LINES = ["I sat by the bank .", "", "배 를 타고 갔다", "I sat by the bank .", "the river " * 9]
 KINDS = {

@@ -13,7 +13,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 
-from ..unit.embed.models import random_sentences, toy_model
+from ..builders.embedding_models import random_sentences, toy_model
 
 pytestmark = pytest.mark.e2e
 

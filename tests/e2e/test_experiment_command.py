@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from ..unit.analysis.experiments.data import write_data, write_vectors
-from ..unit.tasks.models import toy_model
+from ..builders.experiment_data import write_data, write_vectors
+from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
 

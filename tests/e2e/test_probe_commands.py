@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ..unit.tasks.models import toy_model
+from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
 

@@ -36,9 +36,9 @@ def elmokit(*arguments, given=None, expect=0):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    from elmokit.nn.bilm import BiLMConfig
-    from elmokit.nn.char_cnn import CharCNNConfig
-    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
     from elmokit.text.char_vocab import CharVocabConfig
     from elmokit.weights.model_dir import PretrainedBiLM
 

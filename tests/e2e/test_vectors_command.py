@@ -50,11 +50,11 @@ def corpora(tmp_path_factory):
 @pytest.fixture(scope="module")
 def korean_model(tmp_path_factory):
     """A model of morphemes; what vectors take of it is the tokenizer."""
-    from elmokit.nn.bilm import BiLMConfig
-    from elmokit.nn.char_cnn import CharCNNConfig
-    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
     from elmokit.text.char_vocab import CharVocabConfig
-    from elmokit.text.tokenizers import TokenizerConfig
+    from elmokit.text.tokenizers.registry import TokenizerConfig
     from elmokit.weights.model_dir import PretrainedBiLM
 
     config = BiLMConfig(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.bilm.bilm import BiLM, BiLMState
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

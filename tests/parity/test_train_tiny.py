@@ -17,11 +17,11 @@ def expected():
 
 def run_training(num_steps, dtype=torch.float32):
     """Train on data.txt as the original did; return the model and the reports."""
+    from elmokit.bilm.bilm import BiLMState
     from elmokit.corpus.shards import write_shards
     from elmokit.corpus.stream import WindowStream
-    from elmokit.nn.bilm import BiLMState
     from elmokit.training.loop import OptimizerConfig, StepResult, train
-    from elmokit.training.objective import BiLMLoss, WindowTensors
+    from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
     from elmokit.training.schedules import Budget, ScheduleConfig
     from elmokit.weights.bilm_tf import read_bilm_tf
 
@@ -155,7 +155,7 @@ def test_the_carried_state_after_20_steps_equals_the_original(
 
 
 def test_sampled_softmax_equals_the_original():
-    from elmokit.nn.softmax import Candidates, SampledSoftmax
+    from elmokit.bilm.softmax import Candidates, SampledSoftmax
 
     case = {
         key: torch.from_numpy(value) for key, value in np.load(CASE / "sampled_softmax.npz").items()

@@ -30,7 +30,7 @@ def fasttext():
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_gensims_word2vec_files_are_read(word2vec, tmp_path, binary):
-    from elmokit.tasks.vector_files import read_vectors
+    from elmokit.vectors.vector_files import read_vectors
 
     path = tmp_path / "vectors"
     word2vec.wv.save_word2vec_format(str(path), binary=binary)
@@ -43,7 +43,7 @@ def test_gensims_word2vec_files_are_read(word2vec, tmp_path, binary):
 def test_gensim_reads_what_we_write(word2vec, tmp_path, name):
     from gensim.models import KeyedVectors
 
-    from elmokit.tasks.vector_files import write_vectors
+    from elmokit.vectors.vector_files import write_vectors
 
     write_vectors(tmp_path / name, word2vec.wv.index_to_key, word2vec.wv.vectors)
     found = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name.endswith(".bin"))
@@ -54,7 +54,7 @@ def test_gensim_reads_what_we_write(word2vec, tmp_path, name):
 def test_fasttext_models_are_read_as_gensim_reads_them(fasttext, tmp_path):
     from gensim.models.fasttext import load_facebook_vectors, save_facebook_model
 
-    from elmokit.tasks.vector_files import read_vectors
+    from elmokit.vectors.vector_files import read_vectors
 
     path = tmp_path / "model.bin"
     save_facebook_model(fasttext, str(path))
@@ -74,7 +74,7 @@ def test_fasttext_models_are_read_as_gensim_reads_them(fasttext, tmp_path):
 def test_ngrams_fall_into_the_buckets_that_gensim_finds(lengths):
     from gensim.models.fasttext import ft_ngram_hashes
 
-    from elmokit.tasks.fasttext_file import Subwords
+    from elmokit.vectors.fasttext_file import Subwords
 
     words = {word for sentence in SENTENCES for word in sentence} | set(UNSEEN)
     for word in sorted(words):
@@ -86,8 +86,8 @@ def test_training_is_gensims_own(tmp_path):
     """The same sentences, words and settings give the very vectors of a direct call."""
     from gensim.models import Word2Vec
 
-    from elmokit.integrations.gensim_vectors import VectorsConfig, train_vectors
-    from elmokit.tasks.vector_files import read_vectors
+    from elmokit.vectors.training import VectorsConfig, train_vectors
+    from elmokit.vectors.vector_files import read_vectors
 
     counted = [[word] * (index + 1) for index, word in enumerate("fedcba")]
     sentences = [[*SENTENCES[index % 4], *row] for index, row in enumerate(counted * 40)]

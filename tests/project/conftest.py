@@ -15,9 +15,9 @@ SENTENCES = [
 def workplace(tmp_path_factory):
     """A folder with everything that the documents' examples name."""
     from elmokit import BiLMConfig, CharVocabConfig, PretrainedBiLM, WordVocab, write_bilm_tf
-    from elmokit.nn.char_cnn import CharCNNConfig
-    from elmokit.nn.lstmp import LSTMConfig
-    from elmokit.nn.softmax import SoftmaxConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
+    from elmokit.bilm.softmax import SoftmaxConfig
 
     folder = tmp_path_factory.mktemp("documents")
     words = sorted({word for sentence in SENTENCES for word in sentence.split()})

@@ -19,7 +19,7 @@ def bench(pytestconfig):
 
 def test_made_examples_are_those_of_each_task(bench, tmp_path):
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.run_files import find_split
+    from elmokit.tasks.runs.run_dir import find_split
 
     plan = bench.PLANS["tiny"]
     for name, folder in bench.make_data(tmp_path, plan).items():

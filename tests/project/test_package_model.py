@@ -31,8 +31,8 @@ def package(monkeypatch, tmp_path, workplace):
 
 def test_the_card_has_the_perplexity_of_the_weights_that_ship(package, workplace, tmp_path):
     from elmokit.corpus.readers import read_sentences
-    from elmokit.text.tokenizers import build_tokenizer
-    from elmokit.training.perplexity import perplexity
+    from elmokit.evaluation.perplexity import perplexity
+    from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.weights.model_dir import load_model
 
     model = load_model(package("--held-out", "every second line"))

@@ -40,7 +40,7 @@ class TestPackagedModel:
         )  # no path of the machine it was made on
 
     def test_it_predicts_words_it_has_not_seen_better_than_chance(self, name):
-        from elmokit.training.perplexity import perplexity
+        from elmokit.evaluation.perplexity import perplexity
 
         model = load_model(PACKAGED_MODELS / name)
         assert model.word_vocab is not None

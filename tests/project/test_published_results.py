@@ -92,7 +92,7 @@ def test_tasks_that_gain_are_counted(recipe):
 
 
 def test_every_data_set_of_the_tables_has_a_name(recipe):
-    from elmokit.analysis.experiments.settings import ENGLISH, KOREAN
+    from elmokit.experiments.settings import ENGLISH, KOREAN
 
     assert {one.dataset for one in (*ENGLISH, *KOREAN)} == set(recipe.LABELS)
 

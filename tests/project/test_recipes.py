@@ -11,7 +11,7 @@ PRESETS = ("toy", "tiny", "small", "medium", "original")
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
 def test_recipes_parse(recipe):
-    from elmokit.training.presets import pretrain_config
+    from elmokit.training.pretraining.presets import pretrain_config
 
     assert pretrain_config(recipe=recipe) != pretrain_config("toy")
 
@@ -19,9 +19,9 @@ def test_recipes_parse(recipe):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_parse_and_survive_a_round_trip(preset):
     from elmokit.config import from_dict, to_dict
-    from elmokit.training.presets import PRESETS as KNOWN
-    from elmokit.training.presets import pretrain_config
-    from elmokit.training.pretrain import PretrainConfig
+    from elmokit.training.pretraining.presets import PRESETS as KNOWN
+    from elmokit.training.pretraining.presets import pretrain_config
+    from elmokit.training.pretraining.pretrain import PretrainConfig
 
     assert preset in KNOWN
     config = pretrain_config(preset)
@@ -33,7 +33,7 @@ def test_small_presets_build(preset):
     import torch
 
     from elmokit import BiLM
-    from elmokit.training.presets import pretrain_config
+    from elmokit.training.pretraining.presets import pretrain_config
 
     model = BiLM(pretrain_config(preset).model)
     assert sum(p.numel() for p in model.parameters()) < 30_000_000
@@ -42,7 +42,7 @@ def test_small_presets_build(preset):
 
 def test_a_misspelled_setting_is_refused(tmp_path):
     from elmokit.errors import ConfigError
-    from elmokit.training.presets import pretrain_config
+    from elmokit.training.pretraining.presets import pretrain_config
 
     recipe = tmp_path / "mine.toml"
     recipe.write_text("[train]\nbatch_sise = 32\n", encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from elmokit.embed.embedder import Embedder
 from elmokit.weights.model_dir import PretrainedBiLM
 
-from ..unit.embed.models import largest_difference, plain_layers, toy_model
+from ..builders.embedding_models import largest_difference, plain_layers, toy_model
 
 WORDS = st.one_of(
     st.sampled_from(["I", "sat", "by", "the", "bank", "배", "를", ".", "<S>", "</S>", ""]),
@@ -64,8 +64,8 @@ def test_layer_0_knows_only_the_word(word):
 
 @pytest.mark.parametrize("num_threads", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_released_small_shape_is_independent_of_company(num_threads):
-    from elmokit.nn.bilm import BiLMConfig
-    from elmokit.nn.lstmp import LSTMConfig
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.lstmp import LSTMConfig
 
     model = PretrainedBiLM(BiLMConfig(lstm=LSTMConfig(cell_dim=1024, projection_dim=128))).eval()
     with torch.no_grad():  # rounding grows as in the seeded conformance cases

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.vector_files import read_vectors, write_vectors
+from elmokit.vectors.vector_files import read_vectors, write_vectors
 
 words = st.text(
     st.characters(blacklist_characters=" \n\0", blacklist_categories=["Cs"]), min_size=1, max_size=6

@@ -1,7 +1,7 @@
 """The `elmokit` command: one file per subcommand, loaded only when that subcommand is asked for.
 
 `COMMANDS` is the table that `elmokit --help` prints. Command `name` is the function `name` of the
-module `elmokit.cli.name`; heavy imports (torch above all) happen inside that function.
+module `elmokit.cli.commands.name`; heavy imports (torch above all) happen inside that function.
 
 Exit codes: 0, 2 for wrong input, 1 for everything else; 130 after Ctrl-C and 143 after SIGTERM, as
 a shell counts them. Errors are one message on stderr; `--debug` adds the traceback.
@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from elmokit.cli.common import configure_logging, is_user_error, print_error
 from elmokit.cli.options import DebugOption
+from elmokit.cli.output import configure_logging, is_user_error, print_error
 
 COMMANDS: dict[str, str] = {
     "demo": "Pre-train a toy model on packaged text and look at its neighbors; no network.",
@@ -50,7 +50,9 @@ class _LazyCommands(MutableMapping[str, Any]):
         if name not in COMMANDS:
             raise KeyError(name)
         if name not in self._loaded:
-            self._loaded[name] = _build(getattr(import_module(f"elmokit.cli.{name}"), name))
+            self._loaded[name] = _build(
+                getattr(import_module(f"elmokit.cli.commands.{name}"), name)
+            )
         return self._loaded[name]
 
     def __setitem__(self, name: str, command: Any) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.corpus.encodings import guess_encoding
-from elmokit.corpus.files import file_kind, read_pieces
 from elmokit.errors import FormatError, MissingExtraError
+from elmokit.files.encodings import guess_encoding
+from elmokit.files.sources import file_kind, read_pieces
 
 SkipReason = Literal[
     "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"

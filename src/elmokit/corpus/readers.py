@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from elmokit.corpus.file_reader import FileReader, ReadReport, describe_skips
-from elmokit.corpus.files import Paths, find_files
 from elmokit.errors import FormatError
+from elmokit.files.sources import Paths, find_files
 from elmokit.text.char_vocab import Normalization, normalize
-from elmokit.text.tokenizers import Tokenizer, sentences_batch
+from elmokit.text.tokenizers.registry import Tokenizer, sentences_batch
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def read_lines(
     """Yield the lines that hold text, one file after another.
 
     Args:
-        paths: files, directories or patterns, see `elmokit.corpus.files.find_files`.
+        paths: files, directories or patterns, see `elmokit.files.sources.find_files`.
         report: counts what is read and skipped.
         text_field: field of JSON lines, column of Parquet. Its text may hold several lines.
         max_line_bytes: longer lines are skipped, and never held in memory.
@@ -61,7 +61,7 @@ def read_sentences(
     """Yield tokenized sentences of raw text; none is empty.
 
     Args:
-        paths: files, directories or patterns, see `elmokit.corpus.files.find_files`.
+        paths: files, directories or patterns, see `elmokit.files.sources.find_files`.
         tokenizer: splits a line into sentences of words; many lines at once if it can.
         normalization: Unicode form in which the tokenizer sees the text.
         report: counts what is read and skipped; one of its own if None.

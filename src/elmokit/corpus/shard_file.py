@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
+from elmokit.files.atomic import whole_file
 
 MENDING = "Delete the directory and write the shards again from the text."
 """How every damage to a shard directory is mended."""

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.atomic import whole_file
 from elmokit.corpus.shard_file import (
     MENDING,
     Shard,
@@ -28,6 +27,7 @@ from elmokit.corpus.shard_file import (
     read_shard,
 )
 from elmokit.errors import FormatError, InputError
+from elmokit.files.atomic import whole_file
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"

@@ -11,7 +11,11 @@ from typing import get_args
 
 import torch
 
-from elmokit.corpus.files import (
+from elmokit.corpus.readers import read_sentences
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
+from elmokit.errors import InputError
+from elmokit.files.sources import (
     COMPRESSIONS,
     STANDARD_INPUT,
     Paths,
@@ -19,12 +23,8 @@ from elmokit.corpus.files import (
     find_files,
     read_pieces,
 )
-from elmokit.corpus.readers import read_sentences
-from elmokit.embed.embedder import Embedder
-from elmokit.embed.precision import Precision
-from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
-from elmokit.errors import InputError
-from elmokit.text.tokenizers import build_tokenizer
+from elmokit.inference.precision import Precision
+from elmokit.text.tokenizers.registry import build_tokenizer
 
 log = logging.getLogger(__name__)
 

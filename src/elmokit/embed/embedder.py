@@ -13,20 +13,20 @@ import numpy as np
 import torch
 
 from elmokit import __version__
-from elmokit.embed.bucketing import batch_by_length, fill_buffers
-from elmokit.embed.engine import Engine
-from elmokit.embed.precision import Precision, build_network, check_precision
-from elmokit.embed.results import Layers, check_layers
-from elmokit.embed.unique_tokens import find_distinct_tokens
-from elmokit.embed.word_cache import WordCache
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.device import pick_device
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMState
-from elmokit.nn.device import pick_device
+from elmokit.inference.batching import batch_by_length, fill_buffers
+from elmokit.inference.distinct_words import find_distinct_tokens
+from elmokit.inference.engine import Engine
+from elmokit.inference.precision import Precision, build_network, check_precision
+from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.warm_state import warm_state, warm_text
+from elmokit.inference.word_cache import WordCache
 from elmokit.text.char_vocab import check_text
-from elmokit.text.tokenizers import Tokenizer, build_tokenizer
+from elmokit.text.tokenizers.registry import Tokenizer, build_tokenizer
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.reading import warm_state, warm_text
 
 logger = logging.getLogger(__name__)
 

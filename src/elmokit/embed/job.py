@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.atomic import check_target, reserve, whole_file
-from elmokit.corpus.files import Paths
+from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.read_ahead import read_ahead
-from elmokit.embed.bucketing import NUM_BOUNDARIES
 from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
 from elmokit.embed.lines import LineShare, NumberedLines
 from elmokit.embed.options import check_options
 from elmokit.embed.parts import PartStore, check_same_job
-from elmokit.embed.results import Layers
 from elmokit.embed.writers import (
     Block,
     Container,
@@ -30,8 +27,11 @@ from elmokit.embed.writers import (
     write_embeddings,
 )
 from elmokit.errors import FormatError, InputError
-from elmokit.nn.bilm import BiLMState
-from elmokit.text.tokenizers import TokenizerConfig, build_tokenizer
+from elmokit.files.atomic import check_target, reserve, whole_file
+from elmokit.files.sources import Paths
+from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.results import Layers
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 logger = logging.getLogger(__name__)
 

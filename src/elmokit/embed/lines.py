@@ -8,8 +8,9 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from elmokit.corpus.encodings import guess_encoding
-from elmokit.corpus.files import (
+from elmokit.errors import FormatError
+from elmokit.files.encodings import guess_encoding
+from elmokit.files.sources import (
     COMPRESSIONS,
     STANDARD_INPUT,
     Paths,
@@ -17,7 +18,6 @@ from elmokit.corpus.files import (
     find_files,
     read_pieces,
 )
-from elmokit.errors import FormatError
 
 MAX_LINE_BYTES = 2**26
 """Longer lines are no sentences: 64 MB."""

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import get_args
 
 from elmokit.embed.embedder import check_state_policy
-from elmokit.embed.results import Layers, check_layers
 from elmokit.embed.writers import Container, FileDtype, container_of
 from elmokit.errors import InputError, at_the_door
+from elmokit.inference.results import Layers, check_layers
 
 
 def check_options(

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from elmokit.atomic import whole_file
+from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.writers import Block
 from elmokit.errors import FormatError, InputError
-from elmokit.nn.bilm import BiLMState
+from elmokit.files.atomic import whole_file
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import PADDING_ID
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.precision import Precision
-from elmokit.native.kernels import load_kernels
-from elmokit.native.layers import PackedLinear
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import PADDING_ID
+from elmokit.inference.precision import Precision
+from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.layers import PackedLinear
 from elmokit.text.char_vocab import CharVocab
 
 Limit = Literal["arithmetic", "memory", "other work"]

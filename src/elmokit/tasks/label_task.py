@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.metrics.accuracy import score_labels
-from elmokit.tasks.base import Labels, Task, TaskModel, TaskScore
-from elmokit.tasks.inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 
 Example = TypeVar("Example")
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.tasks.base import Task
-from elmokit.tasks.coreference import CorefTask
-from elmokit.tasks.pair_classifier import NliTask
-from elmokit.tasks.role_labeler import SrlTask
-from elmokit.tasks.span_qa import QaTask
-from elmokit.tasks.tagger import NerTask, PosTask
-from elmokit.tasks.text_classifier import SentimentTask
+from elmokit.tasks.coref import CorefTask
+from elmokit.tasks.nli import NliTask
+from elmokit.tasks.qa import QaTask
+from elmokit.tasks.sentiment import SentimentTask
+from elmokit.tasks.srl import SrlTask
+from elmokit.tasks.tagging import NerTask, PosTask
+from elmokit.tasks.task import Task
 
 TASKS: dict[str, Task[Any]] = {
     task.name: task

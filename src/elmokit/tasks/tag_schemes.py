@@ -32,9 +32,9 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
 
     Returns:
         bool (Y + 2, Y + 2) for Y tags: entry (i, j) is True if tag j may stand right after tag i;
-        row Y is the start of a sentence, column Y + 1 its end. `elmokit.nn.crf` takes it as a
-        tensor. A tag that nothing can complete (B-X where the tags hold neither I-X nor L-X) stays
-        in; the search never ends in it.
+        row Y is the start of a sentence, column Y + 1 its end. `elmokit.tasks.networks.crf` takes
+        it as a tensor. A tag that nothing can complete (B-X where the tags hold neither I-X nor
+        L-X) stays in; the search never ends in it.
 
     Raises:
         ValueError: if a tag is not of the scheme or stands there twice, or there are none.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmokit.atomic import named
+from elmokit.files.atomic import named
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, fits_a_line
 
 _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, "<unk>", NUM_LINES_MARKER})

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.atomic import whole_file
 from elmokit.errors import FormatError
+from elmokit.files.atomic import whole_file
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from elmokit.bilm.device import pick_device
 from elmokit.errors import at_the_door
-from elmokit.nn.device import pick_device
 
 
 @dataclass(frozen=True)

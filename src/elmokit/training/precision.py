@@ -43,8 +43,8 @@ def quick_matmul(wanted: bool) -> Iterator[bool]:
 
     The quick kernels are kept, with their working memory, for each of the last thousand matrix
     shapes: megabytes a shape. So what runs under them should have few shapes; see
-    `elmokit.training.objective.WindowTensors`, and `elmokit.training.validation`, which does
-    without them.
+    `elmokit.training.pretraining.objective.WindowTensors`, and
+    `elmokit.training.pretraining.validation`, which does without them.
 
     Args:
         wanted: False leaves everything as it is.

@@ -19,11 +19,11 @@ import h5py
 import numpy as np
 import torch
 
-from elmokit.atomic import StrPath, reserve, whole_file
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.softmax import AdaptiveSoftmax
-from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.files.atomic import StrPath, reserve, whole_file
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf_layout import (
     SOFTMAX_NAMES,

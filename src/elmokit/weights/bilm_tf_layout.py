@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.text.char_vocab import NUM_RAW_CHARS
 
 Arrays = Mapping[str, np.ndarray]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.char_vocab import NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 

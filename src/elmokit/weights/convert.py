@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from elmokit.atomic import check_target
 from elmokit.errors import FormatError, InputError
+from elmokit.files.atomic import check_target
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model

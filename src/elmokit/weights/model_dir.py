@@ -22,13 +22,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit import __version__
-from elmokit.atomic import whole_directory
+from elmokit.bilm.bilm import BiLM, BiLMConfig
+from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
-from elmokit.nn.bilm import BiLM, BiLMConfig
-from elmokit.nn.softmax import Softmax, SoftmaxConfig, build_softmax
+from elmokit.files.atomic import whole_directory
 from elmokit.text.char_vocab import normalize
-from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME

@@ -9,12 +9,12 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from elmokit.atomic import previous_of
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import from_dict
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.softmax import SoftmaxConfig
-from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.files.atomic import previous_of
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
 
 MODEL_TYPE = "elmokit"

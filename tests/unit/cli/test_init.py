@@ -29,9 +29,9 @@ def run(monkeypatch):
         logging.getLogger("elmokit.demo").info("working")
         print(f"done {kind} {layers}")
 
-    module = types.ModuleType("elmokit.cli.demo")
+    module = types.ModuleType("elmokit.cli.commands.demo")
     module.demo = demo  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "elmokit.cli.demo", module)
+    monkeypatch.setitem(sys.modules, "elmokit.cli.commands.demo", module)
     return lambda *arguments: CliRunner().invoke(cli.app, list(arguments))
 
 

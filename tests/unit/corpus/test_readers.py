@@ -345,7 +345,7 @@ def test_a_batch_method_is_used_and_fed_lazily(tmp_path):
 
 def test_the_whitespace_tokenizer_keeps_tokenized_text(tmp_path):
     from elmokit.corpus.readers import read_sentences
-    from elmokit.text.tokenizers import build_tokenizer
+    from elmokit.text.tokenizers.registry import build_tokenizer
 
     path = tmp_path / "a.txt"
     path.write_text("\n".join(LINES), encoding="utf-8")

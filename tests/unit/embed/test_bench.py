@@ -5,7 +5,7 @@ import pytest
 from elmokit.embed.bench import bench
 from elmokit.errors import FormatError, InputError
 
-from .models import toy_model
+from ...builders.embedding_models import toy_model
 
 
 @pytest.fixture

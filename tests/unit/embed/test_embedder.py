@@ -9,7 +9,12 @@ import torch
 from elmokit.embed.embedder import Embedder, check_state_policy
 from elmokit.errors import FormatError
 
-from .models import largest_difference, plain_layers, random_sentences, toy_model
+from ...builders.embedding_models import (
+    largest_difference,
+    plain_layers,
+    random_sentences,
+    toy_model,
+)
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def test_lists_and_strings_may_be_mixed(embedder):
 
 
 def test_strings_go_through_the_tokenizer_of_the_model():
-    from elmokit.text.tokenizers import TokenizerConfig
+    from elmokit.text.tokenizers.registry import TokenizerConfig
 
     embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
     (vectors,) = embedder.embed(["I sat by the bank."])
@@ -77,7 +82,7 @@ def test_carry_is_one_stream(embedder):
 
 
 def test_warm_starts_every_sentence_from_the_stored_state():
-    from elmokit.weights.reading import warm_state
+    from elmokit.inference.warm_state import warm_state
 
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
     mean = warm_state(embedder.model)

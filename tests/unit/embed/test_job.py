@@ -9,9 +9,9 @@ from elmokit.embed import job, parts
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.job import embed_files
 from elmokit.errors import FormatError
-from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from .models import random_sentences, toy_model
+from ...builders.embedding_models import random_sentences, toy_model
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.parts import PartStore
 from elmokit.embed.writers import Block
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMState
 
 SETTINGS = {"precision": "fp32", "layers": "all"}
 

@@ -10,7 +10,7 @@ from elmokit.embed.speed import (
     sample_of,
 )
 
-from .models import random_sentences, toy_model
+from ...builders.embedding_models import random_sentences, toy_model
 
 
 @pytest.mark.parametrize("kernels", ["compiled", "none"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.nn.crf import viterbi
+from elmokit.tasks.networks.crf import viterbi
 from elmokit.tasks.tag_schemes import allowed_transitions
 
 BIOUL_TAGS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BIUL")]

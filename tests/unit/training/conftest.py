@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from elmokit.native import training
+from elmokit.kernels import training
 
-from ..native.processors import PROCESSORS, kernels_of
+from ...builders.processors import PROCESSORS, kernels_of
 
 
 @pytest.fixture(params=list(PROCESSORS), scope="session")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.corpus.windows import WindowBatch
-from elmokit.native import training
-from elmokit.nn.bilm import BiLM, BiLMConfig, BiLMState
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.nn.softmax import SampledSoftmax
+from elmokit.kernels import training
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.training.fused_cnn import encode_tokens
-from elmokit.training.fused_lstm import run_fused
-from elmokit.training.objective import BiLMLoss, WindowTensors
+from elmokit.training.fused.char_cnn import encode_tokens
+from elmokit.training.fused.lstm import run_fused
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
 
 ROWS, STEPS, WORDS = 6, 5, 60
 CONFIG = BiLMConfig(

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.weights.bilm_tf_layout import bilm_layout, softmax_layout
 
 CONFIG = BiLMConfig(

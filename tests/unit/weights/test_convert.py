@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.nn.softmax import SoftmaxConfig
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import convert as convert_module

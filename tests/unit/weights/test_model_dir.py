@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
 from elmokit.errors import ConfigError, FormatError
-from elmokit.nn.bilm import BiLMConfig
-from elmokit.nn.char_cnn import CharCNNConfig
-from elmokit.nn.lstmp import LSTMConfig
-from elmokit.nn.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
 from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.tokenizers import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 

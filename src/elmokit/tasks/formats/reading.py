@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from elmokit.corpus.encodings import guess_encoding
 from elmokit.corpus.file_reader import split_lines
-from elmokit.corpus.files import STANDARD_INPUT, read_pieces
 from elmokit.errors import FormatError, InputError
+from elmokit.files.encodings import guess_encoding
+from elmokit.files.sources import STANDARD_INPUT, read_pieces
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.corpus.files import COMPRESSIONS, file_kind
+from elmokit.files.sources import COMPRESSIONS, file_kind
 from elmokit.tasks.formats.reading import Place, numbered_lines, shown
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
-from elmokit.corpus.files import read_pieces
+from elmokit.files.sources import read_pieces
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,

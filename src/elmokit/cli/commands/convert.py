@@ -1,0 +1,101 @@
+"""`elmokit convert`: the original's options.json + HDF5 to a model directory, or back."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli.options import JsonOption
+from elmokit.cli.output import emit_json
+from elmokit.errors import InputError
+
+if TYPE_CHECKING:
+    from elmokit.weights.convert import ConversionReport
+
+
+def convert(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[SRC] DST",
+            help="Source: a model directory, or a folder with options.json and weights.hdf5 (or "
+            "*options.json and *weights.hdf5); left out where --options and --weights are the "
+            "source. Destination: the other of the two.",
+        ),
+    ],
+    *,
+    options: Annotated[
+        Path | None,
+        typer.Option(
+            help="Options file of the original's format: its name in the folder, or a path."
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            help="Weight file of the original's format: its name in the folder, or a path."
+        ),
+    ] = None,
+    vocab: Annotated[
+        Path | None,
+        typer.Option(help="Vocabulary file of the original model; default: vocab.txt beside it."),
+    ] = None,
+    softmax: Annotated[
+        Path | None,
+        typer.Option(help="Separate HDF5 file of the softmax, to be read (or, back, written)."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model, or files, that DST holds already.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert original weights to a model directory, or a model directory to original weights.
+
+    The direction follows from the source. The destination is read again, a few sentences run
+    through both models, and the largest difference is printed.
+    """
+    from elmokit.weights.convert import OriginalFiles
+    from elmokit.weights.convert import convert as convert_model
+
+    if len(paths) == 1 and options is not None and weights is not None:
+        report = convert_model(
+            OriginalFiles(options, weights),
+            paths[0],
+            vocab=vocab,
+            softmax=softmax,
+            overwrite=overwrite,
+        )
+    elif len(paths) == 2:
+        report = convert_model(
+            paths[0],
+            paths[1],
+            options=options,
+            weights=weights,
+            vocab=vocab,
+            softmax=softmax,
+            overwrite=overwrite,
+        )
+    else:
+        raise InputError(
+            "convert takes SRC and DST, or --options FILE --weights FILE and DST; got "
+            f"{len(paths)} path(s)."
+        )
+    if as_json:
+        emit_json(report)
+    else:
+        typer.echo(_describe(report))
+
+
+def _describe(report: "ConversionReport") -> str:
+    vocabulary = "none" if report.vocabulary is None else f"{report.vocabulary:,} words"
+    bits = "bit for bit the same" if report.same_bits else "NOT the same bits"
+    rows = [
+        ("source", report.source),
+        ("destination", f"{report.destination} ({report.destination_format})"),
+        ("layers", f"{report.num_layers} of {report.output_dim}"),
+        ("parameters", f"{report.num_parameters:,} (without softmax), {bits}"),
+        ("vocabulary", vocabulary + (", softmax" if report.softmax else ", no softmax")),
+        ("difference", f"{report.max_difference:.1e} at most, over {report.num_tokens} tokens"),
+        ("model hash", report.model_hash),
+    ]
+    return "\n".join(f"{name:<12} {value}" for name, value in rows)

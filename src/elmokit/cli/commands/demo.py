@@ -1,0 +1,137 @@
+"""`elmokit demo`: pre-train a toy model on packaged text and look at what it knows; no network."""
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli.options import JsonOption
+from elmokit.cli.output import emit_json, progress_bar
+from elmokit.cli.progress import listeners
+from elmokit.errors import InputError
+
+if TYPE_CHECKING:
+    from elmokit.probes.neighbors import Neighborhood, Occurrence
+
+LANGUAGES = {"en": "English", "ko": "Korean"}
+SETTINGS = (
+    "model.lstm.cell_dim=128",
+    "train.log_steps=50",
+    "train.checkpoint_seconds=60",
+    "validation.num_times=1",
+    "model.dropout=0.2",
+    "optimizer.learning_rate=1e-2",
+)
+EPOCHS = 10.0
+LAYERS = "average"
+
+
+@dataclass(frozen=True)
+class LanguageResult:
+    """What the toy model of one language makes of its ambiguous words."""
+
+    language: str
+    seconds: float
+    perplexity: float
+    words: dict[str, float]
+    """Word -> share of occurrences whose nearest neighbor has the same sense."""
+    model_dir: str | None
+
+
+def demo(
+    *,
+    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models here.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Pre-train a toy biLM on packaged text, embed sentences, show neighbors of ambiguous words."""
+    chosen = language or list(LANGUAGES)
+    unknown = [name for name in chosen if name not in LANGUAGES]
+    if unknown:
+        raise InputError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
+    for name in chosen:
+        if output is not None and (output / name).exists():
+            raise FileExistsError(
+                f"{output / name} exists: the demonstration writes its models afresh. Give another "
+                "directory, or remove this one."
+            )
+    import torch
+
+    torch.set_num_threads(1)  # matrices this small only make threads wait for each other
+    results = []
+    with ExitStack() as stack:
+        folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for name in chosen:
+            results.append(_show_language(name, folder / name, kept=output is not None, quiet=json))
+    if json:
+        emit_json({"languages": results})
+        return
+    typer.echo("\nThe same on your own text, and what else there is: docs/quickstart.md")
+    if output is not None:
+        typer.echo(
+            f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {output}/en"
+        )
+
+
+def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> LanguageResult:
+    from elmokit.embed.embedder import Embedder
+    from elmokit.probes.neighbors import neighborhoods, share_of_same_sense
+    from elmokit.training.pretraining.presets import pretrain_config
+    from elmokit.training.pretraining.pretrain import pretrain
+    from elmokit.training.pretraining.start import RunOptions
+    from elmokit.training.schedules import Limits
+
+    config = pretrain_config("toy", overrides=['text.tokenizer.name="whitespace"', *SETTINGS])
+    description = f"pre-training, {LANGUAGES[name]}"
+    with (
+        as_file(files("elmokit").joinpath(f"data/demo/{name}.txt")) as corpus,
+        progress_bar(description) as update,
+    ):
+        on_event = listeners(description, update).on_event
+        options = RunOptions(limits=Limits(epochs=EPOCHS), device="cpu", on_event=on_event)
+        result = pretrain(config, [corpus], run_dir, options)
+    perplexity = result.perplexity.mean if result.perplexity is not None else float("nan")
+    if not quiet:
+        typer.echo(
+            f"\n{LANGUAGES[name]}: {result.progress.tokens:,} words and sentence ends "
+            f"read in {result.progress.seconds:.0f} s, held-out perplexity {perplexity:.1f}"
+        )
+    embedder = Embedder.load(run_dir, device="cpu")
+    shares = {}
+    for word, occurrences in _read_probes(name).items():
+        found = neighborhoods(embedder, occurrences, layers=LAYERS, num_neighbors=3)
+        shares[word] = share_of_same_sense(found)
+        if not quiet:
+            _print_senses(found)
+    if not quiet:
+        summary = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
+        typer.echo(f"\n  nearest neighbor has the same sense: {summary}")
+    model_dir = str(run_dir) if kept else None
+    return LanguageResult(LANGUAGES[name], result.progress.seconds, perplexity, shares, model_dir)
+
+
+def _read_probes(name: str) -> "dict[str, list[Occurrence]]":
+    """Return the occurrences of each ambiguous word."""
+    from elmokit.probes.neighbors import Occurrence
+
+    text = files("elmokit").joinpath(f"data/demo/{name}.probe.tsv").read_text(encoding="utf-8")
+    probes: dict[str, list[Occurrence]] = {}
+    for line in text.splitlines():
+        sentence, index, word, sense = line.split("\t")
+        probes.setdefault(word, []).append(Occurrence(tuple(sentence.split()), int(index), sense))
+    return probes
+
+
+def _print_senses(found: "list[Neighborhood]") -> None:
+    """Print the neighbors of the first occurrence of each sense."""
+    for sense in dict.fromkeys(one.occurrence.sense for one in found):
+        one = next(one for one in found if one.occurrence.sense == sense)
+        typer.echo(f"\n  {one.occurrence.marked()}   ({sense})")
+        for other, similarity in zip(one.neighbors, one.similarities, strict=True):
+            typer.echo(f"    {similarity:5.2f}  {other.marked()}   ({other.sense})")

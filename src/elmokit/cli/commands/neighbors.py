@@ -1,0 +1,132 @@
+"""`elmokit neighbors`: which occurrences of a word a model takes to be alike."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmokit.cli.options import (
+    JsonOption,
+    ModelOption,
+    OtherTokenizerOption,
+    ThreadsOption,
+    layers_of,
+)
+from elmokit.cli.output import emit_json, use_threads
+from elmokit.errors import InputError, at_the_door
+
+if TYPE_CHECKING:
+    from elmokit.probes.neighbors import Layers, Neighborhood
+
+STATIC_NEIGHBORS = 10
+
+
+def neighbors(
+    text: Annotated[
+        list[Path], typer.Argument(metavar="TEXT", help="Text files: raw text, one or more.")
+    ],
+    *,
+    word: Annotated[str, typer.Option(metavar="WORD", help="As the tokenizer writes it.")],
+    sentence: Annotated[
+        str | None, typer.Option(help="A sentence with WORD: neighbors of that occurrence alone.")
+    ] = None,
+    any_word: Annotated[
+        bool, typer.Option("--any-word", help="With --sentence: neighbors may be any words.")
+    ] = False,
+    model: ModelOption = None,
+    layers: Annotated[str, typer.Option(help="top, average or the number of a layer.")] = "top",
+    num_neighbors: Annotated[
+        int, typer.Option("--neighbors", "-k", help="Neighbors of each occurrence.", min=1)
+    ] = 3,
+    limit: Annotated[
+        int, typer.Option(help="Sentences with WORD that are compared, the first of TEXT.", min=1)
+    ] = 1000,
+    show: Annotated[
+        int, typer.Option(help="Without --sentence: occurrences of WORD that are shown.", min=1)
+    ] = 4,
+    context: Annotated[
+        int, typer.Option(help="Words shown on each side; --json has whole sentences.", min=0)
+    ] = 8,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Static word vectors: WORD's neighbors for contrast."),
+    ] = None,
+    tokenizer: OtherTokenizerOption = None,
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show which occurrences of WORD in TEXT are nearest to each other, or to one in a sentence.
+
+    Occurrences of one word are compared by the cosine of their vectors less the mean of them all;
+    with --any-word by the cosine alone. The occurrences shown range from near neighbors to far.
+    """
+    from elmokit.corpus.readers import read_sentences
+    from elmokit.embed.embedder import Embedder
+    from elmokit.probes.neighbors import find_neighbors, nearest_words, occurrence_in, spread
+    from elmokit.text.char_vocab import normalize
+    from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.vectors.vector_files import read_vectors
+
+    if sentence is None and any_word:
+        raise InputError("--any-word needs --sentence, the occurrence to find neighbors of.")
+    use_threads(threads)
+    embedder = Embedder.load(model)
+    chosen = _check_layers(layers, embedder.num_layers)
+    splitter = build_tokenizer(tokenizer or embedder.tokenizer_config)
+    word = normalize(word, "NFC")
+    query = None
+    if sentence is not None:
+        query = occurrence_in(splitter.tokenize(normalize(sentence, "NFC")), word)
+    static = []
+    if vectors is not None:
+        static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
+    found = find_neighbors(
+        embedder,
+        read_sentences(text, splitter),
+        word,
+        query=query,
+        any_word=any_word,
+        layers=chosen,
+        num_neighbors=num_neighbors,
+        limit=limit,
+    )
+    if json:
+        emit_json(
+            {"word": word, "layers": chosen, "occurrences": [_as_json(one) for one in found],
+             "static": [{"word": other, "similarity": cosine} for other, cosine in static]}
+        )  # fmt: skip
+        return
+    if query is None:
+        typer.echo(f"{word}: {len(found):,} occurrences, layers {chosen}")
+    _print(found if query is not None else spread(found, show), context)
+    if static:
+        typer.echo(f"\nstatic: {', '.join(f'{other} {cosine:.2f}' for other, cosine in static)}")
+
+
+def _check_layers(text: str, num_layers: int) -> "Layers":
+    from elmokit.inference.results import check_layers
+
+    number = layers_of(text)
+    if number == "all":
+        raise InputError("Neighbors need one vector a word: --layers top, average or a number.")
+    with at_the_door():
+        return check_layers(number, num_layers)  # pyright: ignore[reportReturnType]
+
+
+def _as_json(found: "Neighborhood") -> dict[str, Any]:
+    return {
+        "tokens": found.occurrence.tokens,
+        "index": found.occurrence.index,
+        "neighbors": [
+            {"tokens": other.tokens, "index": other.index, "similarity": similarity}
+            for other, similarity in zip(found.neighbors, found.similarities, strict=True)
+        ],
+    }
+
+
+def _print(found: "Sequence[Neighborhood]", context: int) -> None:
+    for one in found:
+        typer.echo(f"\n{one.occurrence.marked(context=context)}")
+        for other, similarity in zip(one.neighbors, one.similarities, strict=True):
+            typer.echo(f"  {similarity:5.2f}  {other.marked(context=context)}")

@@ -1,0 +1,40 @@
+"""`elmokit predict`: what a trained task model says of raw text."""
+
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli.options import JsonOption, ModelOption, TaskRunArgument, ThreadsOption
+from elmokit.cli.output import emit_json, use_threads
+from elmokit.errors import InputError
+
+
+def predict(
+    run: TaskRunArgument,
+    text: Annotated[
+        list[Path],
+        typer.Argument(metavar="TEXT", help="Text files, one text a line; - is standard input."),
+    ],
+    *,
+    model: ModelOption = None,
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the model's answer for every line of TEXT: tagged words, brackets or labels."""
+    from elmokit.embed.lines import NumberedLines
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    use_threads(threads)
+    trained = TaskRun.load(run, model=model)
+    numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
+    first = next(numbered, None)
+    if first is None:
+        raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
+    answers = trained.predict(line for _, line in chain([first], numbered))
+    if json:
+        emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
+        return
+    for answer in answers:
+        typer.echo(trained.task.show(*answer))

@@ -1,0 +1,200 @@
+"""`elmokit vocab`: count words and write the target vocabulary; the vocabulary doctor."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from elmokit.cli.options import JsonOption
+from elmokit.cli.output import emit_json, progress_bar
+from elmokit.errors import InputError
+from elmokit.files.atomic import check_target
+
+if TYPE_CHECKING:
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.text.vocab_doctor import CorpusFit, VocabReport
+
+_SENTENCES_AN_UPDATE = 10_000
+
+
+def vocab(
+    corpus: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CORPUS",
+            help="Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, or a folder. "
+            "Optional with --check.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write this vocabulary.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Examine this vocabulary, on CORPUS if given."),
+    ] = None,
+    max_size: Annotated[
+        int | None, typer.Option(help="Most words kept, the three specials not counted.", min=1)
+    ] = None,
+    min_count: Annotated[int, typer.Option(help="Leave out words seen less often.", min=1)] = 1,
+    max_characters: Annotated[
+        int, typer.Option(help="With --check: characters of the model, two of them borders.", min=3)
+    ] = 50,
+    tokenizer: Annotated[str, typer.Option(help="simple, whitespace, english or korean.")] = (
+        "simple"
+    ),
+    normalization: Annotated[
+        Literal["NFC", "none"], typer.Option(help="Unicode form of the text: NFC or none.")
+    ] = "NFC",
+    json: JsonOption = False,
+) -> None:
+    """Count the words of CORPUS and write the target vocabulary, or examine one with --check."""
+    if (output is None) == (check is None):
+        raise InputError(
+            "vocab needs either -o FILE (count CORPUS, write the vocabulary) or --check FILE "
+            "(examine that vocabulary), and not both."
+        )
+    if check is not None:
+        _check(check, corpus or [], max_characters, tokenizer, normalization, as_json=json)
+        return
+    if not corpus:
+        raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
+    from elmokit.files.sources import find_files
+
+    target = Path(output or "")
+    check_target(target, inputs=find_files(corpus), overwrite=overwrite)
+    _build(corpus, target, max_size, min_count, tokenizer, normalization, as_json=json)
+
+
+def _build(
+    corpus: list[str],
+    output: Path,
+    max_size: int | None,
+    min_count: int,
+    tokenizer_name: str,
+    normalization: Literal["NFC", "none"],
+    *,
+    as_json: bool,
+) -> None:
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.word_counter import build_vocab
+
+    report = ReadReport()
+    built = build_vocab(
+        _sentences(corpus, tokenizer_name, normalization, report),
+        max_size=max_size,
+        min_count=min_count,
+    )
+    built.vocab.write(output)
+    if as_json:
+        tokenizer = build_tokenizer(tokenizer_name)
+        emit_json(
+            {
+                "path": output,
+                "size": len(built.vocab),
+                "sentences": built.num_sentences,
+                "words": built.num_words,
+                "coverage": built.coverage,
+                "skipped": report.skipped,
+                "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
+                "normalization": normalization,
+            }
+        )
+        return
+    typer.echo(f"vocabulary     {output}")
+    typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
+    typer.echo(f"corpus         {built.num_words:,} words in {built.num_sentences:,} sentences")
+    typer.echo(f"coverage       {built.coverage:.2%} of the words")
+
+
+def _check(
+    path: Path,
+    corpus: list[str],
+    max_characters: int,
+    tokenizer_name: str,
+    normalization: Literal["NFC", "none"],
+    *,
+    as_json: bool,
+) -> None:
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+    from elmokit.text.vocab_doctor import check_vocab
+
+    sentences = _sentences(corpus, tokenizer_name, normalization, ReadReport()) if corpus else None
+    config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
+    report = check_vocab(path, sentences, char_vocab=CharVocab(config))
+    if as_json:
+        emit_json(report)
+    else:
+        _print(report)
+    if report.errors:
+        raise typer.Exit(2)
+
+
+def _sentences(
+    corpus: list[str],
+    tokenizer_name: str,
+    normalization: Literal["NFC", "none"],
+    report: "ReadReport",
+) -> Iterator[list[str]]:
+    """Yield the sentences of the corpus and show how far it is."""
+    from elmokit.corpus.readers import read_sentences
+    from elmokit.text.tokenizers.registry import build_tokenizer
+
+    tokenizer = build_tokenizer(tokenizer_name)
+    with progress_bar("counting") as update:
+        sentences = read_sentences(corpus, tokenizer, normalization=normalization, report=report)
+        for i, sentence in enumerate(sentences):
+            if i % _SENTENCES_AN_UPDATE == 0:
+                update(report.words, status=f"{report.words:,} words")
+            yield sentence
+
+
+def _print(report: "VocabReport") -> None:
+    lines = ", ".join(
+        f"{word} {f'line {line}' if line else 'missing'}"
+        for word, line in report.special_lines.items()
+    )
+    typer.echo(f"vocabulary     {report.path}: {report.num_words:,} words")
+    typer.echo(f"specials       {lines}")
+    typer.echo(f"bytes a word   {_numbers(report.bytes_per_word)}")
+    typer.echo(
+        f"cut            {report.num_truncated:,} words are longer than {report.max_bytes} bytes"
+        f"{_examples(report.truncated)}"
+    )
+    if report.corpus is not None:
+        _print_fit(report.corpus)
+    for message in report.errors:
+        typer.echo(f"ERROR          {message}")
+    for message in report.warnings:
+        typer.echo(f"warning        {message}")
+    if not report.errors and not report.warnings:
+        typer.echo("no problem found")
+
+
+def _print_fit(fit: "CorpusFit") -> None:
+    order = "sorted by falling count" if fit.is_sorted else "not sorted by the counts of this text"
+    typer.echo(f"corpus         {fit.num_words:,} words in {fit.num_sentences:,} sentences")
+    typer.echo(f"coverage       {fit.coverage:.2%}; {fit.num_unseen:,} words are not in the corpus")
+    typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")
+    typer.echo(f"bytes a word   {_numbers(fit.bytes_per_word)} (running words)")
+    share = fit.num_truncated / max(fit.num_words, 1)
+    typer.echo(
+        f"cut            {share:.3%} of the words"
+        f"{_examples([word for word, _ in fit.frequent_truncated])}"
+    )
+    typer.echo(f"unknown        {' '.join(f'{w} ({n})' for w, n in fit.frequent_unknown) or '-'}")
+
+
+def _numbers(quantiles: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in quantiles.items()) or "-"
+
+
+def _examples(words: "tuple[str, ...] | list[str]") -> str:
+    return f": {' '.join(words[:3])}" if words else ""

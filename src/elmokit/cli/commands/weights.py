@@ -1,0 +1,51 @@
+"""`elmokit weights`: what task models made of the layers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli.options import JsonOption
+from elmokit.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from elmokit.probes.layer_weights import LayerWeights
+
+
+def weights(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Directories that `elmokit train` made.")
+    ],
+    *,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Also draw a heat map: .png, .pdf or .svg."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the layer weights (softmax) and gamma that each RUN learned, per place of use."""
+    from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
+
+    found = [read_layer_weights(run) for run in runs]
+    if plot is not None:
+        plot_layer_weights(found, plot)
+    if json:
+        emit_json({"runs": found, "plot": plot})
+        return
+    _print(found)
+    if plot is not None:
+        typer.echo(f"the picture is in {plot}")
+
+
+def _print(runs: "list[LayerWeights]") -> None:
+    num_layers = max(len(place.weights) for run in runs for place in run.places)
+    width = max(len(run.run) for run in runs)
+    header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers))
+    typer.echo(f"{'run':<{width}}  {'task':<10}{'arm':<8}{'place':<8}{header}{'gamma':>9}")
+    for run in runs:
+        for place in run.places:
+            shares = "".join(f"{share:9.3f}" for share in place.weights)
+            typer.echo(
+                f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<8}{place.place:<8}"
+                f"{shares:<{9 * num_layers}}{place.gamma:9.3f}"
+            )

@@ -1,0 +1,167 @@
+"""A corpus as one file of tokenized sentences, for programs that read a text several times."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elmokit.corpus.preparation import is_finished
+from elmokit.corpus.readers import ReadReport, read_sentences
+from elmokit.corpus.shards import ShardSet
+from elmokit.errors import ConfigError, FormatError
+from elmokit.files.atomic import named
+from elmokit.files.sources import describe_files, find_files
+from elmokit.text.char_vocab import Normalization
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.word_counter import WordCounter
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_files import no_directory, read_config
+
+_SENTENCES_AN_EVENT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizedCorpus:
+    """A corpus as sentences, and what makes them. Use `open_corpus`."""
+
+    sentences: Iterator[list[str]]
+    num_words: int | None
+    """Of all sentences, where it is known beforehand."""
+    tokenizer: TokenizerConfig
+    normalization: Normalization
+    inputs: list[Path]
+    """Files that are read."""
+    sources: list[dict[str, Any]] | None = None
+    """What the text came from, if not from ``inputs`` themselves."""
+    report: ReadReport = field(default_factory=ReadReport)
+    """Filled while reading."""
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return path, size and SHA-256 of the text files."""
+        return describe_files(self.inputs) if self.sources is None else self.sources
+
+
+@dataclass(frozen=True)
+class SentenceFile:
+    """Tokenized text: a sentence a line, blanks between its words."""
+
+    path: Path
+    num_sentences: int
+    """Of the corpus: those that were too long have several lines."""
+    num_words: int
+    counts: dict[str, int]
+    """Words that are frequent enough, the most frequent first, ties in code point order."""
+
+    @property
+    def coverage(self) -> float:
+        """Share of the words that are frequent enough."""
+        return sum(self.counts.values()) / self.num_words
+
+    def lines(self) -> Iterator[list[str]]:
+        """Yield the words of each line."""
+        with self.path.open(encoding="utf-8", newline="\n") as file:
+            for line in file:
+                yield line[:-1].split(" ")
+
+
+def open_corpus(
+    corpus: Sequence[Path], *, model: str | None = None, tokenizer: str | None = None
+) -> TokenizedCorpus:
+    """Open text files, or the shards of a training run, as sentences that are made while reading.
+
+    Args:
+        corpus: Files, folders or patterns of text, or one directory of finished shards.
+        model: Take tokenizer and normalization of this model directory.
+        tokenizer: Take this one instead; without a model and shards the default is ``simple``.
+
+    Raises:
+        FileNotFoundError: if a file or the model is missing.
+        FormatError: if model or shards are damaged.
+        ConfigError: for an unknown tokenizer, or another one than that of the shards.
+        MissingExtraError: if the library behind the tokenizer is missing.
+    """
+    wanted: TokenizerConfig | str | None = tokenizer
+    normalization: Normalization = "NFC"
+    if model is not None:
+        directory = find_model(model)
+        if not directory.is_dir():
+            raise FileNotFoundError(no_directory(directory))
+        config = read_config(directory)
+        wanted = wanted or config.tokenizer
+        normalization = config.bilm.char_vocab.normalization
+    if is_finished(corpus):
+        return _open_shards(corpus[0], wanted)
+    files = find_files(corpus)
+    splitter = build_tokenizer(wanted or "simple")
+    used: dict[str, Any] = {"name": splitter.name, "version": splitter.version}
+    report = ReadReport()
+    return TokenizedCorpus(
+        sentences=read_sentences(files, splitter, normalization=normalization, report=report),
+        num_words=None,
+        tokenizer=TokenizerConfig(**used),
+        normalization=normalization,
+        inputs=files,
+        report=report,
+    )
+
+
+def write_sentence_file(
+    corpus: TokenizedCorpus,
+    path: Path,
+    *,
+    max_words: int,
+    min_count: int = 1,
+    on_words: Callable[[int], object] | None = None,
+) -> SentenceFile:
+    """Write the sentences of a corpus, which is read once, and count its words.
+
+    Args:
+        corpus: Its sentences are used up.
+        path: The file.
+        max_words: Longer sentences go on in the next line.
+        min_count: Leave out of ``counts`` words that are seen less often.
+        on_words: Called now and then with the words written so far.
+
+    Raises:
+        FormatError: while reading, as `read_sentences`; or if no word is frequent enough.
+    """
+    num_sentences = 0
+    with (
+        WordCounter() as counter,
+        named(path),
+        path.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        for sentence in corpus.sentences:
+            for begin in range(0, len(sentence), max_words):
+                file.write(" ".join(sentence[begin : begin + max_words]) + "\n")
+            counter.add(sentence)
+            num_sentences += 1
+            if on_words is not None and num_sentences % _SENTENCES_AN_EVENT == 0:
+                on_words(counter.num_words)
+        counts = dict(counter.most_common(min_count=min_count))
+        num_words = counter.num_words
+    if not counts:
+        raise FormatError(
+            f"No word occurs {min_count} times among the {num_words:,} words of this corpus, so "
+            "nothing is left. Give more text or a smaller min_count."
+        )
+    return SentenceFile(path, num_sentences, num_words, counts)
+
+
+def _open_shards(shard_dir: Path, wanted: TokenizerConfig | str | None) -> TokenizedCorpus:
+    shards = ShardSet.open(shard_dir)
+    used = TokenizerConfig(**shards.metadata.get("tokenizer", {}))
+    name = wanted.name if isinstance(wanted, TokenizerConfig) else wanted
+    if name not in (None, used.name):
+        raise ConfigError(
+            f"The shards in {shard_dir} were made by the tokenizer {used.name!r}, not by "
+            f"{name!r}. Leave the tokenizer out, or give the raw text."
+        )
+    return TokenizedCorpus(
+        sentences=shards.sentences(),
+        num_words=shards.num_words,
+        tokenizer=used,
+        normalization=shards.metadata.get("normalization", "NFC"),
+        inputs=find_files(shard_dir),
+        sources=list(shards.metadata.get("sources", [])),
+    )

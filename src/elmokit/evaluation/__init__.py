@@ -1,0 +1,1 @@
+"""How well a language model predicts a text."""

@@ -1,0 +1,1 @@
+"""What the runs of an experiment found: compared, as tables, as plots."""

@@ -1,0 +1,171 @@
+"""Several seeds of two arms, compared: mean and spread, gain, share of errors gone, significance.
+
+The paired test adds up the counts of each dev example over the seeds that both arms have, and swaps
+the two arms example by example (approximate randomization). An example is one unit however many
+seeds answered it, so that more seeds do not make a small dev set large.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs.store import RunResult
+from elmokit.metrics.accuracy import accuracy_of
+from elmokit.metrics.coref import average_f1_of
+from elmokit.metrics.significance import (
+    ScoreFunction,
+    SeedSummary,
+    approximate_randomization,
+    summarize_seeds,
+)
+from elmokit.metrics.span_f1 import f1_of
+from elmokit.metrics.squad import answer_f1_of
+
+SCORE_FUNCTIONS: Mapping[str, ScoreFunction] = {
+    "pos": accuracy_of,
+    "ner": f1_of,
+    "srl": f1_of,
+    "sentiment": accuracy_of,
+    "nli": accuracy_of,
+    "qa": answer_f1_of,
+    "coref": average_f1_of,
+}
+"""From summed counts to the main number, by task; a coreference example is a document."""
+NUM_ROUNDS = 10_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The seeds of one arm on one task, data set and share that are there."""
+
+    task: str
+    dataset: str
+    share: float
+    arm: str
+    results: Mapping[int, RunResult]
+    """By seed; at least one."""
+
+    @property
+    def key(self) -> tuple[str, str, float, str]:
+        """Task, data set, share, arm."""
+        return self.task, self.dataset, self.share, self.arm
+
+    @property
+    def summary(self) -> SeedSummary:
+        """Mean and sample standard deviation of the main number."""
+        return summarize_seeds([result.value for result in self.results.values()])
+
+    @property
+    def num_examples(self) -> int:
+        """Training examples."""
+        return next(iter(self.results.values())).num_examples
+
+    @property
+    def metric(self) -> str:
+        """Name of the main number."""
+        return next(iter(self.results.values())).metric
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One arm against another, over the seeds that both have."""
+
+    task: str
+    dataset: str
+    share: float
+    arm: str
+    reference: str
+    seeds: tuple[int, ...]
+    gain: float
+    """Mean of the arm less mean of the reference, in points."""
+    gain_sd: float | None
+    """Of the gain over the seeds; none for one seed."""
+    error_reduction: float | None
+    """Gain as a share of what the reference lacks to 100, in percent; none if it lacks nothing."""
+    p_value: float
+    """Two-sided."""
+    epochs_to_reference: float | None
+    """Mean over seeds of the first epoch in which the arm is at least as good as the reference in
+    its best; none if it never is for some seed."""
+
+
+def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
+    """Return the cells of all finished runs, in the order in which they come first."""
+    found: dict[tuple[str, str, float, str], dict[int, RunResult]] = {}
+    for run, result in runs:
+        found.setdefault((run.task, run.dataset, run.share, run.arm), {})[run.seed] = result
+    return [Cell(*key, results) for key, results in found.items()]
+
+
+def compare(cell: Cell, reference: Cell) -> Comparison | None:
+    """Compare two arms on the seeds that both have; none if there is none.
+
+    Raises:
+        ValueError: if they are not of one task, data set and share.
+    """
+    if (cell.task, cell.dataset, cell.share) != (
+        reference.task,
+        reference.dataset,
+        reference.share,
+    ):
+        raise ValueError(f"{cell.task} and {reference.task}: not of one task, data set and share.")
+    seeds = tuple(sorted(cell.results.keys() & reference.results.keys()))
+    if not seeds:
+        return None
+    ours, theirs = ([side.results[seed] for seed in seeds] for side in (cell, reference))
+    gains = summarize_seeds([a.value - b.value for a, b in zip(ours, theirs, strict=True)])
+    base = summarize_seeds([result.value for result in theirs]).mean
+    test = approximate_randomization(
+        _pool(ours), _pool(theirs), SCORE_FUNCTIONS[cell.task], num_rounds=NUM_ROUNDS, seed=0
+    )
+    return Comparison(
+        task=cell.task, dataset=cell.dataset, share=cell.share, arm=cell.arm,
+        reference=reference.arm, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
+        error_reduction=error_reduction(base, base + gains.mean), p_value=test.p_value,
+        epochs_to_reference=_epochs_to(ours, theirs),
+    )  # fmt: skip
+
+
+def error_reduction(base: float, new: float) -> float | None:
+    """Return by how many percent ``100 - score`` got smaller; none if nothing was left."""
+    return None if base >= 100 else 100 * (new - base) / (100 - base)
+
+
+def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> float | None:
+    """Return the share of labels at which a learning curve reaches a score.
+
+    Straight lines between the points, on a logarithmic axis of shares.
+
+    Args:
+        points: Shares and scores, in any order.
+        target: The score.
+
+    Returns:
+        The smallest share; that of the first point if it is there already, none if no point is.
+    """
+    ordered = sorted(points)
+    for number, (share, score) in enumerate(ordered):
+        if score < target:
+            continue
+        if number == 0:
+            return share
+        before, lower = ordered[number - 1]
+        part = (target - lower) / (score - lower)
+        return float(before * (share / before) ** part)
+    return None
+
+
+def _pool(results: Sequence[RunResult]) -> np.ndarray:
+    return np.stack([result.counts for result in results]).sum(axis=0)
+
+
+def _epochs_to(ours: Sequence[RunResult], theirs: Sequence[RunResult]) -> float | None:
+    reached = []
+    for own, other in zip(ours, theirs, strict=True):
+        epochs = [one["epoch"] for one in own.epochs if one["dev"] >= other.value]
+        if not epochs:
+            return None
+        reached.append(min(epochs))
+    return float(np.mean(reached))

@@ -1,0 +1,101 @@
+"""What an experiment has found so far, in the order of its plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.results.comparison import (
+    SCORE_FUNCTIONS,
+    Cell,
+    Comparison,
+    collect,
+    compare,
+)
+from elmokit.experiments.runs.store import RunResult
+
+Row = tuple[str, str, float]
+"""Task, data set, share of the labels."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Planned runs and the results that are there.
+
+    Args:
+        runs: All that were planned, with their result or none.
+        reference: Name of the arm that others are compared with; none: nothing is compared.
+        reasons: Why a run has no result, by its id, where more is known than that it is missing.
+        known: Comparisons that were made before: what the same runs gave is not tested again.
+    """
+
+    runs: Sequence[tuple[PlannedRun, RunResult | None]]
+    reference: str | None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    known: dict[object, Comparison | None] = field(default_factory=dict)
+
+    @cached_property
+    def finished(self) -> list[tuple[PlannedRun, RunResult]]:
+        """Runs with a result."""
+        return [(run, result) for run, result in self.runs if result is not None]
+
+    @cached_property
+    def missing(self) -> list[tuple[PlannedRun, str]]:
+        """Runs without, and why."""
+        return [
+            (run, self.reasons.get(run.id, "not yet run"))
+            for run, result in self.runs
+            if result is None
+        ]
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """Names, in their order."""
+        return list(dict.fromkeys(run.arm for run, _ in self.runs))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Tasks with their shares, task by task."""
+        tasks = list(dict.fromkeys((run.task, run.dataset) for run, _ in self.runs))
+        seen = dict.fromkeys((run.task, run.dataset, run.share) for run, _ in self.runs)
+        return sorted(seen, key=lambda row: (tasks.index(row[:2]), -row[2]))
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, float, str], Cell]:
+        """Results by task, data set, share and arm."""
+        return {cell.key: cell for cell in collect(self.finished)}
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Every arm against the reference, where both have a seed in common."""
+        found = []
+        for row in self.rows:
+            base = None if self.reference is None else self.cells.get((*row, self.reference))
+            for arm in self.arms:
+                cell = self.cells.get((*row, arm))
+                if base is None or cell is None or arm == self.reference:
+                    continue
+                if cell.task in SCORE_FUNCTIONS:
+                    found.append(self._compare(cell, base))
+        return [one for one in found if one is not None]
+
+    def _compare(self, cell: Cell, base: Cell) -> Comparison | None:
+        key = (cell.key, base.key, tuple(cell.results), tuple(base.results))
+        if key not in self.known:
+            self.known[key] = compare(cell, base)
+        return self.known[key]
+
+    def curve(self, task: str, dataset: str, arm: str) -> list[Cell]:
+        """Return the learning curve of an arm, from the smallest share on."""
+        found = [
+            cell
+            for cell in self.cells.values()
+            if (cell.task, cell.dataset, cell.arm) == (task, dataset, arm)
+        ]
+        return sorted(found, key=lambda cell: cell.share)
+
+    def num_planned(self, row: Row, arm: str) -> int:
+        """Return how many seeds a cell is to have."""
+        return sum(
+            (run.task, run.dataset, run.share, run.arm) == (*row, arm) for run, _ in self.runs
+        )

@@ -1,0 +1,90 @@
+"""Pictures of findings: learning curves with error bars, layer weights as a heat map."""
+
+from pathlib import Path
+from typing import Any
+
+from elmokit.errors import MissingExtraError
+from elmokit.experiments.results.comparison import Cell
+from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.tables import mix_rows
+from elmokit.files.atomic import whole_file
+from elmokit.probes.layer_weights import LayerWeights, PlaceWeights, plot_layer_weights
+
+INCHES = 4.0
+"""Width and height of one panel."""
+DOTS_PER_INCH = 150
+
+
+def check_plots() -> None:
+    """Raise if pictures cannot be drawn.
+
+    Raises:
+        MissingExtraError: without matplotlib.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plots") from error
+
+
+def plot_curves(findings: Findings, path: Path) -> bool:
+    """Draw score over share of the labels, a panel for each task, error bars for the seeds.
+
+    Returns:
+        Whether there was anything to draw.
+    """
+    check_plots()
+    from matplotlib.figure import Figure
+
+    tasks = list(dict.fromkeys((cell.task, cell.dataset) for cell in findings.cells.values()))
+    if not tasks:
+        return False
+    size = (len(tasks) * INCHES, INCHES)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
+    for axes, (task, dataset) in zip(
+        figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True
+    ):
+        for arm in findings.arms:
+            _draw_curve(axes, arm, findings.curve(task, dataset, arm))
+        axes.set_xscale("log")
+        axes.set_xlabel("labels (%)")
+        axes.set_title(f"{task} ({dataset})", fontsize="medium")
+        axes.legend()
+    with whole_file(path) as aside:
+        figure.savefig(aside, format="png")
+    return True
+
+
+def _draw_curve(axes: Any, arm: str, cells: list[Cell]) -> None:
+    if not cells:
+        return
+    axes.errorbar(
+        [100 * cell.share for cell in cells],
+        [cell.summary.mean for cell in cells],
+        yerr=[cell.summary.sd or 0.0 for cell in cells],
+        marker="o",
+        capsize=3,
+        label=arm,
+    )
+    axes.set_ylabel(f"dev {cells[0].metric} (%)")
+
+
+def plot_mixes(findings: Findings, path: Path) -> bool:
+    """Draw the layer weights of all tasks, means over the seeds.
+
+    Returns:
+        Whether there was anything to draw.
+    """
+    check_plots()
+    tasks: dict[tuple[str, str], list[PlaceWeights]] = {}
+    for row in mix_rows(findings):
+        place = PlaceWeights(place=row.place, weights=row.means, gamma=row.gamma)
+        tasks.setdefault((row.task, row.dataset), []).append(place)
+    if not tasks:
+        return False
+    columns = [
+        LayerWeights(run=dataset, task=task, embeddings="elmo", places=tuple(places))
+        for (task, dataset), places in tasks.items()
+    ]
+    plot_layer_weights(columns, path)
+    return True

@@ -1,0 +1,80 @@
+"""Findings of a probe as tables: a row for each representation, and neighbors as words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from elmokit.experiments.probes import RANDOM, Probe
+from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.tables import NOTHING, Table, p_text, spread_text
+from elmokit.metrics.significance import approximate_randomization, summarize_seeds
+
+NUM_ROUNDS = 10_000
+
+
+@dataclass(frozen=True)
+class _Representation:
+    """What was measured of one representation, a seed each (of untrained biLMs several)."""
+
+    name: str
+    scores: list[dict[str, float]]
+    counts: list[np.ndarray]
+
+
+def probe_table(findings: Findings, probe: Probe) -> Table:
+    """Return a row for each representation: baselines, layers, static vectors, untrained layers."""
+    rows = _representations(findings)
+    reference = next((row for row in rows if row.name == probe.reference), None)
+    lines = []
+    for row in rows:
+        cells = []
+        for column in probe.columns:
+            values = [score[column] for score in row.scores]
+            summary = summarize_seeds([float(value) for value in values])
+            whole = all(isinstance(value, int) for value in values)
+            cells.append(spread_text(summary.mean, summary.sd, 0 if whole else 2))
+        p_value = NOTHING
+        if reference is not None and row is not reference:
+            ours, theirs = (_pool(one.counts, len(row.counts)) for one in (row, reference))
+            test = approximate_randomization(
+                ours, theirs, probe.score, num_rounds=NUM_ROUNDS, seed=0
+            )
+            p_value = p_text(test.p_value)
+        lines.append((row.name, *cells, p_value, str(len(row.scores))))
+    return Table(
+        f"{probe.dataset}: each representation alone",
+        ("representation", *probe.columns.values(), f"p against {probe.reference}", "seeds"),
+        tuple(lines),
+        (
+            "p: two-sided approximate randomization over sentences (neighbors: lemmas) on the "
+            "first of these numbers, counts summed over seeds. Seeds are those of untrained biLMs; "
+            "nothing else here is drawn.",
+        ),
+    )
+
+
+def example_table(findings: Findings, probe: Probe) -> Table:
+    """Return words and sentences that are near to a word, and to two of its occurrences."""
+    lines = []
+    for _, result in findings.finished:
+        for one in result.details.get("examples", ()):
+            lines.append((one["source"], one["query"], "; ".join(one["nearest"])))
+    return Table("Nearest neighbors", ("by", "of", "nearest first"), tuple(lines))
+
+
+def _representations(findings: Findings) -> list[_Representation]:
+    """Return baselines first, which every family measures, then the families in their order."""
+    found: dict[str, _Representation] = {}
+    for run, result in findings.finished:
+        for number, score in enumerate(result.details.get("scores", ())):
+            name = score["name"]
+            row = found.setdefault(name, _Representation(name, [], []))
+            if not row.scores or (run.arm == RANDOM and name.startswith("random")):
+                row.scores.append({key: value for key, value in score.items() if key != "name"})
+                row.counts.append(result.counts[number])
+    return list(found.values())
+
+
+def _pool(counts: list[np.ndarray], times: int) -> np.ndarray:
+    """Return the sum over seeds; of what has one seed, ``times`` that one."""
+    return np.sum(counts, axis=0) if len(counts) == times else counts[0] * times

@@ -1,0 +1,252 @@
+"""Findings as tables, for Markdown and for JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elmokit.experiments.results.comparison import Cell, Comparison, share_that_reaches
+from elmokit.experiments.results.findings import Findings, Row
+from elmokit.metrics.significance import summarize_seeds
+from elmokit.probes.layer_weights import PLACES
+from elmokit.tasks.inputs.settings import Place
+
+NOTHING = "–"
+MAX_MISSING_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, under a title."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def score_table(findings: Findings) -> Table:
+    """Return a row for each task and share, a column for each arm: mean ± standard deviation."""
+    rows = []
+    for row in findings.rows:
+        cells = [findings.cells.get((*row, arm)) for arm in findings.arms]
+        there = [cell for cell in cells if cell is not None]
+        rows.append(
+            (
+                *_row_head(row),
+                there[0].metric if there else NOTHING,
+                f"{there[0].num_examples:,}" if there else NOTHING,
+                *(
+                    _score(cell, findings.num_planned(row, arm))
+                    for cell, arm in zip(cells, findings.arms, strict=True)
+                ),
+            )
+        )
+    return Table(
+        "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
+        ("task", "data", "labels", "metric", "examples", *findings.arms),
+        tuple(rows),
+    )
+
+
+def gain_table(findings: Findings) -> Table:
+    """Return every arm against the reference: gain, share of errors gone, p, epochs needed."""
+    return Table(
+        f"Against {findings.reference}",
+        (
+            "task", "data", "labels", "arm", "gain", "error reduction", "p", "seeds",
+            f"epochs to the best of {findings.reference}",
+        ),
+        tuple(_gain_row(one) for one in findings.comparisons),
+        (
+            "gain: points, mean ± standard deviation over the seeds that both arms have; error "
+            "reduction: gain as a share of what the reference lacks to 100; p: two-sided "
+            "approximate randomization over dev examples (coreference: documents), their counts "
+            "summed over the seeds.",
+        ),
+    )  # fmt: skip
+
+
+def curve_table(findings: Findings) -> Table:
+    """Return at what share of the labels each arm reaches the reference with all of them."""
+    rows = []
+    for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
+        largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
+        base = findings.cells.get((task, dataset, largest, findings.reference or ""))
+        for arm in findings.arms:
+            if base is None or arm == findings.reference:
+                continue
+            points = findings.curve(task, dataset, arm)
+            share = share_that_reaches(
+                [(cell.share, cell.summary.mean) for cell in points], base.summary.mean
+            )
+            reached = NOTHING if share is None else _percent(share)
+            rows.append((task, dataset, arm, f"{base.summary.mean:.2f}", reached))
+    return Table(
+        f"Labels at which an arm is as good as {findings.reference} with all of them",
+        ("task", "data", "arm", f"{findings.reference}, all labels", "labels needed"),
+        tuple(rows),
+        ("Straight lines between the measured shares on a logarithmic axis.",),
+    )
+
+
+@dataclass(frozen=True)
+class MixRow:
+    """Layer weights of a task at one place, over seeds."""
+
+    task: str
+    dataset: str
+    place: Place
+    means: tuple[float, ...]
+    sds: tuple[float | None, ...]
+    gamma: float
+    num_seeds: int
+
+
+def mix_rows(findings: Findings) -> list[MixRow]:
+    """Return the learned layer weights: places at the input first, each task by task."""
+    rows = []
+    for place in PLACES:
+        for cell in findings.cells.values():
+            found = [
+                one
+                for result in cell.results.values()
+                for one in result.layer_weights
+                if one.place == place
+            ]
+            if not found:
+                continue
+            by_layer = zip(*(one.weights for one in found), strict=True)
+            layers = [summarize_seeds(list(values)) for values in by_layer]
+            rows.append(
+                MixRow(
+                    cell.task, cell.dataset, place,
+                    tuple(layer.mean for layer in layers), tuple(layer.sd for layer in layers),
+                    summarize_seeds([one.gamma for one in found]).mean, len(found),
+                )
+            )  # fmt: skip
+    return rows
+
+
+def mix_table(findings: Findings) -> Table:
+    """Return the softmax-normalized layer weights of each task."""
+    rows = mix_rows(findings)
+    num_layers = max((len(row.means) for row in rows), default=0)
+    return Table(
+        "Layer weights after the softmax (layer 0: tokens): mean ± standard deviation",
+        ("place", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
+        tuple(
+            (
+                row.place, row.task, row.dataset,
+                *(spread_text(m, sd, 3) for m, sd in zip(row.means, row.sds, strict=True)),
+                f"{row.gamma:.2f}", str(row.num_seeds),
+            )
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def settings_table(findings: Findings) -> Table:
+    """Return how the tasks were trained, all arms alike but for what their names say."""
+    rows: dict[tuple[str, ...], None] = {}
+    rates: dict[tuple[str, str], dict[str, float]] = {}
+    for run, _ in findings.runs:
+        rate = run.facts["config"]["train"]["learning_rate"]
+        rates.setdefault((run.task, run.dataset), {})[run.arm] = rate
+    for run, _ in findings.runs:
+        config, data = run.facts["config"], run.facts["data"]
+        train = config["train"]
+        by_arm = rates[run.task, run.dataset]
+        alike = len(set(by_arm.values())) == 1
+        rows[
+            (
+                *_row_head((run.task, run.dataset, run.share)),
+                f"{_limit(data['max_train'])} / {_limit(data['max_dev'])}",
+                ", ".join(map(str, config["hidden_dims"])),
+                f"{config['dropout']:g}",
+                f"{train['epochs']}, patience {train['patience']}",
+                str(train["batch_size"]),
+                f"{next(iter(by_arm.values())):g}"
+                if alike
+                else ", ".join(f"{arm} {rate:g}" for arm, rate in by_arm.items()),
+            )
+        ] = None
+    order = [_row_head(row) for row in findings.rows]
+    return Table(
+        "Settings, the same for all arms",
+        (
+            "task", "data", "labels", "at most of train / dev", "widths", "dropout",
+            "epochs at most", "batch", "learning rate",
+        ),
+        tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
+    )  # fmt: skip
+
+
+def _limit(limit: int | None) -> str:
+    return "all" if limit is None else f"{limit:,}"
+
+
+def to_markdown(
+    title: str, tables: Sequence[Table], findings: Findings, facts: Mapping[str, Any]
+) -> str:
+    """Return a page: tables, what is missing, and what made it."""
+    parts = [f"# {title}\n"]
+    for table in tables:
+        if not table.rows:
+            continue
+        parts.append(f"## {table.title}\n\n{_grid(table.header, table.rows)}")
+        parts += table.notes
+    if findings.missing:
+        shown = findings.missing[:MAX_MISSING_SHOWN]
+        lines = [f"- {run.describe()}: {reason}" for run, reason in shown]
+        if len(shown) < len(findings.missing):
+            lines.append(f"- and {len(findings.missing) - len(shown)} more")
+        parts.append(f"## Not run: {len(findings.missing)} of {len(findings.runs)}\n")
+        parts.append("\n".join(lines))
+    parts.append("## How it was made\n")
+    parts.append("\n".join(f"- {name}: {value}" for name, value in facts.items()))
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _row_head(row: Row) -> tuple[str, str, str]:
+    task, dataset, share = row
+    return task, dataset, _percent(share)
+
+
+def _score(cell: Cell | None, num_planned: int) -> str:
+    if cell is None:
+        return NOTHING
+    summary = cell.summary
+    text = spread_text(summary.mean, summary.sd, 2)
+    if summary.num_seeds < num_planned:
+        text += f" ({summary.num_seeds} of {num_planned} seeds)"
+    return text
+
+
+def _gain_row(one: Comparison) -> tuple[str, ...]:
+    needed = NOTHING if one.epochs_to_reference is None else f"{one.epochs_to_reference:.1f}"
+    reduction = NOTHING if one.error_reduction is None else f"{one.error_reduction:.1f} %"
+    return (
+        *_row_head((one.task, one.dataset, one.share)),
+        one.arm, f"{one.gain:+.2f}" + ("" if one.gain_sd is None else f" ± {one.gain_sd:.2f}"),
+        reduction, p_text(one.p_value),
+        str(len(one.seeds)), needed,
+    )  # fmt: skip
+
+
+def spread_text(mean: float, sd: float | None, digits: int) -> str:
+    """Return mean ± standard deviation; the mean alone where there is none."""
+    return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value as one writes it."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

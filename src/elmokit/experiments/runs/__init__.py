@@ -1,0 +1,1 @@
+"""Making the runs of an experiment, and keeping those that are finished."""

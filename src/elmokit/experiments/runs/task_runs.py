@@ -1,0 +1,156 @@
+"""Makes the result of a task run: samples the data, trains, keeps numbers, drops weights."""
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs.provenance import facts_of_making
+from elmokit.experiments.runs.runner import CheckTime, OutOfTime
+from elmokit.experiments.samples import sample_file
+from elmokit.experiments.sources import DataFiles
+from elmokit.experiments.runs.store import RunResult
+from elmokit.probes.layer_weights import LEARNING_ARMS, PlaceWeights, read_layer_weights
+from elmokit.config import from_dict
+from elmokit.tasks.runs.task_run import train_task
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import read_facts
+from elmokit.tasks.runs.training import EpochReport
+
+OnStatus = Callable[[str], None]
+
+
+class TaskRuns:
+    """Trains task models.
+
+    Args:
+        files: The data sets, by folder.
+        work_dir: For samples and for what is being trained.
+        model: biLM directory.
+        vectors: Static word vectors, beside the biLM in every arm.
+        cache_dir: Where layers are kept.
+        models_dir: Where trained models are kept; none: they are not.
+        on_status: Told now and then what is going on.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, DataFiles],
+        work_dir: Path,
+        *,
+        model: Path,
+        vectors: Path | None = None,
+        cache_dir: Path | None = None,
+        models_dir: Path | None = None,
+        on_status: OnStatus = lambda text: None,
+    ) -> None:
+        self._files, self._work_dir, self._model, self._vectors = files, work_dir, model, vectors
+        self._cache_dir, self._models_dir, self._on_status = cache_dir, models_dir, on_status
+        self._samples: dict[tuple[str, str], Path] = {}
+
+    def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
+        """Train and score.
+
+        Raises:
+            OutOfTime: from ``check_time``, between epochs or sentences.
+            FloatingPointError: if the loss is not finite.
+        """
+        started = time.monotonic()
+        config = from_dict(TaskRunConfig, run.facts["config"], source=run.describe())
+        own_dir = self._own_dir(run)
+        run_dir = own_dir / "model"
+        reports: list[EpochReport] = []
+
+        def on_epoch(report: EpochReport) -> None:
+            reports.append(report)
+            self._on_status(f"epoch {report.epoch}, dev {report.dev.value:.2f}")
+            check_time()
+
+        def on_layers(done: int, total: int) -> None:
+            self._on_status(f"layers of {done:,} of {total:,} sentences")
+            check_time()
+
+        try:
+            trained = train_task(
+                config,
+                self._sample(run, "train"),
+                self._sample(run, "dev"),
+                run_dir,
+                model=str(self._model),
+                vectors=self._vectors,
+                cache_dir=self._cache_dir,
+                on_epoch=on_epoch,
+                on_layers=on_layers,
+            )
+            num_examples = read_facts(run_dir)["data"]["examples"]
+            result = RunResult(
+                metric=trained.best.dev.metric,
+                value=trained.best.dev.value,
+                details=dict(trained.best.dev.details),
+                num_examples=max(1, round(run.share * num_examples)),
+                epochs=tuple(
+                    {"epoch": one.epoch, "loss": one.loss, "dev": one.dev.value} for one in reports
+                ),
+                best_epoch=trained.best.epoch,
+                seconds=trained.seconds,
+                wall_seconds=time.monotonic() - started,
+                layer_weights=_layer_weights(run_dir, config),
+                made=facts_of_making(),
+                counts=trained.best.dev.counts,
+            )
+            if self._models_dir is not None:
+                self._keep(run, run_dir)
+            shutil.rmtree(own_dir, ignore_errors=True)
+            return result
+        except (OutOfTime, FloatingPointError):
+            shutil.rmtree(own_dir, ignore_errors=True)
+            raise
+        except BaseException:  # which says, if there is a model so far, that it is there
+            with suppress(OSError):
+                own_dir.rmdir()
+            raise
+
+    def _own_dir(self, run: PlannedRun) -> Path:
+        """Make a directory that no other process uses, though it may train the same run."""
+        parent = self._work_dir / "training"
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
+
+    def _keep(self, run: PlannedRun, run_dir: Path) -> None:
+        assert self._models_dir is not None
+        self._models_dir.mkdir(parents=True, exist_ok=True)
+        target = self._models_dir / run.id
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.move(run_dir, target)
+
+    def _sample(self, run: PlannedRun, split: str) -> Path:
+        """Return the file of a split, drawn once in a process."""
+        key = run.dataset, split
+        if key not in self._samples:
+            data: Mapping[str, Any] = run.facts["data"]
+            limits = {split: data[f"max_{split}"], "predicates": data["predicates"]}
+            name = f"{run.dataset}-{data[split][:12]}-{_digest(limits)}"
+            source: Path = getattr(self._files[run.dataset], split)
+            self._samples[key] = sample_file(
+                source,
+                self._work_dir / "samples" / name,
+                task=run.task,
+                limit=data[f"max_{split}"],
+                predicates=data["predicates"],
+            )
+        return self._samples[key]
+
+
+def _digest(limits: Mapping[str, Any]) -> str:
+    return "-".join(json.dumps(value).strip('"') for value in limits.values())
+
+
+def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[PlaceWeights, ...]:
+    if config.inputs.embeddings not in LEARNING_ARMS:
+        return ()
+    return read_layer_weights(run_dir).places

@@ -1,0 +1,1 @@
+"""Running a frozen biLM: batches, distinct words, compiled kernels or PyTorch, start states."""

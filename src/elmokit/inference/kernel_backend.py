@@ -1,0 +1,179 @@
+"""The network through the compiled kernels of this processor (`elmokit.kernels`).
+
+Weights are packed once. What does not recur is outside the recurrence: the input products of a
+layer are computed for many positions at once.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elmokit.bilm.bilm import BiLM, Direction, DirectionState
+from elmokit.bilm.char_cnn import PADDING_ID, CharTokenEncoder
+from elmokit.bilm.highway import Highway
+from elmokit.bilm.lstmp import LSTMP
+from elmokit.inference.backend import Precision
+from elmokit.inference.results import Places
+from elmokit.kernels.inference import Kernels, Kind
+from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
+
+WORDS_PER_CHUNK = 1024
+"""Words that go through the token layer at a time: bounds its memory."""
+MAX_POSITIONS = 2**13
+"""Positions that are read at a time: bounds memory."""
+
+
+class PackedNetwork:
+    """A biLM whose weights are packed for the kernels; see `elmokit.inference.backend.Network`.
+
+    Args:
+        model: Anywhere, of any floating type; it stays as it is.
+        precision: How the weights are held.
+        kernels: The library.
+    """
+
+    def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
+        self.config = model.config
+        self.device = torch.device("cpu")
+        self.precision: Precision = precision
+        unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
+        self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
+        self.max_positions = MAX_POSITIONS
+        self._room = Room()
+        with torch.no_grad():
+            encoder = model.token_encoder
+            self._encode = (
+                _PackedTokenEncoder(encoder, kernels, precision)
+                if isinstance(encoder, CharTokenEncoder)
+                else _WordTable(encoder.get_parameter("embedding.weight"))
+            )
+            stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
+            self._stacks = {
+                name: [_pack_layer(kernels, layer, precision, self._room) for layer in stack]
+                for name, stack in stacks.items()
+            }
+
+    def encode_tokens(self, ids: np.ndarray) -> Tensor:
+        """Run the token layer over distinct tokens."""
+        return self._encode(ids)
+
+    def start(
+        self, direction: Direction, vectors: Tensor, state: DirectionState
+    ) -> "_PackedReader":
+        """Return a reader of sentences made of rows of ``vectors``."""
+        skip = self.config.lstm.skip_connections
+        return _PackedReader(self._stacks[direction], skip, vectors, state)
+
+
+def _values(tensor: Tensor) -> Tensor:
+    """Return a parameter's values as the kernels take them."""
+    return tensor.detach().to("cpu", torch.float32).contiguous()
+
+
+def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: Room) -> PackedLSTM:
+    assert isinstance(layer, LSTMP)
+    projection = layer.projection_weight
+    weights = (
+        _values(layer.input_weight), _values(layer.recurrent_weight), _values(layer.gate_bias()),
+        None if projection is None else _values(projection),
+    )  # fmt: skip
+    projection_clip = None if projection is None else layer.config.projection_clip
+    return PackedLSTM(
+        kernels,
+        weights,
+        cell_clip=layer.config.cell_clip,
+        projection_clip=projection_clip,
+        kind=kind,
+        room=room,
+    )
+
+
+class _WordTable:
+    """The token layer of word-input models."""
+
+    def __init__(self, table: Tensor) -> None:
+        self._table = _values(table)
+
+    def __call__(self, ids: np.ndarray) -> Tensor:
+        return functional.embedding(torch.from_numpy(ids.astype(np.int64)), self._table)
+
+
+class _PackedTokenEncoder:
+    """Character CNN, highways and projection."""
+
+    def __init__(self, encoder: CharTokenEncoder, kernels: Kernels, kind: Kind) -> None:
+        self._cnn = PackedCharCNN(
+            kernels,
+            _values(encoder.char_embedding.weight),
+            [
+                (_values(conv.get_parameter("weight")), _values(conv.get_parameter("bias")))
+                for conv in encoder.convolutions
+            ],
+            max_characters=encoder.max_characters,
+            activation=encoder.config.activation,
+            padding_id=PADDING_ID,
+            kind=kind,
+        )
+        self._layers: list[PackedLinear] = []
+        for highway in encoder.highways:
+            assert isinstance(highway, Highway)
+            both = (highway.transform, highway.carry)
+            weight = torch.stack([_values(linear.weight) for linear in both])
+            bias = torch.stack([_values(linear.bias) for linear in both])
+            self._layers.append(PackedLinear(kernels, weight, bias, kind))
+        if encoder.projection is not None:
+            last = encoder.projection
+            weight, bias = _values(last.weight), _values(last.bias)
+            self._layers.append(PackedLinear(kernels, weight, bias, kind))
+        self._room = Room()
+        self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
+
+    def __call__(self, char_ids: np.ndarray) -> Tensor:
+        lengths = (char_ids != PADDING_ID).sum(axis=1)
+        vectors = torch.empty(len(char_ids), self._dim)
+        for start in range(0, len(char_ids), WORDS_PER_CHUNK):
+            chunk = slice(start, start + WORDS_PER_CHUNK)
+            rows = len(char_ids[chunk])
+            x = self._room.take("filters 0", rows, self._cnn.num_filters)
+            x = self._cnn(char_ids[chunk], lengths[chunk], x)
+            for n, layer in enumerate(self._layers, start=1):
+                x = layer(x, self._room.take(f"filters {n % 2}", rows, layer.columns))
+            vectors[chunk] = x
+        return vectors
+
+
+class _PackedReader:
+    """One direction's stack and its state; see `elmokit.inference.backend.Reader`."""
+
+    def __init__(
+        self,
+        stack: list[PackedLSTM],
+        skip: bool,
+        vectors: Tensor,
+        state: DirectionState,
+    ) -> None:
+        self._stack, self._skip, self._vectors = stack, skip, vectors
+        self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
+        self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
+
+    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+        """Read some steps; the kernel writes what is wanted straight to its place."""
+        counts = np.ascontiguousarray(num_rows, dtype=np.int64)
+        x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
+        for n, layer in enumerate(self._stack):
+            x = layer(
+                x,
+                counts,
+                self._hidden[n],
+                self._cells[n],
+                skip=self._skip and n > 0,
+                targets=places.addresses(n + 1),
+            )
+            if places.results.layers == "average":
+                places.add(n + 1, x)
+
+    def state(self) -> DirectionState:
+        """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""
+        pairs = zip(self._stack, self._cells, strict=True)
+        return self._hidden, torch.stack([layer.unpack_cell(cell) for layer, cell in pairs])

@@ -1,0 +1,161 @@
+"""The network through PyTorch alone: for machines without a compiler, and for other devices.
+
+Every matrix product has a height that is a multiple of a block. A product of one row, or of three,
+is computed by other kernels that add in another order; over a few hundred recurrent steps that
+grows to 1e-5. With whole blocks a sentence gets the same bits alone and in any company.
+"""
+
+import copy
+from contextlib import AbstractContextManager, nullcontext
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.bilm import BiLM, Direction, DirectionState
+from elmokit.bilm.char_cnn import PADDING_ID
+from elmokit.bilm.lstmp import LSTMP
+from elmokit.inference.backend import Precision
+from elmokit.inference.results import Places
+
+ROW_BLOCK = 8
+"""Heights of the LSTM's products are multiples of this."""
+TOKEN_BLOCK = 16
+"""Words go through the character CNN in multiples of this."""
+MAX_GATE_VALUES = 2**22
+"""Gate inputs held at a time: 16 MB as fp32."""
+MAX_CHARACTERS_PER_CHUNK = 4096
+"""Character positions in one call of the character CNN: bounds its memory."""
+
+
+class ModuleNetwork:
+    """The model's own modules, shared where nothing has to be converted and copied otherwise.
+
+    Args:
+        model: It stays as it is.
+        halved: Hold matrices as bfloat16 and multiply in it.
+        device: Where to compute.
+    """
+
+    def __init__(self, model: BiLM, *, halved: bool, device: torch.device) -> None:
+        self.config = model.config
+        self.device = device
+        self.precision: Precision = "bf16" if halved else "fp32"
+        self.computed_by = f"PyTorch on {device.type}"
+        self.max_positions = max(1, MAX_GATE_VALUES // (4 * model.config.lstm.cell_dim))
+        self._halved = halved
+        self._token_encoder = self._convert(model.token_encoder)
+        stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
+        self._stacks = {
+            name: [cast(LSTMP, self._convert(layer)) for layer in stack]
+            for name, stack in stacks.items()
+        }
+
+    def _convert(self, module: nn.Module) -> nn.Module:
+        if not self._halved and next(module.parameters()).device == self.device:
+            return module
+        module = copy.deepcopy(module).to(self.device)
+        if self._halved:
+            for weight in module.parameters():
+                if weight.dim() > 1:  # biases stay as they are
+                    weight.data = weight.data.to(torch.bfloat16)
+        return module
+
+    def arithmetic(self) -> AbstractContextManager:
+        """Return the context in which the modules must be called."""
+        if not self._halved:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def encode_tokens(self, ids: np.ndarray) -> Tensor:
+        """Run the token layer over distinct tokens, in chunks of bounded memory.
+
+        Words of like length go together, so that the CNN need not look at padding.
+        """
+        if ids.ndim == 1:
+            return self._token_encoder(torch.from_numpy(ids).to(self.device)).float()
+        lengths = (ids != PADDING_ID).sum(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        widest = self.config.char_vocab.max_characters
+        vectors = torch.empty(len(ids), self.config.lstm.projection_dim, device=self.device)
+        start = 0
+        with self.arithmetic():
+            while start < len(order):
+                columns = min(widest, int(lengths[order[start]]) + 8)
+                size = max(1, MAX_CHARACTERS_PER_CHUNK // columns // TOKEN_BLOCK) * TOKEN_BLOCK
+                rows = order[start : start + size]
+                padded = np.resize(rows, _whole_blocks(len(rows), TOKEN_BLOCK))
+                char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self.device)
+                encoded = self._token_encoder(char_ids)[: len(rows)]
+                vectors[torch.from_numpy(rows).to(self.device)] = encoded.float()
+                start += len(rows)
+        return vectors
+
+    def start(
+        self, direction: Direction, vectors: Tensor, state: DirectionState
+    ) -> "_ModuleReader":
+        """Return a reader of sentences made of rows of ``vectors``."""
+        return _ModuleReader(self, self._stacks[direction], vectors, state)
+
+
+class _ModuleReader:
+    """One direction's stack and its state; see `elmokit.inference.backend.Reader`."""
+
+    def __init__(
+        self, network: ModuleNetwork, stack: list[LSTMP], vectors: Tensor, state: DirectionState
+    ) -> None:
+        self._network, self._stack, self._vectors = network, stack, vectors
+        self._num_sentences = state[0].shape[1]
+        padding = (0, 0, 0, -self._num_sentences % ROW_BLOCK)
+        self._states = [
+            (functional.pad(hidden, padding), functional.pad(cell, padding))
+            for hidden, cell in zip(*state, strict=True)
+        ]
+        self._biases = [layer.gate_bias() for layer in stack]
+
+    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+        """Read some steps; rows that only fill a block are thrown away."""
+        padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
+        padded[: len(index)] = index
+        x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)
+        for n, layer in enumerate(self._stack):
+            with self._network.arithmetic():
+                outputs = _run_layer(layer, self._biases[n], x, num_rows, self._states[n])
+            skip = n > 0 and self._network.config.lstm.skip_connections
+            x = outputs + x if skip else outputs
+            places.add(n + 1, x)
+
+    def state(self) -> DirectionState:
+        """Return the state after what was read."""
+        rows = slice(0, self._num_sentences)
+        hiddens, cells = zip(*self._states, strict=True)
+        return torch.stack(hiddens)[:, rows], torch.stack(cells)[:, rows]
+
+
+def _run_layer(
+    layer: LSTMP, bias: Tensor, x: Tensor, num_rows: np.ndarray, state: tuple[Tensor, Tensor]
+) -> Tensor:
+    """Run one layer over a chunk of packed inputs; ``state`` is advanced in place.
+
+    Rows that only fill a block are computed and thrown away: they read the gate inputs of the next
+    step, or what stands behind the last one.
+    """
+    hidden, cell = state  # (whole blocks, D), (whole blocks, H)
+    gates_in = functional.linear(x, layer.input_weight, bias).float()  # (P + some, 4H)
+    outputs = x.new_zeros(len(x), hidden.shape[1])
+    start = 0
+    for n in num_rows.tolist():
+        height = _whole_blocks(n, ROW_BLOCK)
+        new_hidden, new_cell = layer.step(
+            gates_in[start : start + height], hidden[:height], cell[:height]
+        )
+        outputs[start : start + n] = hidden[:n] = new_hidden[:n]
+        cell[:n] = new_cell[:n]
+        start += n
+    return outputs
+
+
+def _whole_blocks(num_rows: int, block: int) -> int:
+    return -(-num_rows // block) * block

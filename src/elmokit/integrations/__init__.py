@@ -1,1 +1,0 @@
-"""Glue to other libraries: one file for each, each behind an extra."""

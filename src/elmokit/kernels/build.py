@@ -1,0 +1,145 @@
+"""Compile the C kernels for this very processor, once, and load them.
+
+The library lies in the user's cache, named after everything that it depends on (sources, compiler,
+flags, processor), so that a new version or another machine on a shared home directory gets its own.
+"""
+
+import ctypes
+import functools
+import hashlib
+import logging
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import uuid
+from pathlib import Path
+
+from elmokit.files.atomic import whole_file
+
+log = logging.getLogger(__name__)
+
+SWITCH = "ELMOKIT_NATIVE"
+"""Environment variable: 0 uses PyTorch alone."""
+FLAGS = (
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
+)  # fmt: skip
+NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
+"""Ways to ask for all that the processor can do; compilers differ."""
+TIMEOUT_SECONDS = 120
+
+
+@functools.cache
+def load_library(name: str) -> ctypes.CDLL | None:
+    """Return the library made of ``<name>.c``, or none where it cannot be had (said in the log).
+
+    Args:
+        name: A C file of this package, without its ending.
+    """
+    if os.environ.get(SWITCH, "1") == "0":
+        log.info("compiled kernels are switched off (%s=0)", SWITCH)
+        return None
+    try:
+        compiler = _compiler()
+        if compiler is None:
+            log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+            return None
+        return _load(name, compiler)
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        log.warning(
+            "the compiled kernels could not be built or loaded: PyTorch computes everything, "
+            "slower; %s=0 turns this message off. %s",
+            SWITCH,
+            error,
+        )
+        return None
+
+
+def cache_dir() -> Path:
+    """Return where compiled libraries are kept.
+
+    Raises:
+        RuntimeError: if the user has no home directory.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache") / "elmokit" / "native"
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"There is no place to keep them: {error} Set XDG_CACHE_HOME to a directory that can "
+            "be written."
+        ) from error
+
+
+def _compiler() -> tuple[str, ...] | None:
+    """Return the command that compiles C: ``CC``, which may have arguments, or one of the usual."""
+    given = os.environ.get("CC", "")
+    for command in (given, "cc", "gcc", "clang"):
+        words = shlex.split(command)
+        found = shutil.which(words[0]) if words else None
+        if found is not None:
+            return (found, *words[1:])
+        if words and command is given:
+            log.warning("CC=%s is not found: trying cc, gcc, clang", given)
+    return None
+
+
+def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
+    """Return the library of the cache; one that is damaged there is made once more."""
+    path = _build(name, compiler)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        log.warning("%s cannot be loaded (%s): compiling it once more", path, error)
+    path.unlink(missing_ok=True)
+    return ctypes.CDLL(str(_build(name, compiler)))
+
+
+def _build(name: str, compiler: tuple[str, ...]) -> Path:
+    """Return the compiled library, compiling it if it is not in the cache."""
+    source_dir = Path(__file__).parent / "c"
+    sources = sorted([*source_dir.glob("*.h"), source_dir / f"{name}.c"])
+    facts = hashlib.sha256()
+    for source in sources:
+        facts.update(source.read_bytes())
+    facts.update(repr((compiler, os.stat(compiler[0]).st_mtime, FLAGS, _processor())).encode())
+    target = cache_dir() / f"{name}-{facts.hexdigest()[:20]}.so"
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
+    own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it now, too
+    with whole_file(own) as aside:
+        _compile(compiler, source_dir / f"{name}.c", aside)
+    own.replace(target)
+    return target
+
+
+def _compile(compiler: tuple[str, ...], source: Path, target: Path) -> None:
+    """Run the compiler with the first set of flags that it takes.
+
+    Raises:
+        OSError: with what it said, if it takes none.
+    """
+    said = ""
+    for native in NATIVE_FLAGS:
+        command = [*compiler, *FLAGS, *native, str(source), "-o", str(target), "-lm"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+        if done.returncode == 0:
+            return
+        said = said or done.stderr
+    raise OSError(f"{shlex.join(compiler)} refused {source.name}: {said[:500]}")
+
+
+@functools.cache
+def _processor() -> str:
+    """Return what tells this processor's instructions from another's."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
+    wanted = ("flags", "Features", "model name", "CPU part")
+    found = {line for line in lines if line.startswith(wanted)}
+    return "\n".join([platform.machine(), platform.processor(), platform.system(), *sorted(found)])

@@ -1,0 +1,30 @@
+/* What training computes beside PyTorch's large matrix products: recurrence, convolutions, rows.
+
+   One translation unit; compiled on first use by elmokit.kernels.build, called through ctypes. No
+   result depends on the number of threads. */
+
+#include "vector.h"
+
+#include "threads.h"
+
+#include "openmp.h"
+
+#include "product.h"
+
+#include "values.h"
+
+#include "lstm_train.h"
+
+#include "cnn_train.h"
+
+#include "rows_train.h"
+
+int64_t elmokit_vector_length(void) { return VL; }
+
+int64_t elmokit_has_bf16(void) {
+#if VL == 16 && defined(__AVX512BF16__)
+    return 1;
+#else
+    return 0;
+#endif
+}

@@ -1,0 +1,263 @@
+"""Nearest neighbors in context: which occurrences of a word a model takes to be alike.
+
+Source: Peters et al. 2018, section 5.3 and table 4.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from elmokit.errors import InputError
+from elmokit.probes.occurrences import blocks, unit_rows
+from elmokit.vectors.static_vectors import StaticVectors
+
+Layers = Literal["top", "average"] | int
+
+_SENTENCES_TOGETHER = 1024
+
+
+@runtime_checkable
+class SentenceEmbedder(Protocol):
+    """What neighbors need of `elmokit.Embedder`."""
+
+    def embed(self, sentences: Sequence[Sequence[str]], *, layers: Layers) -> list[np.ndarray]:
+        """Return one array (W, 2D) per sentence."""
+        ...
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """One word in a sentence."""
+
+    tokens: tuple[str, ...]
+    index: int
+    """Position of the word in ``tokens``."""
+    sense: str = ""
+    """What it means there, where that is known."""
+
+    @property
+    def word(self) -> str:
+        """The word itself."""
+        return self.tokens[self.index]
+
+    def marked(self, *, context: int | None = None) -> str:
+        """Return the sentence with the word in brackets.
+
+        Args:
+            context: Words shown on each side, with ``…`` where others are left out; none: the
+                whole sentence.
+        """
+        first, last = 0, len(self.tokens)
+        if context is not None:
+            first, last = max(0, self.index - context), min(last, self.index + context + 1)
+        before, after = self.tokens[first : self.index], self.tokens[self.index + 1 : last]
+        shown = " ".join((*before, f"[{self.word}]", *after))
+        return f"{'… ' if first else ''}{shown}{' …' if last < len(self.tokens) else ''}"
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """An occurrence and those nearest to it, nearest first."""
+
+    occurrence: Occurrence
+    neighbors: tuple[Occurrence, ...]
+    similarities: tuple[float, ...]
+    """Cosine; of `neighborhoods`: of the vectors less the mean of all given occurrences."""
+
+
+def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
+    """Return the first occurrence of ``word`` in a sentence.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if word not in tokens:
+        raise InputError(
+            f"The sentence has no word {word!r}. The tokenizer made of it: {' '.join(tokens)!r}."
+        )
+    return Occurrence(tuple(tokens), list(tokens).index(word))
+
+
+def find_occurrences(
+    sentences: Iterable[Sequence[str]], word: str, *, limit: int = 200
+) -> list[Occurrence]:
+    """Return the first occurrences of ``word``, one a sentence, no sentence twice."""
+    found: dict[tuple[str, ...], Occurrence] = {}
+    for sentence in sentences:
+        tokens = tuple(sentence)
+        if word in tokens and tokens not in found:
+            found[tokens] = Occurrence(tokens, tokens.index(word))
+            if len(found) == limit:
+                break
+    return list(found.values())
+
+
+def find_neighbors(
+    embedder: SentenceEmbedder,
+    sentences: Iterable[Sequence[str]],
+    word: str,
+    *,
+    query: Occurrence | None = None,
+    any_word: bool = False,
+    layers: Layers = "top",
+    num_neighbors: int = 5,
+    limit: int = 1000,
+) -> list[Neighborhood]:
+    """Return the neighbors of a word's occurrences in a text, or of one occurrence given.
+
+    Args:
+        embedder: The model.
+        sentences: The text.
+        word: Which occurrences are compared.
+        query: Only its neighbors are looked for.
+        any_word: Neighbors of the query may be any words, see `nearest_occurrences`.
+        layers: Which vectors are compared.
+        num_neighbors: For each occurrence; fewer if there are not so many.
+        limit: Occurrences of the word that are compared, the first of the text.
+
+    Raises:
+        InputError: if the text has too few occurrences of the word, or ``any_word`` has no query.
+    """
+    if any_word:
+        if query is None:
+            raise InputError("Neighbors among any words are those of one occurrence: give a query.")
+        return [
+            nearest_occurrences(
+                embedder, query, sentences, layers=layers, num_neighbors=num_neighbors
+            )
+        ]
+    found = find_occurrences(sentences, word, limit=limit)
+    if query is not None:
+        found = [query, *(one for one in found if one.tokens != query.tokens)]
+    if len(found) < 2:
+        raise InputError(
+            f"The text has {len(found)} different sentences with {word!r}: neighbors need more. "
+            "Words are compared as the tokenizer writes them."
+        )
+    compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
+    return compared if query is None else compared[:1]
+
+
+def neighborhoods(
+    embedder: SentenceEmbedder,
+    occurrences: Sequence[Occurrence],
+    *,
+    layers: Layers = "top",
+    num_neighbors: int = 5,
+) -> list[Neighborhood]:
+    """Return the nearest neighbors of every occurrence among the others.
+
+    The mean of all vectors is taken off first: what the occurrences share says nothing of how they
+    differ.
+
+    Args:
+        embedder: The model.
+        occurrences: Usually of one word.
+        layers: Which vectors are compared.
+        num_neighbors: For each occurrence; fewer if there are not so many.
+
+    Raises:
+        ValueError: if there are fewer than two occurrences.
+    """
+    if len(occurrences) < 2:
+        raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
+    vectors = np.concatenate(
+        [
+            np.stack(
+                [x[o.index] for x, o in zip(_embed(embedder, block, layers), block, strict=True)]
+            )
+            for block in blocks(occurrences, _SENTENCES_TOGETHER)
+        ]
+    )  # (O, 2D)
+    vectors = unit_rows(vectors - vectors.mean(axis=0))
+    similarity = vectors @ vectors.T  # (O, O)
+    np.fill_diagonal(similarity, -np.inf)
+    order = (-similarity).argsort(axis=1, kind="stable")[:, : min(num_neighbors, len(vectors) - 1)]
+    return [
+        Neighborhood(
+            occurrence,
+            tuple(occurrences[k] for k in nearest),
+            tuple(float(similarity[row, k]) for k in nearest),
+        )
+        for row, (occurrence, nearest) in enumerate(zip(occurrences, order.tolist(), strict=True))
+    ]
+
+
+def nearest_occurrences(
+    embedder: SentenceEmbedder,
+    query: Occurrence,
+    sentences: Iterable[Sequence[str]],
+    *,
+    layers: Layers = "top",
+    num_neighbors: int = 5,
+) -> Neighborhood:
+    """Return the occurrences of any words that are nearest to one, by cosine.
+
+    Of each sentence the nearest word counts; the query's own sentence, and one that was seen among
+    the nearest, are passed over. Memory does not depend on the number of sentences.
+
+    Args:
+        embedder: The model.
+        query: The occurrence.
+        sentences: Where neighbors are looked for.
+        layers: Which vectors are compared.
+        num_neighbors: Fewer if there are not so many sentences.
+    """
+    (own,) = _embed(embedder, [query], layers)
+    direction = unit_rows(own[query.index])
+    best: list[tuple[float, int, Occurrence]] = []
+    number = 0
+    for block in blocks((s for s in sentences if len(s)), _SENTENCES_TOGETHER):
+        starts = [Occurrence(tuple(sentence), 0) for sentence in block]
+        for start, vectors in zip(starts, _embed(embedder, starts, layers), strict=True):
+            cosines = unit_rows(vectors) @ direction
+            index, number = int(cosines.argmax()), number - 1  # of equal ones the first is kept
+            entry = (float(cosines[index]), number, Occurrence(start.tokens, index))
+            if len(best) == num_neighbors and entry < best[0]:
+                continue
+            if start.tokens == query.tokens or any(entry[2] == kept for _, _, kept in best):
+                continue
+            heapq.heappush(best, entry)
+            if len(best) > num_neighbors:
+                heapq.heappop(best)
+    best.sort(key=lambda entry: entry[:2], reverse=True)
+    return Neighborhood(query, tuple(o for _, _, o in best), tuple(cosine for cosine, _, _ in best))
+
+
+def nearest_words(
+    static: StaticVectors, word: str, *, num_neighbors: int = 10
+) -> list[tuple[str, float]]:
+    """Return the words whose static vectors are nearest to that of a word, with their cosines.
+
+    Raises:
+        InputError: if the word has no vector.
+    """
+    own = static.id_of(word)
+    if own == 1:
+        raise InputError(f"The static vectors have none for {word!r}.")
+    vectors = unit_rows(static.values)
+    cosines = vectors @ vectors[own]
+    cosines[[0, 1, own]] = -np.inf  # padding, unknown, itself
+    order = (-cosines).argsort(kind="stable")[: min(num_neighbors, len(static.words) - 1)]
+    return [(static.words[k - 2], float(cosines[k])) for k in order.tolist()]
+
+
+def spread(found: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
+    """Return ``count`` of them, from the nearest nearest neighbor to the farthest."""
+    ranked = sorted(found, key=lambda one: -one.similarities[0])
+    return ranked[:: max(1, len(ranked) // count)][:count]
+
+
+def share_of_same_sense(found: Sequence[Neighborhood], *, among: int = 1) -> float:
+    """Return the share of the ``among`` nearest neighbors that have the occurrence's sense."""
+    hits = [other.sense == one.occurrence.sense for one in found for other in one.neighbors[:among]]
+    return sum(hits) / len(hits)
+
+
+def _embed(
+    embedder: SentenceEmbedder, occurrences: Sequence[Occurrence], layers: Layers
+) -> list[np.ndarray]:
+    return embedder.embed([one.tokens for one in occurrences], layers=layers)

@@ -1,0 +1,224 @@
+"""Where the vectors that a probe looks at come from: biLM layers, trained or random, static words.
+
+A source gives each word of a sentence a vector in one way or several ("layer 0", "layer 1", …), so
+that a biLM reads a text once however many of its layers are probed.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, at_the_door
+from elmokit.inference.results import Layers, check_layers
+from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.vectors.vector_files import read_vectors
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_dir import load_model
+
+OnSentence = Callable[[], None]
+"""Called after each sentence whose layers were computed."""
+
+
+@runtime_checkable
+class VectorSource(Protocol):
+    """What gives words vectors, in S ways."""
+
+    names: tuple[str, ...]
+    """Of the S ways."""
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (S, W, X) for each sentence, in order, in bounded memory."""
+        ...
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return the same arrays for sentences that are read again and again."""
+        ...
+
+
+class LayerSource:
+    """The layers of a biLM.
+
+    Args:
+        embedder: The biLM.
+        layers: ``"all"`` of them, one after the other; ``"top"``, ``"average"`` or one number.
+        label: What stands before the number of a layer, or before ``top`` and ``average``, in the
+            names.
+        cache_dir: Where `keep` keeps layers; none: the user's cache.
+        on_sentence: Called after each sentence whose layers were computed.
+
+    Raises:
+        InputError: if the biLM has no such layers.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        layers: Layers | str = "all",
+        label: str = "layer",
+        cache_dir: Path | None = None,
+        on_sentence: OnSentence | None = None,
+    ) -> None:
+        with at_the_door():
+            self.layers = check_layers(layers, embedder.num_layers)
+        self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
+        ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
+        self.names = tuple(f"{label} {way}" for way in ways)
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (S, W, 2D), float32, for each sentence."""
+        stream = self.embedder.embed_stream(map(list, sentences), layers=self.layers)
+        for vectors in stream:
+            if self._on_sentence is not None:
+                self._on_sentence()
+            yield vectors if self.layers == "all" else vectors[None]
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return an array (S, W, 2D) for each sentence; the layers stay on disk, as float16."""
+        report = self._on_sentence
+        kept = keep_layers(
+            self.embedder,
+            sentences,
+            self._cache_dir,
+            on_progress=None if report is None else lambda *_: report(),
+        )
+        return [self._pick(kept[index].transpose(1, 0, 2)) for index in range(len(kept))]
+
+    def _pick(self, layers: np.ndarray) -> np.ndarray:
+        """Return the ways of all layers: (L, W, 2D) -> (S, W, 2D)."""
+        if self.layers == "all":
+            return layers
+        if self.layers == "average":
+            return layers.mean(axis=0, keepdims=True, dtype=np.float32)
+        return layers[-1:] if self.layers == "top" else layers[self.layers :][:1]
+
+
+class StaticSource:
+    """Static word vectors; a word without one has zeros.
+
+    Args:
+        static: The vectors.
+        name: Of the only way.
+    """
+
+    def __init__(self, static: StaticVectors, *, name: str = "static") -> None:
+        self.static, self.names = static, (name,)
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (1, W, S), float32, for each sentence."""
+        for words in sentences:
+            ids = np.array([self.static.id_of(word) for word in words], dtype=np.int64)
+            yield self.static.values[ids][None]
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return the same for all sentences."""
+        return list(self.stream(sentences))
+
+
+def open_sources(
+    model: str | None,
+    *,
+    layers: Layers | str = "all",
+    random_seed: int | None = None,
+    vectors: Path | None = None,
+    words: Collection[str] | None = None,
+    precision: str = "fp32",
+    cache_dir: Path | None = None,
+    on_sentence: OnSentence | None = None,
+) -> list[VectorSource]:
+    """Return what is to be compared: `layer_sources`, then `static_source` if ``vectors`` is given.
+
+    The arguments and errors are those of the two.
+    """
+    sources: list[VectorSource] = [
+        *layer_sources(
+            model,
+            layers=layers,
+            random_seed=random_seed,
+            precision=precision,
+            cache_dir=cache_dir,
+            on_sentence=on_sentence,
+        )
+    ]
+    if vectors is not None:
+        sources.append(static_source(vectors, words))
+    return sources
+
+
+def layer_sources(
+    model: str | None,
+    *,
+    layers: Layers | str = "all",
+    random_seed: int | None = None,
+    precision: str = "fp32",
+    cache_dir: Path | None = None,
+    on_sentence: OnSentence | None = None,
+) -> list[LayerSource]:
+    """Return the layers of a biLM and, if a seed is given, those of an untrained one.
+
+    Args:
+        model: Model directory; none: the model in the package.
+        layers: As `LayerSource`.
+        random_seed: Of the random weights of a biLM of the same shape.
+        precision: Of the biLM.
+        cache_dir: Where layers are kept.
+        on_sentence: Called after each sentence whose layers were computed.
+
+    Raises:
+        FileNotFoundError: if there is no such model.
+        FormatError: if it is damaged.
+        InputError: if the biLM has no such layers, or there is no such precision.
+    """
+    path = find_model(model)
+    sources: list[LayerSource] = []
+    for label, seed in (("layer", None), ("random", random_seed)):
+        if label == "random" and seed is None:
+            continue
+        loaded = load_model(path)
+        if seed is not None:
+            loaded.reset_parameters(torch.Generator().manual_seed(seed))
+        with at_the_door():
+            embedder = Embedder.load(loaded, precision=precision)
+        sources.append(
+            LayerSource(
+                embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
+            )
+        )
+    return sources
+
+
+def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
+    """Return the static vectors of a file.
+
+    Args:
+        vectors: The file, in any form that `elmokit.vectors.vector_files` reads.
+        words: Those that need a vector; none: all of the file.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        FormatError: if it is damaged.
+        InputError: if it has none of the words.
+    """
+    static = read_vectors(vectors, only=words)
+    if not static.words:
+        raise InputError(f"{vectors} has a vector for none of the words of the data.")
+    return StaticSource(static)
+
+
+def check_names(sources: Sequence[VectorSource]) -> list[str]:
+    """Return the names of all ways of all sources.
+
+    Raises:
+        InputError: if there is no source, or two ways have one name.
+    """
+    names = [name for source in sources for name in source.names]
+    if not names:
+        raise InputError("`sources` must hold one source of vectors or more, got none.")
+    if len(set(names)) < len(names):
+        raise InputError(f"Each way needs a name of its own, got {', '.join(names)}.")
+    return names

@@ -1,0 +1,178 @@
+"""The same word in two texts: does it mean the same? By a threshold on the cosine of its vectors.
+
+Source: Pilehvar & Camacho-Collados 2019 (WiC), the threshold model; MCL-WiC and KoBEST.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
+
+from elmokit.errors import InputError
+from elmokit.metrics.accuracy import accuracy_of
+from elmokit.probes.occurrences import unit_rows
+from elmokit.probes.vector_sources import VectorSource, check_names
+from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
+from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.inputs.word_offsets import align_words, covering_words
+
+Place = tuple[Sentence, int, int]
+"""A sentence, and ``[first, last)`` of some of its words."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WicScore:
+    """How many pairs are judged right, in percent."""
+
+    name: str
+    """Of the representation."""
+    accuracy: float
+    """On the dev set."""
+    train_accuracy: float
+    threshold: float
+    """Pairs with at least this cosine mean the same; the best on the training set."""
+    num_pairs: int
+    """Of the dev set."""
+    num_not_found: int
+    """Those whose word could not be found among the tokenizer's words; they count as wrong."""
+    counts: NDArray[np.float64] = field(repr=False, compare=False)
+    """A row a pair: right or not, 1; for `elmokit.metrics.significance` with `accuracy_of`."""
+
+
+class FoundPairs:
+    """Pairs as words, and where in them the word in question stands. Use `find_words`.
+
+    Args:
+        places: Both texts of each pair as words, with ``[first, last)`` of those that the word is
+            made of; none where these could not be found.
+        same_sense: The gold answers.
+
+    Attributes:
+        found: Which pairs have both places.
+        same_sense: The gold answers of all pairs.
+        sentences: Both texts of each pair that was found, one after the other.
+    """
+
+    def __init__(
+        self, places: Sequence[tuple[Place | None, Place | None]], same_sense: Sequence[bool]
+    ) -> None:
+        self.same_sense = np.array(same_sense, dtype=bool)
+        self.found = np.array([a is not None and b is not None for a, b in places], dtype=bool)
+        kept = [place for pair in places if None not in pair for place in pair if place is not None]
+        self.sentences = [sentence for sentence, _, _ in kept]
+        self._spans = [(first, last) for _, first, last in kept]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def cosines(self, source: VectorSource) -> Float[np.ndarray, "S N"]:
+        """Return the cosine of each pair that was found, in each way of the source."""
+        stream = source.stream(self.sentences)
+        both = [
+            vectors[:, first:last].mean(axis=1)
+            for (first, last), vectors in zip(self._spans, stream, strict=True)
+        ]
+        x = unit_rows(np.stack(both, axis=1))  # (S, 2N, X)
+        return (x[:, ::2] * x[:, 1::2]).sum(axis=2)
+
+
+def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]]) -> FoundPairs:
+    """Split the texts into words, and find the words in question among them.
+
+    Args:
+        pairs: As the reader gives them.
+        tokenize: The model's own tokenizer.
+
+    Raises:
+        InputError: if not one is found.
+    """
+    places = [(_locate(one.first, tokenize), _locate(one.second, tokenize)) for one in pairs]
+    found = FoundPairs(places, [pair.same_sense for pair in pairs])
+    if not found.found.any():
+        raise InputError(
+            "None of the words in question could be found among the tokenizer's words: is it the "
+            "tokenizer of this language?"
+        )
+    if not found.found.all():
+        log.warning(
+            "%d of %d pairs: the tokenizer's words do not show where the word stands",
+            int((~found.found).sum()), len(found),
+        )  # fmt: skip
+    return found
+
+
+def word_in_context(
+    sources: Sequence[VectorSource], train: FoundPairs, dev: FoundPairs
+) -> tuple[WicScore, ...]:
+    """Judge pairs by the cosine of the word's two vectors.
+
+    A word that the tokenizer splits has the mean of its parts' vectors.
+
+    Args:
+        sources: Representations, each with one name or several.
+        train: Pairs for the threshold, as `find_words` gives them.
+        dev: Pairs to be scored.
+
+    Returns:
+        One score a name, in the order of the sources.
+
+    Raises:
+        InputError: if two representations have one name, or there is none.
+    """
+    check_names(sources)
+    scores: list[WicScore] = []
+    for source in sources:
+        train_cosines, dev_cosines = train.cosines(source), dev.cosines(source)
+        for way, name in enumerate(source.names):
+            threshold, accuracy = best_threshold(train_cosines[way], train.same_sense[train.found])
+            counts = np.zeros((len(dev), 2))
+            counts[:, 1] = 1
+            answers = dev_cosines[way] >= threshold
+            counts[dev.found, 0] = answers == dev.same_sense[dev.found]
+            scores.append(
+                WicScore(
+                    name=name,
+                    accuracy=float(accuracy_of(counts.sum(axis=0))),
+                    train_accuracy=accuracy,
+                    threshold=threshold,
+                    num_pairs=len(dev),
+                    num_not_found=int((~dev.found).sum()),
+                    counts=counts,
+                )
+            )
+    return tuple(scores)
+
+
+def best_threshold(
+    cosines: Float[np.ndarray, " N"], same_sense: Bool[np.ndarray, " N"]
+) -> tuple[float, float]:
+    """Return the threshold that judges most pairs right, and its accuracy in percent.
+
+    It stands halfway between two cosines (or beyond all of them); of several as good, the lowest
+    is taken.
+    """
+    order = np.argsort(cosines, kind="stable")
+    values, truth = cosines[order].astype(np.float64), same_sense[order]
+    # right[i]: the i lowest are judged different, the others the same
+    right = np.concatenate([[0], np.cumsum(~truth)]) + np.concatenate(
+        [np.cumsum(truth[::-1])[::-1], [0]]
+    )
+    edges = np.concatenate([[values[0] - 1], (values[1:] + values[:-1]) / 2, [values[-1] + 1]])
+    possible = np.concatenate([[True], values[1:] > values[:-1], [True]])
+    best = int(np.where(possible, right, -1).argmax())
+    return float(edges[best]), float(100 * right[best] / len(values))
+
+
+def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> Place | None:
+    """Return the text as words and ``[first, last)`` of those that the word is made of."""
+    words = tuple(tokenize(word.text))
+    offsets = align_words(words, word.text)
+    if offsets is None:
+        return None
+    place = covering_words(offsets, word.start, word.end)
+    return None if place is None else (words, *place)

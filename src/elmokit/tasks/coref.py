@@ -1,0 +1,172 @@
+"""Which mentions of a document mean the same: from documents in columns, or from raw text.
+
+An example is a whole document. In training an update learns from a random window of its sentences,
+if it is long; in prediction it is read as a whole.
+"""
+
+import logging
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from elmokit.errors import FormatError
+from elmokit.metrics.coref import score_clusters
+from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
+from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.token_inputs import TokenInputs
+from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
+from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+from elmokit.text.tokenizers.registry import Tokenizer
+
+log = logging.getLogger(__name__)
+
+MAX_TRAINING_SENTENCES = 50
+"""Of a document in one update."""
+
+
+class CorefTask(Task[CorefDocument]):
+    """Coreference, from documents in the columns of CoNLL-2012 (OntoNotes, LitBank, GUM).
+
+    Mentions without another one that means the same are not found and not scored, whether the data
+    has them or not.
+    """
+
+    name, metric = "coref", "average F1"
+    default_dropout = DROPOUT
+    places = ("input", "output", "both")
+    paper_inputs = InputSettings(layer_l2=0.0)
+    batched_by, default_batch_size = "document", 1
+    labels_are_answers = False
+
+    @property
+    def default_hidden_dims(self) -> tuple[int, ...]:
+        """Width of the biLSTM, one direction: half of the paper's 200, for a modest machine."""
+        return (100,)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[CorefDocument]:
+        """Read documents with their clusters.
+
+        A mention that stands in two clusters stays in the first alone; how many there were is
+        logged. Documents without clusters are kept: none is right there.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            FormatError: if it is damaged, or is to be learned and has no cluster of two mentions.
+        """
+        documents, num_dropped = [], 0
+        for given in read_coreference(path):
+            clusters = _distinct(given.clusters)
+            num_dropped += _num_mentions(given.clusters) - _num_mentions(clusters)
+            documents.append(replace(given, clusters=clusters))
+        if num_dropped:
+            log.warning(
+                "%s: %d mentions stand in a second cluster, too; there they are left out",
+                path, num_dropped,
+            )  # fmt: skip
+        if training and not any(
+            len(cluster) > 1 for document in documents for cluster in document.clusters
+        ):
+            raise FormatError(
+                f"{path}: none of {len(documents)} documents has two mentions of one cluster, so "
+                "there is nothing to learn. The marks must stand in the last column: (3 and 3)."
+            )
+        return documents
+
+    def sentences(self, example: CorefDocument) -> tuple[Sentence, ...]:
+        """Return the sentences that the biLM reads, each by itself."""
+        return example.sentences
+
+    def part(self, example: CorefDocument, draw: random.Random) -> CorefDocument:
+        """Return what one update learns: at most `MAX_TRAINING_SENTENCES` in a row."""
+        num_more = len(example.sentences) - MAX_TRAINING_SENTENCES
+        if num_more <= 0:
+            return example
+        first = draw.randint(0, num_more)
+        return _window(example, first, first + MAX_TRAINING_SENTENCES)
+
+    def gold(self, example: CorefDocument) -> Clusters:
+        """Return the right clusters."""
+        return [list(cluster) for cluster in example.clusters]
+
+    def labels(self, examples: Sequence[CorefDocument]) -> Labels:
+        """Return the genres: they are read, not predicted."""
+        return sorted({example.genre for example in examples if example.genre is not None})
+
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> CoreferenceModel:
+        """Build the network."""
+        return CoreferenceModel(inputs, labels, hidden_dims, dropout=dropout)
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
+        """Compare clusters with gold: the mean F1 of three measures, single mentions left out."""
+        score = score_clusters(predicted, gold)
+        details = {"muc": score.muc.f1, "b3": score.b_cubed.f1, "ceaf": score.ceaf.f1}
+        return TaskScore(self.metric, score.average_f1, details, score.counts)
+
+    def example_of(self, *sentences: Sentence) -> CorefDocument:
+        """Make a document of new sentences."""
+        place = Place(path=Path("text"), line=1)
+        return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), place=place)
+
+    def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
+        """Make a document of a line of raw text, with the sentences that the tokenizer finds."""
+        return self.example_of(*map(tuple, tokenizer.sentences(text)))
+
+    def show(self, example: CorefDocument, prediction: Clusters) -> str:
+        """Return the words with mentions in brackets, numbered by cluster: ``[she]1``."""
+        numbered = [
+            (start, end, number)
+            for number, cluster in enumerate(prediction, 1)
+            for start, end in cluster
+        ]
+        words = list(example.tokens)
+        for start, _, _ in numbered:
+            words[start] = f"[{words[start]}"
+        # Inner mentions close first: of those that end together, the one that begins last.
+        for _, end, number in sorted(numbered, reverse=True):
+            words[end - 1] = f"{words[end - 1]}]{number}"
+        return " ".join(words)
+
+    def as_json(self, example: CorefDocument, prediction: Clusters) -> dict[str, Any]:
+        """Return the clusters for machines: mentions count words of the document."""
+        return {
+            "tokens": list(example.tokens),
+            "clusters": [[list(mention) for mention in cluster] for cluster in prediction],
+        }
+
+
+def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:
+    """Return clusters that share no mention: each stays where it stands first."""
+    seen: set[Span] = set()
+    result = []
+    for cluster in clusters:
+        own = tuple(mention for mention in dict.fromkeys(cluster) if mention not in seen)
+        seen.update(own)
+        if own:
+            result.append(own)
+    return tuple(result)
+
+
+def _num_mentions(clusters: Iterable[Sequence[Span]]) -> int:
+    return sum(map(len, clusters))
+
+
+def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
+    """Return the sentences from ``first`` to before ``last``, with the mentions inside."""
+    sentences = document.sentences[first:last]
+    start = sum(map(len, document.sentences[:first]))
+    end = start + sum(map(len, sentences))
+    inside = (
+        tuple((a - start, b - start) for a, b in cluster if start <= a and b <= end)
+        for cluster in document.clusters
+    )
+    return replace(
+        document,
+        sentences=sentences,
+        clusters=tuple(cluster for cluster in inside if cluster),
+        speakers=None if document.speakers is None else document.speakers[start:end],
+    )

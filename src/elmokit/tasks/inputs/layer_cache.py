@@ -1,0 +1,150 @@
+"""The biLM's layers of a data set, computed once and kept: a frozen biLM's never change.
+
+Every sentence of a data set is read once by an `Embedder`; all its layers go to disk in half
+precision and come back memory-mapped, a few kilobytes a word.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from elmokit.embed.embedder import Embedder, StatePolicy
+from elmokit.errors import FormatError
+from elmokit.files.atomic import reserve, whole_directory
+
+log = logging.getLogger(__name__)
+
+Sentence = tuple[str, ...]
+"""Words."""
+_VALUES, _STARTS, _FACTS = "layers.npy", "starts.npy", "facts.json"
+_FORMAT = 1
+
+
+class SentenceLayers:
+    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16.
+
+    Args:
+        directory: As `keep_layers` writes it.
+
+    Raises:
+        FormatError: if it is damaged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
+            self._starts = np.load(directory / _STARTS)
+        except (OSError, ValueError, EOFError) as error:
+            raise FormatError(
+                f"The layers kept in {directory} are damaged: {error}. Remove that directory; they "
+                "are computed anew then."
+            ) from error
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self._values[self._starts[index] : self._starts[index + 1]]
+
+    @property
+    def num_layers(self) -> int:
+        """L, the token layer included."""
+        return self._values.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """2D."""
+        return self._values.shape[2]
+
+
+def default_cache_dir() -> Path:
+    """Return where layers are kept if no other place is named."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "elmokit" / "layers"
+
+
+def keep_layers(
+    embedder: Embedder,
+    sentences: Sequence[Sentence],
+    cache_dir: Path | None = None,
+    *,
+    state: StatePolicy = "reset",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> SentenceLayers:
+    """Return the layers of these sentences, computing them if they are not kept yet.
+
+    Kept under a key of all that decides them: what `Embedder.facts` says (the model's hash,
+    precision, processor, state policy, version), and the words themselves. Several processes may
+    ask for the same at a time.
+
+    Args:
+        embedder: The frozen biLM.
+        sentences: Words; the same sentences in the same order give the same key.
+        cache_dir: Where they are kept; none: `default_cache_dir`.
+        state: As in `Embedder.embed`.
+        on_progress: Called with sentences done and their number.
+
+    Raises:
+        OSError: if there is no room on disk.
+    """
+    facts = {
+        "format": _FORMAT,
+        "sentences": _hash(sentences),
+        "embedder": embedder.facts(state=state),
+    }
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+    directory = (cache_dir or default_cache_dir()) / key
+    if not directory.exists():
+        _write(embedder, sentences, directory, facts, state, on_progress)
+    return SentenceLayers(directory)
+
+
+def _write(
+    embedder: Embedder,
+    sentences: Sequence[Sentence],
+    directory: Path,
+    facts: dict[str, object],
+    state: StatePolicy,
+    on_progress: Callable[[int, int], None] | None,
+) -> None:
+    starts = np.concatenate([[0], np.cumsum([len(words) for words in sentences], dtype=np.int64)])
+    shape = (int(starts[-1]), embedder.num_layers, embedder.dim)
+    log.info(
+        "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
+        len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, directory,
+    )  # fmt: skip
+    own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write it, too
+    with whole_directory(own) as aside:
+        np.save(aside / _STARTS, starts)
+        values = np.lib.format.open_memmap(
+            aside / _VALUES, mode="w+", dtype=np.float16, shape=shape
+        )
+        # a mapped file without room would end the process, not raise
+        reserve(aside / _VALUES, values.offset + values.nbytes)
+        stream = embedder.embed_stream((list(words) for words in sentences), state=state)
+        for index, vectors in enumerate(stream):
+            values[starts[index] : starts[index + 1]] = vectors.transpose(1, 0, 2)
+            if on_progress is not None:
+                on_progress(index + 1, len(sentences))
+        values.flush()
+        (aside / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    try:
+        own.rename(directory)
+    except OSError:
+        shutil.rmtree(own)
+        if not directory.exists():
+            raise
+
+
+def _hash(sentences: Sequence[Sentence]) -> str:
+    digest = hashlib.sha256()
+    for words in sentences:
+        digest.update(json.dumps(words).encode())
+    return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""What a task takes from a biLM: layers, tokenizer, character rows; or the biLM, to train it on."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, at_the_door
+from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.tokenizers.registry import Tokenizer, build_tokenizer
+from elmokit.weights.locate import find_model, lasting_name
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+log = logging.getLogger(__name__)
+
+RANDOM_SEED = 0
+"""Of the biLM that was never trained."""
+OnLayers = Callable[[int, int], None]
+"""Called with sentences done and their number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiLMReference:
+    """The biLM that a task model reads."""
+
+    path: str
+    """Its model directory, or its name if it is in the package."""
+    model_hash: str
+    """Of the weights that were read."""
+    precision: str = "fp32"
+    """Arithmetic of its layers."""
+    finetuned: bool = False
+    """Whether it learned with the task: its weights are then among those of the run."""
+
+
+class TaskBiLM:
+    """A biLM as a task sees it; arms without layers have its tokenizer alone, or a plain one.
+
+    Use `TaskBiLM.open`.
+
+    Attributes:
+        module: The biLM itself, if it learns with the task; its layers are not kept then.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        char_vocab: CharVocab,
+        *,
+        embedder: Embedder | None = None,
+        module: PretrainedBiLM | None = None,
+        reference: BiLMReference | None = None,
+        cache_dir: Path | None = None,
+        on_layers: OnLayers | None = None,
+    ) -> None:
+        self.tokenizer, self.char_vocab, self.reference = tokenizer, char_vocab, reference
+        self.module, self._embedder = module, embedder
+        self._cache_dir, self._on_layers = cache_dir, on_layers
+        self.num_layers = self.dim = 0
+        if embedder is not None:
+            self.num_layers, self.dim = embedder.num_layers, embedder.dim
+        elif module is not None:
+            self.num_layers, self.dim = module.num_layers, module.output_dim
+
+    @classmethod
+    def open(
+        cls,
+        settings: InputSettings,
+        model: str | None,
+        *,
+        precision: str = "fp32",
+        finetune: bool = False,
+        cache_dir: Path | None = None,
+        on_layers: OnLayers | None = None,
+    ) -> "TaskBiLM":
+        """Load what the arm needs.
+
+        Args:
+            settings: With the arm.
+            model: Model directory; arms without layers do without one.
+            precision: Of the layers.
+            finetune: Whether the biLM learns with the task.
+            cache_dir: Where layers are kept.
+            on_layers: Called while layers are computed.
+
+        Raises:
+            FileNotFoundError: if there is no such model, or none is named where one is needed.
+            FormatError: if it is damaged.
+            ValueError: for a precision that does not exist, or a biLM that is to learn in another
+                than fp32, or where none is read.
+        """
+        if finetune:
+            _check_finetuning(settings, precision)
+        if not settings.has_layers:
+            if precision != "fp32":
+                log.warning(
+                    "precision %s has no effect: embeddings=%s reads no biLM",
+                    precision, settings.embeddings,
+                )  # fmt: skip
+            if model is None:
+                return cls(build_tokenizer("simple"), CharVocab())
+        path = find_model(model)
+        loaded = load_model(path)
+        if settings.embeddings == "random":
+            loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
+        reference = BiLMReference(
+            path=lasting_name(path), model_hash=loaded.model_hash(), precision=precision,
+            finetuned=finetune,
+        )  # fmt: skip
+        embedder = None
+        if finetune:
+            loaded.softmax = None  # a task has no use for it
+        elif settings.has_layers:
+            with at_the_door():  # the precision is checked there
+                embedder = Embedder.load(loaded, precision=precision)
+        return cls(
+            build_tokenizer(loaded.tokenizer),
+            loaded.char_vocab,
+            embedder=embedder,
+            module=loaded if finetune else None,
+            reference=reference,
+            cache_dir=cache_dir,
+            on_layers=on_layers,
+        )
+
+    @property
+    def keep(self) -> Callable[[list[Sentence]], SentenceLayers] | None:
+        """What returns kept layers of sentences; none if there are none to keep."""
+        if self._embedder is None:
+            return None
+        embedder = self._embedder
+
+        def keep(sentences: list[Sentence]) -> SentenceLayers:
+            return keep_layers(embedder, sentences, self._cache_dir, on_progress=self._on_layers)
+
+        return keep
+
+    @property
+    def compute(self) -> Callable[[list[Sentence]], Sequence[np.ndarray]] | None:
+        """The same for a few sentences, whose layers nobody will ask for again."""
+        if self._embedder is None:
+            return None
+        embedder = self._embedder
+        return lambda sentences: [
+            vectors.transpose(1, 0, 2) for vectors in embedder.embed([list(s) for s in sentences])
+        ]
+
+
+def _check_finetuning(settings: InputSettings, precision: str) -> None:
+    if not settings.has_layers:
+        raise InputError(
+            f"train.finetune_bilm=true has nothing to train: embeddings={settings.embeddings!r} "
+            "reads no biLM. Take embeddings=elmo."
+        )
+    if precision != "fp32":
+        raise InputError(
+            f"A biLM learns in fp32, not in {precision}: take --precision or "
+            "train.finetune_bilm=true away."
+        )

@@ -1,0 +1,245 @@
+"""What a task model reads at each word: static vector, characters, biLM layers, or any of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
+from elmokit.bilm.scalar_mix import ScalarMix
+from elmokit.tasks.inputs.settings import InputSettings, Place
+from elmokit.text.char_vocab import CharVocab
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.weights.model_dir import PretrainedBiLM
+
+CHAR_FILTERS = ((3, 128),)
+CHAR_EMBEDDING_DIM = 16
+START_RMS = 0.25
+"""Root mean square of a mixture's values before training, as those of skip-gram vectors."""
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Sentences of one batch, padded.
+
+    Shapes: mask (B, W); layers (L, B, W, 2D), padded with zeros; word_index (B, W) into char_ids
+    (U, C); static_ids (B, W).
+    """
+
+    mask: Tensor
+    layers: Tensor | None
+    char_ids: Tensor | None
+    word_index: Tensor | None
+    static_ids: Tensor | None
+
+
+class BatchMaker:
+    """Puts sentences together.
+
+    Args:
+        settings: What is read.
+        char_vocab: For the character CNN.
+        static: Vectors by word, or none.
+        bilm: Computes the layers of each batch, every sentence from a zero state; gradients reach
+            it. None: layers are given.
+    """
+
+    def __init__(
+        self,
+        settings: InputSettings,
+        char_vocab: CharVocab,
+        static: StaticVectors | None,
+        *,
+        bilm: PretrainedBiLM | None = None,
+    ) -> None:
+        self.settings, self.char_vocab, self.static = settings, char_vocab, static
+        self.bilm = bilm
+
+    def make(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
+    ) -> TokenBatch:
+        """Return a batch of sentences with their layers, each (W, L, 2D), where these are read."""
+        longest = max((len(words) for words in sentences), default=0)
+        mask = torch.zeros(len(sentences), longest, dtype=torch.bool)
+        for row, words in enumerate(sentences):
+            mask[row, : len(words)] = True
+        padded = None
+        if self.bilm is not None:
+            boundaries_too = self.bilm(self.bilm.encode(sentences)).layers  # (L, B, W + 2, 2D)
+            padded = boundaries_too[:, :, 1:-1] * mask.unsqueeze(2)
+        elif layers is not None:
+            padded = _pad(layers, longest)
+        char_ids = index = static_ids = None
+        if self.settings.characters:
+            distinct = {word: number for number, word in enumerate(_distinct(sentences))}
+            index = _ids(sentences, longest, distinct)
+            rows = self.char_vocab.encode_words(list(distinct)) if distinct else None
+            if rows is not None:
+                char_ids = torch.from_numpy(rows.astype(np.int64))
+        if self.static is not None:
+            ids = {word: self.static.id_of(word) for word in _distinct(sentences)}
+            static_ids = _ids(sentences, longest, ids)
+        return TokenBatch(mask, padded, char_ids, index, static_ids)
+
+
+def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
+    """Return the layers of all sentences, each (W, L, 2D), in one tensor (L, B, longest, 2D)."""
+    num_layers, dim = layers[0].shape[1:]
+    values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
+    for row, one in enumerate(layers):
+        values[:, row, : len(one)] = one.transpose(1, 0, 2)
+    return torch.from_numpy(values)
+
+
+def _distinct(sentences: Sequence[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(word for words in sentences for word in words))
+
+
+def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
+    result = torch.zeros(len(sentences), longest, dtype=torch.int64)
+    for row, words in enumerate(sentences):
+        result[row, : len(words)] = torch.tensor([ids[word] for word in words], dtype=torch.int64)
+    return result
+
+
+class TokenInputs(nn.Module):
+    """Static vector, character CNN and mixture of layers of each word, side by side.
+
+    Attributes:
+        mixes: By place of use, each with weights of its own.
+
+    Args:
+        settings: What is read.
+        num_layers: L of the biLM; 0 without one.
+        layers_dim: 2D of the biLM.
+        max_characters: C of the character rows.
+        static: Vectors by word, kept as they are; or none.
+        bilm: A biLM that learns with the task model and is saved with it; `BatchMaker` runs it.
+            None: the layers are given.
+
+    Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
+    Source: Peters et al. 2018, section 3.3: [x; ELMo].
+
+    Raises:
+        ValueError: if nothing would be read at the input.
+    """
+
+    def __init__(
+        self,
+        settings: InputSettings,
+        *,
+        num_layers: int,
+        layers_dim: int,
+        max_characters: int,
+        static: StaticVectors | None,
+        bilm: PretrainedBiLM | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.characters = self.static = None
+        self.bilm = bilm
+        self.output_dim = 0
+        if static is not None:
+            self.set_static(static)
+            self.output_dim += static.dim
+        if settings.characters:
+            char_config = CharCNNConfig(
+                embedding_dim=CHAR_EMBEDDING_DIM, filters=CHAR_FILTERS, num_highway=0
+            )
+            self.characters = CharTokenEncoder(
+                char_config, output_dim=char_config.num_filters, max_characters=max_characters
+            )
+            self.output_dim += char_config.num_filters
+        count = {"layer0": 1, "top": 1}.get(settings.embeddings, num_layers)
+        trainable = settings.embeddings in ("elmo", "random")
+        self.mixes = nn.ModuleDict(
+            {
+                place: ScalarMix(count, layer_norm=settings.layer_norm, trainable=trainable)
+                for place in settings.mix_places
+            }
+        )
+        self.output_mix_dim = layers_dim if "output" in self.mixes else 0
+        self.output_dim += layers_dim if "input" in self.mixes else 0
+        if not self.output_dim:
+            raise ValueError(
+                f"embeddings={settings.embeddings!r}, places={settings.places!r} and characters="
+                "false leave a word nothing to be read at the input: give static vectors, "
+                "characters or a biLM there."
+            )
+
+    def set_static(self, static: StaticVectors) -> None:
+        """Read these static vectors, which may have more words than those before."""
+        self.static = nn.Embedding.from_pretrained(
+            torch.from_numpy(static.values), freeze=True, padding_idx=0
+        )
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        if self.characters is not None:
+            self.characters.reset_parameters(generator)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Return what stands for each word at the input of the task model."""
+        parts = []
+        if self.static is not None:
+            assert batch.static_ids is not None
+            parts.append(self.static(batch.static_ids))
+        if self.characters is not None and batch.char_ids is not None:
+            assert batch.word_index is not None
+            parts.append(self.characters(batch.char_ids)[batch.word_index])
+        elif self.characters is not None:  # a batch without words
+            width = self.characters.config.num_filters
+            parts.append(torch.zeros(*batch.mask.shape, width))
+        if "input" in self.mixes:
+            parts.append(self.mix(batch, "input"))
+        return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)
+
+    def join_output(self, encoded: Tensor, batch: TokenBatch) -> Tensor:
+        """Put the mixture for the output, if there is one, beside what an encoder made of a batch.
+
+        Shape: (B, W, X) -> (B, W, X + output_mix_dim), 0 at padded positions.
+        """
+        if "output" in self.mixes:
+            encoded = torch.cat([encoded, self.mix(batch, "output")], dim=2)
+        return encoded * batch.mask.unsqueeze(2)
+
+    def mix(self, batch: TokenBatch, place: Place) -> Tensor:
+        """Return the mixture for one place of use, with dropout: (B, W, 2D)."""
+        mixed = self._mixed(batch, place)
+        return functional.dropout(mixed, self.settings.dropout, self.training)
+
+    def _mixed(self, batch: TokenBatch, place: Place) -> Tensor:
+        layers = batch.layers
+        assert layers is not None
+        layers = {"layer0": layers[:1], "top": layers[-1:]}.get(self.settings.embeddings, layers)
+        return self.mixes[place](layers, batch.mask)
+
+    @torch.no_grad()
+    def scale_mixes(self, batches: Sequence[TokenBatch]) -> None:
+        """Let every γ start where its mixture is as large as word vectors are, `START_RMS`.
+
+        Layers of a biLM can be ten times as large as the vectors beside them. From γ = 1 a task
+        model then spends its first epochs on making γ small (`docs/log.md`, 2026-11-22).
+
+        Args:
+            batches: Some of the training data; without a word nothing is changed.
+        """
+        for place in self.settings.mix_places:
+            mix = self.mixes[place]
+            assert isinstance(mix, ScalarMix)
+            real = torch.cat([self._mixed(batch, place)[batch.mask] for batch in batches])
+            rms = real.square().mean().sqrt()
+            if real.numel() and rms > 0:
+                mix.gamma.mul_(START_RMS / rms)
+
+    def penalty(self) -> Tensor:
+        """Return λ Σ w² over all mixtures, for the task's loss."""
+        total = torch.zeros(())
+        for mix in self.mixes.values():
+            assert isinstance(mix, ScalarMix)
+            if mix.mix_weights.requires_grad:
+                total = total + mix.penalty()
+        return self.settings.layer_l2 * total

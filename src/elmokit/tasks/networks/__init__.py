@@ -1,0 +1,1 @@
+"""The networks of the tasks, and the layers that they share."""

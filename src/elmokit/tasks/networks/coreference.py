@@ -1,0 +1,232 @@
+"""The network of coreference, end to end: Lee et al. 2017 as Peters et al. 2018 use it.
+
+[static vector; character CNN; ELMo] → biLSTM within each sentence → a vector for each span → the
+spans most likely to be mentions → for each of them the earlier span that it goes back to.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elmokit.tasks.formats.ontonotes import CorefDocument, Span
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.networks.encoder import (
+    SentenceEncoder,
+    SentenceEncoderConfig,
+    VariationalDropout,
+)
+from elmokit.tasks.networks.span_scores import (
+    AntecedentScore,
+    AntecedentScores,
+    MentionScore,
+    antecedent_loss,
+    best_antecedents,
+)
+from elmokit.tasks.networks.spans import SpanRepresentation, enumerate_spans, prune_spans
+from elmokit.tasks.task import Labels, TaskModel
+
+MAX_SPAN_WORDS = 10
+"""Of a mention that can be found."""
+SPANS_PER_WORD = 0.4
+"""Spans that are kept, for each word of the document."""
+MAX_TRAINING_SPANS = 800
+"""Spans that are kept in one update, gold mentions included unless these are more: bounds its
+memory, whatever the length of sentences."""
+MAX_ANTECEDENTS = 100
+"""Kept spans before a span that it may go back to."""
+SCORER_SHARE = 0.75
+"""Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
+FEATURE_DIM = 20
+"""Of the vectors for width, distance, speaker and genre."""
+LEXICAL_DROPOUT = 0.5
+"""Of static vectors and characters; that of ELMo is a setting of the inputs."""
+DROPOUT = 0.2
+Clusters = list[list[Span]]
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """The spans of a document that are kept, P of them: in the order of the text."""
+
+    starts: Tensor
+    ends: Tensor
+    vectors: Tensor
+    """(P, G)."""
+    mentions: Tensor
+    """(P,): their scores as mentions."""
+
+    @property
+    def spans(self) -> list[Span]:
+        return _pairs(self.starts, self.ends)
+
+
+class CoreferenceModel(TaskModel):
+    """Documents → clusters of mentions.
+
+    Spans are chosen by scores that have no gradient: only the chosen ones take part in it. In
+    training the gold mentions are always among them (a departure from Lee et al. 2017: on a hundred
+    documents, fresh scores keep so few of them that nothing is learned from for many epochs).
+
+    Args:
+        inputs: What is read at each word; with a mixture at the output if it has one.
+        genres: Kinds of text that are told apart.
+        hidden_dims: Widths of the biLSTM layers, one direction.
+        dropout: Of the biLSTM's output (variational), of hidden layers and features.
+
+    Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
+    """
+
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        genres: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self._genres = {genre: number for number, genre in enumerate(genres, 1)}
+        self.encoder = SentenceEncoder(
+            inputs.output_dim, SentenceEncoderConfig(hidden_dims=hidden_dims)
+        )
+        self.dropout = VariationalDropout(dropout)
+        self.spans = SpanRepresentation(
+            self.encoder.output_dim + inputs.output_mix_dim,
+            inputs.output_dim,
+            max_width=MAX_SPAN_WORDS,
+            width_dim=FEATURE_DIM,
+        )
+        scorer_dim = max(1, round(SCORER_SHARE * hidden_dims[-1]))
+        self.mention_score = MentionScore(self.spans.output_dim, scorer_dim, dropout=dropout)
+        self.antecedent_score = AntecedentScore(
+            self.spans.output_dim,
+            scorer_dim,
+            feature_dim=FEATURE_DIM,
+            num_genres=len(genres),
+            max_antecedents=MAX_ANTECEDENTS,
+            dropout=dropout,
+        )
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        for part in (
+            self.inputs, self.encoder, self.spans, self.mention_score, self.antecedent_score
+        ):  # fmt: skip
+            part.reset_parameters(generator)
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        """Return the mean over kept spans, then over documents, and the mixtures' penalty.
+
+        A span's loss is that of all its right antecedents together: those of its cluster, or none.
+        """
+        losses = []
+        for document, states, embeddings in self._read(batches, examples):
+            candidates = self._choose(document, states, embeddings)
+            clusters = torch.tensor(_numbers(candidates.spans, document.clusters))
+            blocks = self._antecedents(document, candidates)
+            losses.append(torch.cat([antecedent_loss(block, clusters) for block in blocks]).mean())
+        return torch.stack(losses).mean() + self.inputs.penalty()
+
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Clusters]:
+        """Return the clusters of each document: mentions in the order of the text, two or more."""
+        found = []
+        for document, states, embeddings in self._read(batches, examples):
+            candidates = self._choose(document, states, embeddings)
+            blocks = self._antecedents(document, candidates)
+            links = [link for block in blocks for link in best_antecedents(block).tolist()]
+            found.append(_join(candidates.spans, links))
+        return found
+
+    def _read(
+        self, batches: Sequence[TokenBatch], examples: Sequence[CorefDocument]
+    ) -> Iterator[tuple[CorefDocument, Tensor, Tensor]]:
+        """Yield each document with the states and embeddings of its words: (W, X), (W, E)."""
+        states = [torch.zeros(0, self.encoder.output_dim + self.inputs.output_mix_dim)]
+        embeddings = [torch.zeros(0, self.inputs.output_dim)]
+        for batch in batches:
+            x = self._embed(batch)
+            encoded = self.dropout(self.encoder(x, batch.mask))
+            states.append(self.inputs.join_output(encoded, batch)[batch.mask])
+            embeddings.append(x[batch.mask])
+        sizes = [sum(map(len, document.sentences)) for document in examples]
+        yield from zip(
+            examples,
+            torch.cat(states).split(sizes),
+            torch.cat(embeddings).split(sizes),
+            strict=True,
+        )
+
+    def _embed(self, batch: TokenBatch) -> Tensor:
+        """Return what stands for each word, with dropout of all but ELMo, which has its own."""
+        x, lexical_dim = self.inputs(batch), _lexical_dim(self.inputs)
+        lexical = functional.dropout(x[:, :, :lexical_dim], LEXICAL_DROPOUT, self.training)
+        return torch.cat([lexical, x[:, :, lexical_dim:]], dim=2)
+
+    def _choose(self, document: CorefDocument, states: Tensor, embeddings: Tensor) -> _Candidates:
+        """Keep the likeliest mentions, none of which cross; in training also gold ones."""
+        lengths = torch.tensor([len(words) for words in document.sentences], dtype=torch.int64)
+        starts, ends = enumerate_spans(lengths, max_width=MAX_SPAN_WORDS)
+        scores = self.mention_score.without_vectors(self.spans, states, embeddings, starts, ends)
+        num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
+        gold = torch.zeros(0, dtype=torch.int64)
+        if self.training:
+            gold = torch.tensor(_numbers(_pairs(starts, ends), document.clusters)).nonzero()[:, 0]
+            num_kept = min(num_kept, max(0, MAX_TRAINING_SPANS - len(gold)))
+        kept = prune_spans(scores, starts, ends, num_kept=num_kept)
+        kept = torch.cat([kept, gold]).unique()
+        starts, ends = starts[kept], ends[kept]
+        vectors = self.spans(states, embeddings, starts, ends)
+        return _Candidates(starts, ends, vectors, self.mention_score(vectors))
+
+    def _antecedents(
+        self, document: CorefDocument, candidates: _Candidates
+    ) -> Iterator[AntecedentScores]:
+        speakers = _speakers(document)[candidates.starts]
+        genre = self._genres.get(document.genre or "", 0)
+        return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
+
+
+def _pairs(starts: Tensor, ends: Tensor) -> list[Span]:
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _lexical_dim(inputs: TokenInputs) -> int:
+    """Return the width of what stands before ELMo in the vector of a word."""
+    static = 0 if inputs.static is None else inputs.static.embedding_dim
+    return static + (0 if inputs.characters is None else inputs.characters.config.num_filters)
+
+
+def _speakers(document: CorefDocument) -> Tensor:
+    """Return a number for the speaker of each word, 0 where the data names none."""
+    names = document.speakers or (None,) * len(document.tokens)
+    numbers = {None: 0} | {
+        name: number for number, name in enumerate(dict.fromkeys(filter(None, names)), 1)
+    }
+    return torch.tensor([numbers[name] for name in names], dtype=torch.int64)
+
+
+def _numbers(spans: Sequence[Span], clusters: Sequence[Sequence[Span]]) -> list[int]:
+    """Return the number of each span's cluster, from 1; 0 where it is in none."""
+    number_of = {span: number for number, cluster in enumerate(clusters, 1) for span in cluster}
+    return [number_of.get(span, 0) for span in spans]
+
+
+def _join(spans: Sequence[Span], links: Sequence[int]) -> Clusters:
+    """Return the clusters of spans that go back to each other; -1 goes back to none."""
+    cluster_of: dict[int, list[Span]] = {}
+    clusters: Clusters = []
+    for index, (span, link) in enumerate(zip(spans, links, strict=True)):
+        if link < 0:
+            continue
+        if link not in cluster_of:
+            cluster_of[link] = [spans[link]]
+            clusters.append(cluster_of[link])
+        cluster_of[index] = cluster_of[link]
+        cluster_of[index].append(span)
+    return sorted(clusters)

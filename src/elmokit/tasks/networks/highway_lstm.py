@@ -1,0 +1,158 @@
+"""Deep LSTM whose layers take turns in direction, with highway gates: the encoder of SRL."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.masking import lengths_of, reverse_sequences
+
+FORGET_BIAS = 1.0
+"""Fresh bias of the forget gate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighwayLSTMConfig:
+    """Shape of the encoder. The defaults are those of He et al. 2017."""
+
+    num_layers: int = 8
+    """Layers; the first reads left to right, the second right to left, and so on."""
+    hidden_dim: int = 300
+    """H, width of every layer."""
+    dropout: float = 0.1
+    """Share of each layer's features dropped in training, the same at all positions."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that cannot be built."""
+        if min(self.num_layers, self.hidden_dim) < 1:
+            raise ValueError("`num_layers` and `hidden_dim` must be at least 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError("`dropout` must be at least 0 and below 1")
+
+
+class HighwayLSTMLayer(nn.Module):
+    """One LSTM layer with a highway around it, read in one direction.
+
+    With x_t the input, h the output and c the cell, at each position
+    ``i, f, o, r, g = W x_t + U h + b`` (blocks of H in this order),
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``,
+    ``h = kept * (sigmoid(r) * sigmoid(o) * tanh(c) + (1 - sigmoid(r)) * V x_t)``
+    where ``kept`` is the dropout mask, one for all positions.
+
+    Fresh weights: every block of W, U and V orthonormal, b 0 but for the forget gate (1). They are
+    drawn with seed 0; a model draws its own.
+
+    Args:
+        input_dim: Width of x_t.
+        hidden_dim: H.
+
+    Shape: x (B, T, input_dim) -> (B, T, H).
+    Source: He et al. 2017 (Deep Semantic Role Labeling), section 2.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.input_weight = nn.Parameter(torch.zeros(5 * hidden_dim, input_dim))
+        self.recurrent_weight = nn.Parameter(torch.zeros(5 * hidden_dim, hidden_dim))
+        self.bias = nn.Parameter(torch.zeros(5 * hidden_dim))
+        self.carry_weight = nn.Parameter(torch.zeros(hidden_dim, input_dim))
+        self.reset_parameters(torch.Generator().manual_seed(0))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        for weight in (self.input_weight, self.recurrent_weight, self.carry_weight):
+            for block in weight.detach().split(self.hidden_dim):
+                nn.init.orthogonal_(block, generator=generator)
+        nn.init.zeros_(self.bias)
+        nn.init.constant_(self.bias.detach()[self.hidden_dim : 2 * self.hidden_dim], FORGET_BIAS)
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], kept: Float[Tensor, "B H"] | None = None
+    ) -> Float[Tensor, "B T H"]:
+        """Read ``x`` from its first position to its last.
+
+        Args:
+            x: Inputs, in the order in which this layer reads.
+            kept: Dropout mask, scaled; none: nothing is dropped.
+        """
+        hidden_dim = self.hidden_dim
+        gates_in = functional.linear(x, self.input_weight, self.bias).unbind(dim=1)  # T of (B, 5H)
+        carried = functional.linear(x, self.carry_weight).unbind(dim=1)  # T of (B, H)
+        recurrent = self.recurrent_weight.t()
+        hidden = cell = x.new_zeros(x.shape[0], hidden_dim)
+        outputs = []
+        for gate_in, carry in zip(gates_in, carried, strict=True):
+            gates = torch.addmm(gate_in, hidden, recurrent)  # (B, 5H)
+            i, f, o, r = torch.sigmoid(gates[:, : 4 * hidden_dim]).chunk(4, dim=1)
+            cell = f * cell + i * torch.tanh(gates[:, 4 * hidden_dim :])
+            hidden = r * (o * torch.tanh(cell)) + (1 - r) * carry
+            if kept is not None:
+                hidden = hidden * kept
+            outputs.append(hidden)
+        if not outputs:
+            return x.new_zeros(x.shape[0], 0, hidden_dim)
+        return torch.stack(outputs, dim=1)
+
+
+class AlternatingHighwayLSTM(nn.Module):
+    """Stack of highway LSTM layers, each reading the one below in the other direction.
+
+    Args:
+        input_dim: Width of the input vectors.
+        config: Layers, width, dropout.
+
+    Shape: x (B, T, input_dim), mask (B, T) -> (B, T, H), 0 at padded positions.
+    Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
+    """
+
+    def __init__(self, input_dim: int, config: HighwayLSTMConfig) -> None:
+        super().__init__()
+        self.config = config
+        widths = [input_dim] + [config.hidden_dim] * (config.num_layers - 1)
+        self.layers = nn.ModuleList(HighwayLSTMLayer(width, config.hidden_dim) for width in widths)
+        self.reset_parameters(torch.Generator().manual_seed(0))
+
+    @property
+    def output_dim(self) -> int:
+        """H, width of a position's vector."""
+        return self.config.hidden_dim
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights for all layers."""
+        for layer in self.layers:
+            layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "B T H"]:
+        """Return one vector per position.
+
+        Args:
+            x: Input vectors; what stands at padded positions does not matter.
+            mask: True at real positions. A row may have none.
+
+        Raises:
+            ValueError: if padding stands before real positions.
+        """
+        lengths = lengths_of(mask)
+        padding = ~mask.unsqueeze(2)
+        x = x.masked_fill(padding, 0)
+        for index, layer in enumerate(self.layers):
+            # Padding is last in either order, so no state that has seen it reaches a real position.
+            if index > 0:
+                x = reverse_sequences(x, lengths)
+            x = layer(x, self._draw_kept(x))
+        if self.config.num_layers % 2 == 0:
+            x = reverse_sequences(x, lengths)
+        return x.masked_fill(padding, 0)
+
+    def _draw_kept(self, x: Tensor) -> Tensor | None:
+        """Draw one dropout mask for a layer's output, the same at all positions; (B, H)."""
+        if not self.training or self.config.dropout == 0:
+            return None
+        return functional.dropout(
+            x.new_ones(x.shape[0], self.config.hidden_dim), self.config.dropout
+        )

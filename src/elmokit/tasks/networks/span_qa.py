@@ -1,0 +1,163 @@
+"""The network that finds answers in a paragraph: BiDAF with self-attention (DocQA).
+
+It is that of Clark and Gardner 2018 as Peters et al. 2018, appendix A.4 use it: word vectors →
+shared biGRU → attention between question and context → linear layer → residual self-attention →
+first and last word of the answer. ELMo stands at the input and at the output of the first biGRU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.word_offsets import Offsets
+from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
+from elmokit.tasks.networks.encoder import (
+    SentenceEncoder,
+    SentenceEncoderConfig,
+    VariationalDropout,
+)
+from elmokit.tasks.networks.spans import best_answers
+from elmokit.tasks.task import Sentence, TaskModel, one_width
+
+DROPOUT = 0.2
+MAX_ANSWER_WORDS = 17
+"""Of a predicted answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QaExample:
+    """A question and its context as words, and where the words and the answers stand."""
+
+    name: str
+    """The id of the question."""
+    question: Sentence
+    context_words: Sentence
+    """Of a window of the context, if that is long and trained on."""
+    offsets: Offsets
+    """Of each context word, in ``context``; words that a tokenizer altered may share theirs."""
+    context: str
+    """As it was given; answers are cut out of it."""
+    question_text: str
+    """As it was given."""
+    answers: tuple[str, ...] = ()
+    """Gold, all of them right."""
+    spans: Offsets = ()
+    """``[start, end)`` in context words of the answers that have any; the first is learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """A stretch of the context."""
+
+    text: str
+    start: int
+    """Of the first character, in the context."""
+    end: int
+    """After the last character."""
+    score: float
+    """Probability of the first word times that of the last; 0 where there is nothing to choose."""
+
+
+class SpanQA(TaskModel):
+    """Question and context → first and last word of the answer.
+
+    Args:
+        inputs: What is read at each word; with a mixture at the output if it has one.
+        hidden_dims: Width of all biGRUs, one direction: one number. Linear layers have twice that.
+        dropout: At the input and at the output of every biGRU (variational).
+
+    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4. Unlike there, weights are
+    drawn as in all our encoders.
+    """
+
+    def __init__(
+        self, inputs: TokenInputs, hidden_dims: tuple[int, ...], *, dropout: float = DROPOUT
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        hidden_dim = one_width(hidden_dims)
+        width = 2 * hidden_dim
+        config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
+        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        encoded = width + inputs.output_mix_dim
+        self.attention = BiDAFAttention(encoded)
+        self.to_width = nn.Linear(4 * encoded, width)
+        self.self_encoder = SentenceEncoder(width, config)
+        self.self_attention = SelfAttention(width)
+        self.from_self = nn.Linear(3 * width, width)
+        self.start_encoder = SentenceEncoder(width, config)
+        self.to_start = nn.Linear(width, 1)
+        self.end_encoder = SentenceEncoder(2 * width, config)
+        self.to_end = nn.Linear(width, 1)
+        self.dropout = VariationalDropout(dropout)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        self.inputs.reset_parameters(generator)
+        for encoder in (self.encoder, self.self_encoder, self.start_encoder, self.end_encoder):
+            encoder.reset_parameters(generator)
+        self.attention.reset_parameters(generator)
+        self.self_attention.reset_parameters(generator)
+        for linear in (self.to_width, self.from_self, self.to_start, self.to_end):
+            nn.init.xavier_uniform_(linear.weight, generator=generator)
+            nn.init.zeros_(linear.bias)
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        """Return the mean of -log p(first word) - log p(last word), and the mixtures' penalty.
+
+        Every example must have a span, as those read for training do.
+        """
+        start_log_probs, end_log_probs = self._log_probs(*batches)
+        starts = torch.tensor([example.spans[0][0] for example in examples])
+        ends = torch.tensor([example.spans[0][1] - 1 for example in examples])
+        loss = functional.nll_loss(start_log_probs, starts)
+        return loss + functional.nll_loss(end_log_probs, ends) + self.inputs.penalty()
+
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
+        """Return the best answer to each question; an empty one where the context is empty."""
+        best = best_answers(
+            *self._log_probs(*batches), batches[1].mask, max_length=MAX_ANSWER_WORDS
+        )
+        spans = zip(best.start.tolist(), best.end.tolist(), best.score.exp().tolist(), strict=True)
+        return [
+            _cut_out(example, start, end, score)
+            for example, (start, end, score) in zip(examples, spans, strict=True)
+        ]
+
+    def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
+        """Return the log-probability of each context word as the first and as the last: (B, N)."""
+        mask = context.mask
+        x = self.attention(self._encode(context), self._encode(question), mask, question.mask)
+        x = torch.relu(self.to_width(x))  # (B, N, 2H)
+        found = self.self_attention(self.dropout(self.self_encoder(x, mask)), mask)
+        x = x + torch.relu(self.from_self(found))
+        first = self.start_encoder(x, mask)
+        last = self.end_encoder(torch.cat([first, x], dim=2), mask)
+        return (
+            _log_softmax(self.to_start(self.dropout(first)), mask),
+            _log_softmax(self.to_end(self.dropout(last)), mask),
+        )
+
+    def _encode(self, batch: TokenBatch) -> Tensor:
+        """Return the words of one text in their context, with the output mixture: (B, W, X)."""
+        encoded = self.dropout(self.encoder(self.inputs(batch), batch.mask))
+        return self.inputs.join_output(encoded, batch)
+
+
+def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Turn scores (B, N, 1) into log-probabilities of the real positions (B, N)."""
+    logits = logits.squeeze(2)
+    return logits.masked_fill(~mask, torch.finfo(logits.dtype).min).log_softmax(dim=1)
+
+
+def _cut_out(example: QaExample, start: int, end: int, score: float) -> FoundAnswer:
+    """Return the answer that goes from the first to the last of some context words."""
+    if start == end:
+        return FoundAnswer("", 0, 0, 0.0)
+    first, last = example.offsets[start][0], example.offsets[end - 1][1]
+    return FoundAnswer(example.context[first:last], first, last, score)

@@ -1,0 +1,216 @@
+"""Spans of text as candidates: all of them, their vectors, the ones to keep, the best answer.
+
+Spans are ``[start, end)``. Those of a document count its real tokens from 0, sentence after
+sentence: W tokens, N spans.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.masking import masked_softmax
+
+NUM_DISTANCE_BUCKETS = 10
+"""Buckets of `distance_buckets`: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more."""
+_BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+FRESH_STD = 0.02
+"""Standard deviation of fresh width vectors."""
+
+
+@dataclass(frozen=True)
+class AnswerSpans:
+    """The best span of each row."""
+
+    start: Int[Tensor, " B"]
+    end: Int[Tensor, " B"]
+    """After the last position."""
+    score: Float[Tensor, " B"]
+    """Sum of the two log-probabilities; -inf, with the span [0, 0), where nothing is possible."""
+
+
+def enumerate_spans(
+    sentence_lengths: Int[Tensor, " S"], *, max_width: int
+) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+    """Return the start and end of every span that lies within a sentence.
+
+    Args:
+        sentence_lengths: Tokens of each sentence, in order.
+        max_width: Tokens of the longest span.
+
+    Returns:
+        Starts and ends, by start and then by end.
+    """
+    if max_width < 1:
+        raise ValueError(f"`max_width` must be at least 1, got {max_width}.")
+    device = sentence_lengths.device
+    borders = sentence_lengths.cumsum(dim=0)  # (S,): where each sentence ends
+    limits = borders.repeat_interleave(sentence_lengths)  # (W,): where each token's sentence ends
+    starts = torch.arange(limits.shape[0], device=device).unsqueeze(1).expand(-1, max_width)
+    ends = starts + torch.arange(1, max_width + 1, device=device)  # (W, max_width)
+    inside = ends <= limits.unsqueeze(1)
+    return starts[inside], ends[inside]
+
+
+def distance_buckets(distances: Int[Tensor, "*Shape"]) -> Int[Tensor, "*Shape"]:
+    """Return the bucket of each distance, 0 to 9: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64+.
+
+    Source: Lee et al. 2017.
+
+    Raises:
+        ValueError: if a distance is negative.
+    """
+    if (distances < 0).any():
+        raise ValueError(f"`distances` must be at least 0, got {int(distances.min())}.")
+    starts = torch.tensor(_BUCKET_STARTS, device=distances.device)
+    return torch.bucketize(distances, starts, right=True)
+
+
+class SpanRepresentation(nn.Module):
+    """One vector per span: [first state; last state; attended head; width].
+
+    The head is the mean of the embeddings inside the span, weighted by a softmax over one learned
+    score of each token's state. Fresh weights are drawn with seed 0; a model draws its own.
+
+    Args:
+        state_dim: X, width of the encoder's states.
+        embedding_dim: E, width of the token embeddings.
+        max_width: Tokens of the longest span.
+        width_dim: Size of the learned vector of a span's width.
+
+    Shape: states (W, X), embeddings (W, E), starts (N,), ends (N,) -> (N, 2X + E + width_dim).
+    Source: Lee et al. 2017, section 4.
+
+    Raises:
+        ValueError: if a span is empty, wider than ``max_width`` or outside the text.
+    """
+
+    def __init__(
+        self, state_dim: int, embedding_dim: int, *, max_width: int, width_dim: int = 20
+    ) -> None:
+        super().__init__()
+        self.max_width = max_width
+        self.head_score = nn.Linear(state_dim, 1, bias=False)  # a bias leaves the softmax as it is
+        self.width_embedding = nn.Embedding(max_width + 1, width_dim, padding_idx=0)
+        self.output_dim = 2 * state_dim + embedding_dim + width_dim
+        self.reset_parameters(torch.Generator().manual_seed(0))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+        nn.init.xavier_uniform_(self.head_score.weight, generator=generator)
+        nn.init.normal_(self.width_embedding.weight, std=FRESH_STD, generator=generator)
+        with torch.no_grad():
+            self.width_embedding.weight[0] = 0
+
+    def forward(
+        self,
+        states: Float[Tensor, "W X"],
+        embeddings: Float[Tensor, "W E"],
+        starts: Int[Tensor, " N"],
+        ends: Int[Tensor, " N"],
+    ) -> Float[Tensor, "N G"]:
+        """Return the vectors of the spans."""
+        self._check_spans(starts, ends, states.shape[0])
+        if starts.shape[0] == 0:
+            return states.new_zeros(0, self.output_dim)
+        tokens = starts.unsqueeze(1) + torch.arange(self.max_width, device=starts.device)
+        inside = tokens < ends.unsqueeze(1)  # (N, max_width)
+        tokens = tokens.masked_fill(~inside, 0)
+        weights = masked_softmax(self.head_score(states).squeeze(1)[tokens], inside)
+        # A bag sums weighted rows without storing one copy of the embedding per span and token.
+        heads = functional.embedding_bag(
+            tokens, embeddings, per_sample_weights=weights.to(embeddings.dtype), mode="sum"
+        )
+        widths = self.width_embedding(ends - starts)
+        return torch.cat((states[starts], states[ends - 1], heads, widths), dim=1)
+
+    def _check_spans(self, starts: Tensor, ends: Tensor, num_tokens: int) -> None:
+        widths = ends - starts
+        wrong = (starts < 0) | (ends > num_tokens) | (widths < 1) | (widths > self.max_width)
+        if wrong.any():
+            index = int(wrong.int().argmax())
+            raise ValueError(
+                f"Spans must hold 1 to {self.max_width} of the {num_tokens} tokens; span {index} "
+                f"is [{int(starts[index])}, {int(ends[index])})."
+            )
+
+
+def prune_spans(
+    scores: Float[Tensor, " N"],
+    starts: Int[Tensor, " N"],
+    ends: Int[Tensor, " N"],
+    *,
+    num_kept: int,
+) -> Int[Tensor, " P"]:
+    """Choose the best spans of which no two cross.
+
+    Taken from the best down; one that crosses a span already taken is passed over. Nested spans do
+    not cross. Of equal scores the earlier in the list comes first.
+
+    Args:
+        scores: One per span, higher is better.
+        starts: Where the spans begin.
+        ends: Where they end; all spans hold a token.
+        num_kept: How many to choose; fewer come back if there are not so many.
+
+    Returns:
+        Indices into the list, in the order of their spans: by start, then by end.
+    """
+    order = scores.detach().argsort(descending=True, stable=True).tolist()
+    start_list: list[int] = starts.tolist()
+    end_list: list[int] = ends.tolist()
+    furthest_end: dict[int, int] = {}  # of the spans taken that begin at a token
+    nearest_start: dict[int, int] = {}  # of the spans taken that end after a token
+    kept: list[int] = []
+    for index in order:
+        if len(kept) >= num_kept:
+            break
+        start, end = start_list[index], end_list[index]
+        crosses_right = any(furthest_end.get(t, end) > end for t in range(start + 1, end))
+        crosses_left = any(nearest_start.get(t, start) < start for t in range(start + 1, end))
+        if crosses_right or crosses_left:
+            continue
+        kept.append(index)
+        if end > furthest_end.get(start, 0):
+            furthest_end[start] = end
+        if start < nearest_start.get(end, end):
+            nearest_start[end] = start
+    kept.sort(key=lambda index: (start_list[index], end_list[index]))
+    return torch.tensor(kept, dtype=torch.long, device=starts.device)
+
+
+def best_answers(
+    start_log_probs: Float[Tensor, "B N"],
+    end_log_probs: Float[Tensor, "B N"],
+    mask: Bool[Tensor, "B N"],
+    *,
+    max_length: int = 17,
+) -> AnswerSpans:
+    """Find in each row the span whose first and last positions have the highest summed score.
+
+    Args:
+        start_log_probs: Score of each position as the first of the answer.
+        end_log_probs: Score of each position as the last.
+        mask: True where an answer may stand.
+        max_length: Positions of the longest answer.
+
+    Returns:
+        The spans; of equal ones the earliest, then the shortest.
+    """
+    if max_length < 1:
+        raise ValueError(f"`max_length` must be at least 1, got {max_length}.")
+    num_rows, length = mask.shape
+    if length == 0:
+        nowhere = mask.new_zeros(num_rows, dtype=torch.long)
+        return AnswerSpans(nowhere, nowhere, start_log_probs.new_full((num_rows,), -torch.inf))
+    first = start_log_probs.masked_fill(~mask, -torch.inf)
+    last = end_log_probs.masked_fill(~mask, -torch.inf)
+    last = functional.pad(last, (0, max_length - 1), value=-torch.inf)
+    pairs = first.unsqueeze(2) + last.unfold(1, max_length, 1)  # (B, N, max_length)
+    score, index = pairs.flatten(1).max(dim=1)
+    start = index // max_length
+    end = start + index % max_length + 1
+    nowhere = score == -torch.inf
+    return AnswerSpans(start.masked_fill(nowhere, 0), end.masked_fill(nowhere, 0), score)

@@ -1,0 +1,249 @@
+"""Questions whose answer is a stretch of a paragraph: reading, scoring, showing.
+
+The network points at words, an answer is characters: `align_words` finds the characters of every
+word, and answers are cut out of the untouched paragraph.
+"""
+
+import itertools
+import logging
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from elmokit.errors import FormatError, InputError
+from elmokit.metrics.accuracy import check_same_length
+from elmokit.metrics.squad import AnswerStyle, answer_f1_of, exact_match_of, score_answers
+from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.token_inputs import TokenInputs
+from elmokit.tasks.inputs.word_offsets import Offsets, align_words, covering_words
+from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
+from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+
+log = logging.getLogger(__name__)
+
+MAX_TRAINING_WORDS = 400
+"""Of a context in training; longer ones are cut to a window around the answer."""
+MAX_CONTEXT_WORDS = 10_000
+"""Of a context in prediction: self-attention takes 2.5 GB for so many words."""
+
+
+_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldAnswers:
+    """What an answer is compared with."""
+
+    texts: tuple[str, ...]
+    style: AnswerStyle
+    """KorQuAD's where the question has Hangul."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """A paragraph as words, shared by its questions."""
+
+    words: Sentence
+    offsets: Offsets
+    trouble: str
+    """Why it is of no use and has no words; empty if it is."""
+
+
+class QaTask(Task[QaExample]):
+    """Answers in a paragraph: SQuAD 1.1 and KorQuAD 1.0.
+
+    The score follows the data, question by question: where the question has Hangul, answers are
+    normalized as KorQuAD does and F1 counts characters; elsewhere as SQuAD does, and it counts
+    words.
+    """
+
+    name, metric, num_texts = "qa", "F1", 2
+    default_dropout = DROPOUT
+    places = ("input", "output", "both")
+    paper_inputs = InputSettings(places="both", layer_l2=0.0)
+
+    @property
+    def default_hidden_dims(self) -> tuple[int, ...]:
+        """Widths of the recurrent layers, one direction."""
+        return (90,)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[QaExample]:
+        """Read questions with their gold answers; a context is one sequence of words.
+
+        In training, long contexts are cut to a window around the answer, and questions are left out
+        whose answer has no words or whose context cannot be aligned with its words. Otherwise all
+        are kept: those without an aligned context, or with one of more than `MAX_CONTEXT_WORDS`,
+        have no context words, so that they count as wrong. Either is logged, with numbers.
+
+        Args:
+            path: JSON as of SQuAD.
+            training: Whether the examples are learned.
+            tokenize: Makes words of a question, and of a whole context.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            FormatError: if it is damaged, or has no question that can be learned.
+        """
+        contexts: dict[str, _Context] = {}
+        examples: list[QaExample] = []
+        troubles: Counter[str] = Counter()
+        num_read = 0
+        for given in read_squad(path):
+            num_read += 1
+            if given.context not in contexts:
+                contexts[given.context] = _read_context(given.context, tokenize, training)
+            context = contexts[given.context]
+            places = (
+                covering_words(context.offsets, answer.start, answer.start + len(answer.text))
+                for answer in given.answers
+            )
+            spans = tuple(place for place in places if place is not None)
+            if context.trouble or not spans:
+                troubles[context.trouble or "no word at the answer"] += 1
+                if training:
+                    continue
+            example = QaExample(
+                name=given.name,
+                question=tuple(tokenize(given.question)),
+                context_words=context.words,
+                offsets=context.offsets,
+                context=given.context,
+                question_text=given.question,
+                answers=tuple(answer.text for answer in given.answers),
+                spans=spans,
+            )
+            examples.append(_window(example) if training else example)
+        if troubles:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in troubles.most_common())
+            fate = "left out of training" if training else "without an answer to find, so wrong"
+            log.warning(
+                "%s: %d of %d questions are %s (%s)",
+                path, troubles.total(), num_read, fate, reasons,
+            )  # fmt: skip
+            if not examples:
+                raise FormatError(
+                    f"{path}: none of {num_read} questions can be learned ({reasons}). The words "
+                    "of the biLM's tokenizer must be those of the text: use another tokenizer."
+                )
+        return examples
+
+    def sentences(self, example: QaExample) -> tuple[Sentence, ...]:
+        """Return the words that the biLM reads: of the question, and of the context."""
+        return example.question, example.context_words
+
+    def gold(self, example: QaExample) -> GoldAnswers:
+        """Return the right answers, and how they are compared."""
+        korean = any(_HANGUL.search(word) for word in example.question)
+        return GoldAnswers(example.answers, "korquad" if korean else "squad")
+
+    def labels(self, examples: Sequence[QaExample]) -> Labels:
+        """Return no labels: an answer is a place in the context."""
+        return []
+
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> SpanQA:
+        """Build the network."""
+        return SpanQA(inputs, hidden_dims, dropout=dropout)
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
+        """Compare predictions with gold: F1, and exact match among the details."""
+        check_same_length(predicted, gold)
+        counts = np.zeros((len(gold), 3))
+        for style in get_args(AnswerStyle):
+            rows = [row for row, answers in enumerate(gold) if answers.style == style]
+            texts = [predicted[row].text for row in rows]
+            right = [gold[row].texts for row in rows]
+            counts[rows] = score_answers(texts, right, style=style).counts
+        totals = counts.sum(axis=0)
+        details = {"exact match": float(exact_match_of(totals))}
+        return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts)
+
+    def example_of(self, *sentences: Sentence) -> QaExample:
+        """Make an example of the words of a question and those of a context.
+
+        The context is then these words, joined by single spaces.
+
+        Raises:
+            InputError: if there is not one question and one context, or the context is too long.
+        """
+        if len(sentences) != 2:
+            raise InputError(
+                f"A question is asked about a context: give the words of the two, got "
+                f"{len(sentences)} texts."
+            )
+        question, words = sentences
+        if len(words) > MAX_CONTEXT_WORDS:
+            raise InputError(
+                f"The context has {len(words)} words, allowed are {MAX_CONTEXT_WORDS}. Ask about "
+                "one part of it at a time."
+            )
+        ends = list(itertools.accumulate(len(word) + 1 for word in words))  # after the space
+        offsets = tuple(
+            (end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)
+        )
+        return QaExample(
+            name="", question=question, context_words=words, offsets=offsets,
+            context=" ".join(words), question_text=" ".join(question),
+        )  # fmt: skip
+
+    def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:
+        """Return an example whose answer is cut out of the context as it stands there.
+
+        If the words cannot be found in it, the context stays these words.
+        """
+        question, context = texts
+        example = replace(example, question_text=question)
+        offsets = align_words(example.context_words, context)
+        return example if offsets is None else replace(example, context=context, offsets=offsets)
+
+    def show(self, example: QaExample, prediction: FoundAnswer) -> str:
+        """Return the answer as a person reads it."""
+        return f"{prediction.text}\t{example.question_text}"
+
+    def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
+        """Return the answer for machines; start and end count characters of the context."""
+        return {
+            "id": example.name,
+            "question": example.question_text,
+            "answer": prediction.text,
+            "start": prediction.start,
+            "end": prediction.end,
+            "score": prediction.score,
+        }
+
+
+def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
+    words = tuple(tokenize(text))
+    offsets = align_words(words, text)
+    if offsets is None:
+        return _Context((), (), "words that are not those of the text")
+    if not training and len(words) > MAX_CONTEXT_WORDS:
+        return _Context((), (), f"more than {MAX_CONTEXT_WORDS} words")
+    return _Context(words, offsets, "")
+
+
+def _window(example: QaExample) -> QaExample:
+    """Cut a long context to a window that holds the first answer, at a place drawn by the name."""
+    start, end = example.spans[0]
+    num_words = len(example.context_words)
+    size = max(MAX_TRAINING_WORDS, end - start)
+    if num_words <= size:
+        return example
+    lowest, highest = max(0, end - size), min(start, num_words - size)
+    first = random.Random(example.name).randint(lowest, highest)
+    last = first + size
+    inside = (span for span in example.spans if first <= span[0] and span[1] <= last)
+    return replace(
+        example,
+        context_words=example.context_words[first:last],
+        offsets=example.offsets[first:last],
+        spans=tuple((a - first, b - first) for a, b in inside),
+    )

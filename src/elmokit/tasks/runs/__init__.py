@@ -1,0 +1,1 @@
+"""A task run: its settings, its training, its directory."""

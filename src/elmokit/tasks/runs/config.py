@@ -1,0 +1,85 @@
+"""What decides a task run, and the network that it asks for."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from elmokit.tasks.task import Task, TaskModel, Units
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.token_inputs import TokenInputs
+from elmokit.tasks.registry import find_task
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.tasks.runs.training import TaskTrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRunConfig:
+    """Everything that decides a task run."""
+
+    task: str
+    """One of `elmokit.tasks.registry.TASKS`."""
+    units: Units = "words"
+    """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
+    hidden_dims: tuple[int, ...] = ()
+    """Widths of the recurrent layers; none: the task's own."""
+    dropout: float | None = None
+    """Of the network; none: the task's own. Mixtures have ``inputs.dropout``; where that is 0 by
+    default (pos, ner, nli) the network drops them with its other inputs."""
+    inputs: InputsConfig = field(default_factory=InputsConfig)
+    """What is read at each word."""
+    train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
+    """How the model is trained."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built."""
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError("`dropout` must be at least 0 and below 1")
+
+    def resolved(self, *, with_static: bool) -> "TaskRunConfig":
+        """Return the configuration with nothing left open: the task's own choice where it was.
+
+        Args:
+            with_static: Whether words have static vectors.
+
+        Raises:
+            InputError: if there is no such task, or it cannot read layers where ``inputs`` says.
+        """
+        task = find_task(self.task)
+        settings = task.input_settings(self.inputs, with_static=with_static)
+        return replace(
+            self,
+            hidden_dims=self.hidden_dims or task.default_hidden_dims,
+            dropout=task.default_dropout if self.dropout is None else self.dropout,
+            inputs=InputsConfig(**vars(settings)),
+            train=replace(self.train, batch_size=self.train.batch_size or task.default_batch_size),
+        )
+
+
+def build_network(
+    task: Task[Any],
+    settings: InputSettings,
+    config: TaskRunConfig,
+    labels: list[str],
+    bilm: TaskBiLM,
+    static: StaticVectors | None,
+) -> TaskModel:
+    """Return the untrained network of a run.
+
+    Args:
+        task: What it does.
+        settings: What it reads.
+        config: The run's, resolved.
+        labels: In the order of their ids.
+        bilm: Whose layers, and longest word, it is built for.
+        static: Word vectors, if it reads them.
+    """
+    token_inputs = TokenInputs(
+        settings,
+        num_layers=bilm.num_layers,
+        layers_dim=bilm.dim,
+        max_characters=bilm.char_vocab.config.max_characters,
+        static=static,
+        bilm=bilm.module,
+    )
+    assert config.dropout is not None
+    return task.build(token_inputs, labels, config.hidden_dims, config.dropout)

@@ -1,0 +1,182 @@
+"""The directory of a task run, and the files of a data set.
+
+``task.json`` is the resolved configuration with the labels and the biLM that was read,
+``model.safetensors`` the task model of the best epoch, ``metrics.jsonl`` a row an epoch,
+``vectors.txt`` the words of the static vectors, whose values are among the weights.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from elmokit.files.atomic import whole_file
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.task import TaskModel
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.tasks.runs.training import EpochReport
+from elmokit.vectors.vector_files import VectorsReference
+
+CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
+    "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
+)  # fmt: skip
+STATIC_WEIGHT = "inputs.static.weight"
+"""Where the static vectors stand among the weights."""
+
+
+def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
+    """Return the file of a data directory whose name says that it is this split.
+
+    Args:
+        data: The directory.
+        split: A whole part of the name: ``train`` is in ``en-train.tsv``, not in
+            ``constraints.tsv``.
+        suffixes: If several files have it, the one with one of these endings is meant.
+
+    Raises:
+        FileNotFoundError: if there is none, or the directory is missing.
+        ValueError: if there are several.
+    """
+    if not data.is_dir():
+        raise FileNotFoundError(
+            f"There is no directory {data}. Give the directory with the files of the task "
+            "(train… and dev…), or each file with --train and --dev."
+        )
+    part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
+    found = sorted(
+        path
+        for path in data.iterdir()
+        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
+    )
+    if len(found) > 1 and suffixes:
+        found = [path for path in found if set(path.suffixes) & set(suffixes)] or found
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise InputError(
+            f"{data} has several files for {split!r}: {names}. Name one of them with --{split}."
+        )
+    if not found:
+        raise FileNotFoundError(
+            f"{data} has no file with {split!r} in its name. Name it with --{split}."
+        )
+    return found[0]
+
+
+def write_best(
+    directory: Path, facts: dict[str, Any], network: TaskModel, static: StaticVectors | None
+) -> None:
+    """Write the model of the best epoch so far, and what it is."""
+    tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
+    with whole_file(directory / WEIGHTS_FILE) as aside:
+        save_file(tensors, aside)
+    if static is not None:
+        with whole_file(directory / WORDS_FILE) as aside:
+            aside.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
+    with whole_file(directory / CONFIG_FILE) as aside:
+        text = json.dumps(facts, indent=1, ensure_ascii=False)
+        aside.write_text(text + "\n", encoding="utf-8")
+
+
+def log_epoch(directory: Path, report: EpochReport) -> None:
+    """Add a row to the log."""
+    row = {
+        "epoch": report.epoch, "loss": report.loss, "seconds": round(report.seconds, 2),
+        "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
+    }  # fmt: skip
+    with (directory / METRICS_FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_facts(run_dir: Path) -> dict[str, Any]:
+    """Return what `write_best` wrote of a run.
+
+    Raises:
+        FileNotFoundError: if there is no run.
+        FormatError: if it is damaged.
+    """
+    path = run_dir / CONFIG_FILE
+    if not run_dir.exists():
+        raise FileNotFoundError(f"{run_dir} is no run of a task: there is no such directory.")
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
+            "--model M -o RUN` makes one; one that was stopped in its first epoch has no model."
+        )
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        missing = {"config", "labels", "bilm", "vectors"} - facts.keys()
+    except (ValueError, AttributeError) as error:
+        raise FormatError(f"{path} is damaged: {error}. Train the task again.") from error
+    if missing:
+        raise FormatError(f"{path} lacks {', '.join(sorted(missing))}. Train the task again.")
+    return facts
+
+
+def input_settings_of(facts: dict[str, Any], run_dir: Path) -> InputSettings:
+    """Return what a run reads at each word, from its facts.
+
+    Raises:
+        FormatError: if they leave something open.
+    """
+    inputs = facts["config"].get("inputs", {})
+    names = sorted(field.name for field in fields(InputSettings))
+    missing = [name for name in names if inputs.get(name) is None]
+    if missing:
+        raise FormatError(
+            f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
+            "damaged or of an earlier version. Train the task again."
+        )
+    return InputSettings(**inputs)
+
+
+def vectors_of(facts: dict[str, Any], run_dir: Path) -> VectorsReference | None:
+    """Return the file that a run's static vectors came from, if it has any, from its facts.
+
+    Raises:
+        FormatError: if they do not say which file it was.
+    """
+    vectors = facts["vectors"]
+    if vectors is None:
+        return None
+    names = sorted(field.name for field in fields(VectorsReference))
+    known = vectors if isinstance(vectors, dict) else {}
+    missing = [name for name in names if not isinstance(known.get(name), str)]
+    if missing:
+        raise FormatError(
+            f"{run_dir / CONFIG_FILE} does not say vectors.{', vectors.'.join(missing)}: it is "
+            "damaged or of an earlier version. Train the task again."
+        )
+    return VectorsReference(**{name: known[name] for name in names})
+
+
+def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
+    """Return the weights of a run.
+
+    Raises:
+        FormatError: if they are missing or damaged.
+    """
+    path = run_dir / WEIGHTS_FILE
+    if not path.is_file():
+        raise FormatError(
+            f"{run_dir} lacks its weights: there is no {WEIGHTS_FILE}. Copy the whole directory, "
+            "or train the task again."
+        )
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise FormatError(f"{path} is damaged: {error}. Copy it anew, or train again.") from error
+
+
+def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:
+    """Return the static vectors of a run, if it has any."""
+    if not (run_dir / WORDS_FILE).exists():
+        return None
+    words = (run_dir / WORDS_FILE).read_text(encoding="utf-8").split("\n")[:-1]
+    return StaticVectors(words, tensors[STATIC_WEIGHT][2:].numpy())

@@ -1,0 +1,320 @@
+"""A trained task as a directory: made by `train_task`, loaded as a `TaskRun`."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import elmokit
+from elmokit.config import from_dict, to_dict
+from elmokit.errors import FormatError, InputError, at_the_door
+from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.tasks.inputs.task_bilm import BiLMReference, OnLayers, TaskBiLM
+from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch, TokenInputs
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.run_dir import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    input_settings_of,
+    log_epoch,
+    read_facts,
+    read_static,
+    read_weights,
+    vectors_of,
+    write_best,
+)
+from elmokit.tasks.runs.training import (
+    EpochReport,
+    Examples,
+    missing_labels,
+    predict,
+    score_model,
+    train_model,
+)
+from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
+from elmokit.tasks.inputs.word_units import warn_of_units
+from elmokit.weights.locate import path_of
+
+log = logging.getLogger(__name__)
+
+LINES_TOGETHER = 256
+"""Lines of raw text that are read and looked up together; documents are answered singly."""
+SCALED_BY = 32
+"""Training examples from which γ starts; documents: one."""
+OnEpoch = Callable[[EpochReport], None]
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """How a training ended."""
+
+    run_dir: Path
+    best: EpochReport
+    num_epochs: int
+    seconds: float
+    """Of training and of scoring the dev set, without the layers."""
+
+
+def train_task(
+    config: TaskRunConfig,
+    train_path: Path,
+    dev_path: Path,
+    run_dir: Path,
+    *,
+    model: str | None = None,
+    precision: str = "fp32",
+    vectors: Path | None = None,
+    cache_dir: Path | None = None,
+    on_epoch: OnEpoch | None = None,
+    on_layers: OnLayers | None = None,
+) -> TaskResult:
+    """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
+
+    The best model so far is in ``run_dir`` after every epoch, whatever ends the training.
+
+    Args:
+        config: What is trained.
+        train_path: Training examples, in the task's format.
+        dev_path: For early stopping.
+        run_dir: A new directory.
+        model: biLM directory; arms without a biLM take only its tokenizer, if it is given.
+        precision: Of the biLM.
+        vectors: File of static word vectors, see `read_vectors`; the ``static`` arm needs them,
+            ``none`` takes none.
+        cache_dir: Where layers are kept.
+        on_epoch: Called after each epoch.
+        on_layers: Called while layers are computed, with sentences done and their number.
+
+    Raises:
+        FileExistsError: if ``run_dir`` exists.
+        FileNotFoundError: if a file or the model is missing.
+        FormatError: if the data is damaged.
+        ValueError: if the arm lacks what it reads, or is given what it does not; if the task cannot
+            read layers where ``config`` says.
+        FloatingPointError: if the loss is not finite.
+    """
+    task = find_task(config.task).in_units(config.units)
+    _check_vectors(config.inputs, vectors)
+    config = config.resolved(with_static=vectors is not None)
+    settings = InputSettings(**vars(config.inputs))
+    bilm = TaskBiLM.open(
+        settings,
+        model,
+        precision=precision,
+        finetune=config.train.finetune_bilm,
+        cache_dir=cache_dir,
+        on_layers=on_layers,
+    )
+    tokenize = bilm.tokenizer.tokenize
+    training = task.read(train_path, training=True, tokenize=tokenize)
+    dev = task.read(dev_path, training=False, tokenize=tokenize)
+    labels = task.labels(training)
+    _warn_of_labels(dev_path, missing_labels(task, labels, dev))
+    has_bilm = bilm.reference is not None
+    warn_of_units(train_path, task, training, config.units, bilm.tokenizer, has_bilm=has_bilm)
+    static = vectors_reference = None
+    if vectors is not None:
+        vectors_reference = VectorsReference.of(vectors)
+        static = read_vectors(vectors, only=set(task.words([*training, *dev])))
+    with at_the_door():  # widths that no network can have
+        network = build_network(task, settings, config, labels, bilm, static)
+    network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
+    facts = {
+        "elmokit_version": elmokit.__version__,
+        "config": to_dict(config),
+        "labels": labels,
+        "bilm": None if bilm.reference is None else to_dict(bilm.reference),
+        "vectors": None if vectors_reference is None else to_dict(vectors_reference),
+        "data": {"train": str(train_path), "dev": str(dev_path), "examples": len(training)},
+    }
+    try:
+        run_dir.mkdir(parents=True)
+    except FileExistsError:
+        raise FileExistsError(f"{run_dir} exists. Give the run a new directory.") from None
+    maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
+    best = report = None
+    try:
+        examples = Examples(task, training, bilm.keep), Examples(task, dev, bilm.keep)
+        network.inputs.scale_mixes(_first_batches(examples[0], maker))
+        for report in train_model(network, maker, *examples, config.train):
+            if report.is_best:
+                best = report
+                score = {"metric": best.dev.metric, "value": best.dev.value, **best.dev.details}
+                write_best(run_dir, facts | {"dev": score}, network, static)
+            log_epoch(run_dir, report)
+            if on_epoch is not None:
+                on_epoch(report)
+    except BaseException as error:
+        if best is None:
+            _remove_if_empty(run_dir)
+        else:
+            error.add_note(f"The model of epoch {best.epoch} is safe in {run_dir}.")
+        raise
+    assert best is not None
+    assert report is not None
+    if best.dev.value == 0:
+        log.warning(
+            "%s on %s is 0 after every epoch (%d): nothing was found that was to be found. Train "
+            "for more epochs, on more examples, or with another train.learning_rate, if there is "
+            "anything to be found in this file.",
+            best.dev.metric, dev_path, report.epoch,
+        )  # fmt: skip
+    return TaskResult(run_dir, best, report.epoch, report.seconds)
+
+
+class TaskRun:
+    """A trained task model with what it reads. Use `TaskRun.load`.
+
+    Attributes:
+        task: What it does.
+        labels: Of the model, in the order of their ids.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        network: TaskModel,
+        labels: list[str],
+        maker: BatchMaker,
+        bilm: TaskBiLM,
+        vectors: VectorsReference | None,
+    ) -> None:
+        self.task, self._network, self.labels = task, network, labels
+        self._maker, self._bilm = maker, bilm
+        self._later_words = None if vectors is None else LaterWords(vectors)
+
+    @classmethod
+    def load(
+        cls, run_dir: Path, *, model: str | None = None, cache_dir: Path | None = None
+    ) -> "TaskRun":
+        """Load a run directory.
+
+        Args:
+            run_dir: As `train_task` wrote it.
+            model: The biLM's directory, if it is not where it was.
+            cache_dir: Where layers are kept.
+
+        Raises:
+            FileNotFoundError: if there is no such run, or its biLM is gone.
+            FormatError: if it is damaged or without its weights, or the biLM is another one.
+        """
+        facts = read_facts(run_dir)
+        config = from_dict(TaskRunConfig, facts["config"], source=str(run_dir / CONFIG_FILE))
+        task = find_task(config.task).in_units(config.units)
+        settings, vectors = input_settings_of(facts, run_dir), vectors_of(facts, run_dir)
+        config = config.resolved(with_static=vectors is not None)
+        reference = facts["bilm"] and from_dict(BiLMReference, facts["bilm"])
+        path = model or (path_of(reference.path) if reference else None)
+        precision = reference.precision if reference else "fp32"
+        bilm = TaskBiLM.open(
+            settings,
+            path,
+            precision=precision,
+            finetune=config.train.finetune_bilm,
+            cache_dir=cache_dir,
+        )
+        if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
+            raise FormatError(
+                f"{path} is not the biLM that {run_dir} was trained with: its weights have the "
+                f"hash {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. Give the "
+                "right one with --model."
+            )
+        tensors = read_weights(run_dir)
+        static = read_static(run_dir, tensors)
+        network = build_network(task, settings, config, facts["labels"], bilm, static)
+        try:
+            network.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise FormatError(
+                f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
+            ) from error
+        network.eval()
+        maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
+        return cls(task, network, facts["labels"], maker, bilm, vectors)
+
+    def evaluate(self, path: Path) -> TaskScore:
+        """Score the predictions for a file with gold.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            FormatError: if it is damaged.
+        """
+        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
+        _warn_of_labels(path, missing_labels(self.task, self.labels, examples))
+        self._look_up(examples)
+        held = Examples(self.task, examples, self._bilm.keep)
+        return score_model(self._network, self._maker, held)
+
+    def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
+        """Yield example and prediction for each text; words come from the biLM's tokenizer.
+
+        Memory does not depend on the number of texts, but for the static vectors of their words.
+        Documents are answered one by one.
+
+        Raises:
+            ValueError: for a text that is not what the task reads (two texts, a marked predicate),
+                with its number.
+        """
+        numbered = enumerate(texts, 1)
+        together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
+        while block := list(islice(numbered, LINES_TOGETHER)):
+            examples = [self._example(number, text) for number, text in block]
+            self._look_up(examples)
+            for start in range(0, len(examples), together):
+                some = examples[start : start + together]
+                held = Examples(self.task, some, self._bilm.compute)
+                yield from zip(some, predict(self._network, self._maker, held), strict=True)
+
+    def _example(self, number: int, text: str) -> Any:
+        try:
+            return self.task.from_text(text, self._bilm.tokenizer)
+        except InputError as error:
+            raise InputError(f"Text {number}: {error}") from error
+
+    def _look_up(self, examples: Sequence[Any]) -> None:
+        """Add static vectors of words that the training data did not have."""
+        static = self._maker.static
+        if static is None or self._later_words is None:
+            return
+        unknown = [
+            word for word in dict.fromkeys(self.task.words(examples)) if static.id_of(word) == 1
+        ]
+        found = self._later_words.find(unknown)
+        if found is None or not found.words:
+            return
+        static = static.extended(found)
+        self._maker.static = static
+        network_inputs = self._network.get_submodule("inputs")
+        assert isinstance(network_inputs, TokenInputs)
+        network_inputs.set_static(static)
+
+
+def _check_vectors(inputs: InputsConfig, vectors: Path | None) -> None:
+    if inputs.embeddings == "static" and vectors is None:
+        raise InputError("embeddings='static' needs word vectors: give a file with --vectors.")
+    if inputs.embeddings == "none" and vectors is not None:
+        raise InputError("embeddings='none' reads no word vectors: take --vectors away, or static.")
+
+
+def _warn_of_labels(path: Path, unknown: list[str]) -> None:
+    if unknown:
+        log.warning(
+            "%s has labels that the training set lacks (%s%s): they count as wrong",
+            path, ", ".join(unknown[:5]), ", …" if len(unknown) > 5 else "",
+        )  # fmt: skip
+
+
+def _first_batches(examples: Examples, maker: BatchMaker) -> list[TokenBatch]:
+    count = 1 if examples.task.batched_by == "document" else SCALED_BY
+    return examples.batch(maker, range(min(count, len(examples))))
+
+
+def _remove_if_empty(directory: Path) -> None:
+    if not any(directory.iterdir()):
+        directory.rmdir()

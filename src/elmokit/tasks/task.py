@@ -1,0 +1,228 @@
+"""What a task must offer: read, build, loss, predict, score, show."""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from elmokit.errors import InputError
+from elmokit.tasks.formats.reading import shown
+from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.inputs.settings import InputsConfig, InputSettings, Places
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.text.tokenizers.registry import Tokenizer
+
+Example = TypeVar("Example")
+Labels = list[str]
+Tokenize = Callable[[str], list[str]]
+Units = Literal["words", "morphemes"]
+"""What a token of the data is: a word as it is written, or one of the morphemes that it is made of.
+"""
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """How well predictions agree with gold."""
+
+    metric: str
+    """Name of the main number."""
+    value: float
+    """The main number, in percent."""
+    details: dict[str, float] = field(default_factory=dict)
+    """Further numbers, by name."""
+    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    """Per example (num_examples, k), from which the main number follows; for significance tests."""
+
+
+class TaskModel(nn.Module, ABC):
+    """A task's network on top of `TokenInputs`.
+
+    It gets one batch of sentences for each place in an example: a pair of texts has two. Of
+    documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
+    """
+
+    inputs: TokenInputs
+    """What it reads at each word."""
+
+    @abstractmethod
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        """Return the mean loss of a batch, in nats."""
+
+    @abstractmethod
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
+        """Return the answer for each example; their gold is not looked at."""
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights."""
+
+
+def one_width(hidden_dims: tuple[int, ...]) -> int:
+    """Return the width of a network whose layers all have the same.
+
+    Raises:
+        ValueError: if there is not one number.
+    """
+    if len(hidden_dims) != 1:
+        raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
+    return hidden_dims[0]
+
+
+class Task(ABC, Generic[Example]):
+    """A task: everything about it but the training loop, the biLM and the disk."""
+
+    name: ClassVar[str]
+    metric: ClassVar[str]
+    """Of `score`."""
+    places: ClassVar[tuple[Places, ...]] = ("input",)
+    """Where the network can read mixtures of layers."""
+    all_units: ClassVar[tuple[Units, ...]] = ("words",)
+    """What a token of its data can be."""
+    paper_inputs: ClassVar[InputSettings] = InputSettings()
+    """What the network of the paper reads."""
+    num_texts: ClassVar[int] = 1
+    """Texts of one example; in raw text they are separated by tabs."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Endings of the task's files, where a data set has others of the same name."""
+    batched_by: ClassVar[Literal["place", "document"]] = "place"
+    """``place``: the first sentences of all examples make one batch, the second ones another.
+    ``document``: an example has any number of sentences, which are batched among themselves.
+    """
+    default_dropout: ClassVar[float]
+    """Of the network, as in the work that it comes from (``pos``: our own)."""
+    default_batch_size: ClassVar[int] = 32
+    """Examples in an update, where a user does not say."""
+    labels_are_answers: ClassVar[bool] = True
+    """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
+
+    def in_units(self, units: Units) -> "Task[Example]":
+        """Return the task for data in these units.
+
+        Raises:
+            InputError: if its format has none.
+        """
+        if units not in self.all_units:
+            raise InputError(
+                f"units={units!r} is not for the task {self.name}, whose data come in "
+                f"{' or '.join(self.all_units)}."
+            )
+        return self
+
+    @abstractmethod
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
+        """Read examples.
+
+        Args:
+            path: A file of the task's format.
+            training: A task may then take more of a file (the phrases of a tree).
+            tokenize: Makes words of a text that comes without.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            FormatError: if it is damaged, with the place.
+        """
+
+    @abstractmethod
+    def sentences(self, example: Example) -> tuple[Sentence, ...]:
+        """Return the sentences that the biLM reads."""
+
+    def words(self, examples: Iterable[Example]) -> Iterator[str]:
+        """Yield the words of examples, in their order, as often as they stand there."""
+        for example in examples:
+            for sentence in self.sentences(example):
+                yield from sentence
+
+    @abstractmethod
+    def gold(self, example: Example) -> Any:
+        """Return what `TaskModel.predict` should return."""
+
+    @abstractmethod
+    def labels(self, examples: Sequence[Example]) -> Labels:
+        """Return all labels, in the order of their ids."""
+
+    @abstractmethod
+    def build(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+    ) -> TaskModel:
+        """Build the network.
+
+        Args:
+            inputs: What is read at each word.
+            labels: In the order of their ids.
+            hidden_dims: Widths of the recurrent layers, one direction.
+            dropout: Of the network, where its class says; that of mixtures is the inputs'.
+        """
+
+    @abstractmethod
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
+        """Compare predictions with gold."""
+
+    @abstractmethod
+    def example_of(self, *sentences: Sentence) -> Example:
+        """Make an example without gold of new sentences, for `TaskModel.predict`."""
+
+    def part(self, example: Example, draw: random.Random) -> Example:
+        """Return what one update learns of an example: all of it, or a random part if it is long.
+
+        The sentences of a part are sentences of the example.
+        """
+        return example
+
+    def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
+        """Make an example of a line of raw text.
+
+        Raises:
+            ValueError: if it does not hold as many texts as an example needs.
+        """
+        parts = text.split("\t") if self.num_texts > 1 else [text]
+        if len(parts) != self.num_texts:
+            raise InputError(
+                f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
+                f"{len(parts)}: {shown(text)}."
+            )
+        example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
+        return self.as_given(example, parts)
+
+    def as_given(self, example: Example, texts: Sequence[str]) -> Example:
+        """Return an example of raw texts, which is then shown as they stand.
+
+        Tasks that answer word by word show the words, and keep the example.
+        """
+        return example
+
+    @abstractmethod
+    def show(self, example: Example, prediction: Any) -> str:
+        """Return a prediction as a person wants to read it."""
+
+    @abstractmethod
+    def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
+        """Return a prediction for machines."""
+
+    def input_settings(self, config: InputsConfig, *, with_static: bool) -> InputSettings:
+        """Return what the network reads: as a user says, and else as in the paper.
+
+        Args:
+            config: What the user says.
+            with_static: Whether words have static vectors.
+
+        Raises:
+            InputError: if the network cannot read layers where ``config`` says.
+        """
+        settings = config.resolved(self.paper_inputs, with_static=with_static)
+        if settings.places not in self.places:
+            raise InputError(
+                f"The task {self.name} cannot read ELMo at inputs.places={settings.places!r}; its "
+                f"network has {', '.join(self.places)}."
+            )
+        return settings
+
+    @property
+    def default_hidden_dims(self) -> tuple[int, ...]:
+        """Widths of the recurrent layers, one direction."""
+        return (200,)

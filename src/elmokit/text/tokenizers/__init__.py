@@ -1,0 +1,1 @@
+"""Tokenizers: one file each; `registry` finds them by name."""

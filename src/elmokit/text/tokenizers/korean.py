@@ -1,0 +1,89 @@
+"""Korean morphemes through Kiwi (extra ``ko``).
+
+A token is a morpheme in the form that Kiwi gives it, not the letters of the text: contracted
+syllables are undone and allomorphs united, so that one morpheme is one word of the vocabulary
+whatever it met: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` ``하 어 주 었 다``.
+A final consonant that is a morpheme is written with its stand-alone letter (``ㄴ``, not U+11AB).
+White space is not kept, so the text cannot be put together again from the tokens. Words in other
+scripts, numbers, punctuation and emoji are kept as Kiwi finds them; what it does not know passes
+through. The text is composed (NFC) first, and lone surrogates are dropped.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from elmokit.errors import MissingExtraError
+from elmokit.text.char_vocab import normalize
+from elmokit.text.tokenizers.registry import cut_long_text
+
+_MAX_TEXT_CHARACTERS = 5000  # Kiwi takes more than twice the time for twice this length
+_TEXTS_A_BATCH = 512
+
+
+class KoreanTokenizer:
+    """Morphemes and sentences by Kiwi, which is loaded on first use, once per process (2 s).
+
+    Sentences come from the same analysis as the tokens; a line break ends a sentence, and so does
+    every 5,000th character of a line without any end.
+
+    Raises:
+        MissingExtraError: if kiwipiepy is not installed.
+    """
+
+    name = "korean"
+
+    def __init__(self) -> None:
+        try:
+            self.version = f"kiwipiepy {version('kiwipiepy')}"
+        except PackageNotFoundError as error:
+            raise MissingExtraError("kiwipiepy", extra="ko") from error
+
+    def tokenize(self, sentence: str) -> list[str]:
+        """Split one sentence into morphemes."""
+        return [token for part in self.sentences(sentence) for token in part]
+
+    def sentences(self, text: str) -> list[list[str]]:
+        """Split raw text into sentences of morphemes."""
+        return [
+            sentence
+            for piece in _pieces(text)
+            for sentence in _sentences_of(_kiwi().tokenize(piece, compatible_jamo=True))
+        ]
+
+    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
+        """Yield the sentences of each text in order; Kiwi's threads work on many texts at once."""
+        remaining = iter(texts)
+        while batch := [_pieces(text) for text in itertools.islice(remaining, _TEXTS_A_BATCH)]:
+            flat = [piece for pieces in batch for piece in pieces]
+            analyzed = iter(_kiwi().tokenize(flat, compatible_jamo=True))
+            for pieces in batch:
+                of_text = itertools.islice(analyzed, len(pieces))
+                yield [sentence for tokens in of_text for sentence in _sentences_of(tokens)]
+
+
+def _pieces(text: str) -> list[str]:
+    """Split text into what Kiwi is given: composed lines, none blank or overlong, all encodable."""
+    encodable = normalize(text, "NFC").encode("utf-16-le", "ignore").decode("utf-16-le")
+    return [
+        piece
+        for line in encodable.splitlines()
+        for piece in cut_long_text(line, _MAX_TEXT_CHARACTERS)
+        if not piece.isspace() and piece
+    ]
+
+
+def _sentences_of(tokens: Iterable[Any]) -> Iterator[list[str]]:
+    for _, of_sentence in itertools.groupby(tokens, key=lambda token: token.sent_position):
+        words = [word for token in of_sentence for word in token.form.split()]
+        if words:
+            yield words
+
+
+@functools.cache
+def _kiwi() -> Any:
+    from kiwipiepy import Kiwi
+
+    return Kiwi()

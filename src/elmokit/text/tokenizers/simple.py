@@ -1,0 +1,302 @@
+"""The built-in tokenizer and sentence splitter: raw text of any script, in the style of UD and PTB.
+
+English follows the Universal Dependencies treebank EWT, whose words are those of the Penn Treebank
+with hyphens and slashes split off: ``do n't``, ``Mary 's``, ``15 - year``, but ``anti-war``,
+``U.S.``, ``Dr.``, ``11:30``, ``200,000``. Other scripts keep what stands between white space and
+punctuation, so a Korean eojeol is one token; Han characters stand alone and runs of kana together.
+
+It is fast because text repeats itself: what stands between two white spaces (a chunk) is taken
+apart once, with everything that only depends on the chunk, and remembered. What is left for each
+word of a corpus is a dictionary look-up, and for each possible sentence end a look at what follows.
+"""
+
+import functools
+import re
+import sys
+import unicodedata
+from typing import NamedTuple
+
+from elmokit.text.tokenizers import simple_data as data
+
+_MAX_CACHED_CHUNKS = 200_000  # 55 MB; English Wikipedia finds 90 % of its chunks here
+_MAX_CACHED_CHARACTERS = 40  # longer chunks do not come back
+_MAX_QUOTED_TOKENS = 200  # how far back an opening quote is looked for
+
+
+class _Chunk(NamedTuple):
+    """What stands between two white spaces, taken apart."""
+
+    tokens: tuple[str, ...]
+    """Its tokens inside a sentence."""
+    end: int
+    """Which kind of sentence end it may be, one of the ``_END_`` values; 0 = none."""
+    final_tokens: tuple[str, ...]
+    """Its tokens at the end of a sentence, where the full stop of an abbreviation stands alone."""
+
+
+_END_STRONG = 1  # ! ? ... and their like
+_END_STOP = 2  # a full stop after an ordinary word
+_END_NUMBER = 3  # a full stop after a number: a sentence, a list item or a date
+_END_ABBREVIATION = 4  # U.S. Inc. etc. J.: only before a word that starts sentences
+_END_REFERENCE = 5  # No. pp. Fig.: not before a number
+_END_CLOSER = 6  # a quote or bracket by itself: the end if what it closes has ended
+_GLUED = 7  # sentences without white space between them; the tokens are the pieces to look at
+
+
+class SimpleTokenizer:
+    """Split raw text into sentences and tokens without any model.
+
+    Nothing is lost or rewritten: the tokens joined are the text without its white space (zero-width
+    spaces count as white space). A line break ends a sentence. ``tokenize`` treats its text as one
+    sentence and also leaves text alone that is already tokenized in this way.
+    """
+
+    name = "simple"
+    version = "1"
+    """Raised whenever the tokens of some text change."""
+
+    def __init__(self) -> None:
+        self._cache: dict[str, _Chunk] = {}
+
+    def tokenize(self, sentence: str) -> list[str]:
+        """Split one sentence into tokens.
+
+        Args:
+            sentence: any text; line breaks are white space here.
+
+        Returns:
+            The tokens, none for blank text.
+        """
+        chunks = _without_zero_width(sentence).split()
+        tokens: list[str] = []
+        for i, chunk in enumerate(chunks):
+            analyzed = self._analyze(chunk)
+            if analyzed.end == _GLUED:
+                chunks[i + 1 : i + 1] = analyzed.tokens
+            elif i + 1 < len(chunks):
+                tokens += analyzed.tokens
+            else:
+                tokens += analyzed.final_tokens
+        return tokens
+
+    def sentences(self, text: str) -> list[list[str]]:
+        """Split raw text into sentences of tokens.
+
+        Args:
+            text: one or more lines; a line break ends a sentence.
+
+        Returns:
+            The sentences, none for blank text.
+        """
+        found: list[list[str]] = []
+        for line in text.splitlines():
+            self._split_line(_without_zero_width(line).split(), found)
+        return found
+
+    def _split_line(self, chunks: list[str], found: list[list[str]]) -> None:
+        cached = self._cache.get
+        current: list[str] = []
+        for i, chunk in enumerate(chunks):
+            tokens, end, final_tokens = cached(chunk) or self._analyze(chunk)
+            if not end:
+                current += tokens
+            elif end == _GLUED:
+                chunks[i + 1 : i + 1] = tokens  # the loop goes on with the pieces
+            elif i + 1 < len(chunks) and not _ends_sentence(current, chunk, end, chunks[i + 1]):
+                current += tokens
+            else:
+                current += final_tokens
+                found.append(current)
+                current = []
+        if current:
+            found.append(current)
+
+    def _analyze(self, chunk: str) -> _Chunk:
+        analyzed = self._cache.get(chunk)
+        if analyzed is None:
+            analyzed = _take_apart(chunk)
+            if len(chunk) <= _MAX_CACHED_CHARACTERS:
+                if len(self._cache) >= _MAX_CACHED_CHUNKS:
+                    self._cache.clear()
+                self._cache[chunk] = analyzed
+        return analyzed
+
+
+def _without_zero_width(text: str) -> str:
+    """Turn zero-width spaces and byte order marks into spaces."""
+    return text if text.isascii() else text.replace("\u200b", " ").replace("\ufeff", " ")
+
+
+def _take_apart(chunk: str) -> _Chunk:
+    if chunk.isascii() and chunk.isalpha() and chunk.lower() not in data.CONTRACTIONS:
+        return _Chunk((chunk,), 0, (chunk,))
+    if "://" not in chunk and "@" not in chunk:
+        pieces = _patterns().glue.split(chunk)
+        if len(pieces) > 1:
+            return _Chunk(tuple(pieces), _GLUED, ())
+    end = _kind_of_end(chunk)
+    tokens = _tokens_of(chunk)
+    if end != _END_ABBREVIATION and end != _END_REFERENCE:
+        return _Chunk(tokens, end, tokens)
+    final_tokens: list[str] = []
+    for token in tokens:
+        if token.endswith(".") and len(token) > 1 and not token.endswith(".."):
+            final_tokens += (token[:-1], ".")
+        else:
+            final_tokens.append(token)
+    return _Chunk(tokens, end, tuple(final_tokens))
+
+
+def _tokens_of(chunk: str) -> tuple[str, ...]:
+    tokens: list[str] = []
+    patterns = _patterns()
+    for match in patterns.token.finditer(chunk):
+        token = match.group()
+        kind = match.lastgroup
+        if kind == "word":
+            tokens += _split_word(token)
+        elif kind == "number":
+            tokens += _split_number(token)
+        else:
+            tokens.append(token)
+    return tuple(map(sys.intern, tokens))
+
+
+def _split_word(word: str) -> list[str]:
+    """Split clitics from an English word, Han and kana from each other."""
+    pieces = data.CONTRACTIONS.get(word.lower())
+    if pieces is not None:
+        return [word[:pieces], word[pieces:]]
+    if not word.isascii() and _patterns().han_or_kana.search(word):
+        return _patterns().han_kana_pieces.findall(word)
+    clitic = _CLITIC.search(word)
+    if clitic is not None and clitic.start():
+        return [word[: clitic.start()], clitic.group()]
+    return [word]
+
+
+def _split_number(number: str) -> list[str]:
+    unit = _UNIT.search(number)
+    if unit is not None:
+        return [number[: unit.start()], unit.group()]
+    clitic = _CLITIC.search(number)
+    return [number[: clitic.start()], clitic.group()] if clitic is not None else [number]
+
+
+def _kind_of_end(chunk: str) -> int:
+    core = chunk.rstrip(data.CLOSERS)
+    if not core:
+        return _END_CLOSER
+    last = core[-1]
+    if last in data.STRONG_ENDS:
+        return _END_STRONG
+    if last != ".":
+        return 0
+    if core.endswith(".."):
+        return _END_STRONG
+    stem = _patterns().stem.search(core[-_MAX_CACHED_CHARACTERS:-1])
+    if stem is None:
+        return _END_STOP
+    word = stem.group()
+    if word in data.TITLES:
+        return 0
+    if word in data.REFERENCES:
+        return _END_REFERENCE
+    if word in data.ABBREVIATIONS or _ACRONYM.fullmatch(word):
+        return _END_ABBREVIATION
+    return _END_NUMBER if word[-1].isdigit() else _END_STOP
+
+
+def _ends_sentence(current: list[str], chunk: str, end: int, following: str) -> bool:
+    """Tell whether a sentence ends after ``chunk``, given the sentence so far and what follows."""
+    if not following.strip(data.CLOSERS):  # a closing quote by itself belongs to this sentence
+        return (
+            following == '"'
+            and end != _END_ABBREVIATION
+            and (current[-_MAX_QUOTED_TOKENS:].count('"') + chunk.count('"')) % 2 == 0
+        )
+    word = following.lstrip(data.OPENERS)
+    first = word[:1]
+    if end == _END_ABBREVIATION:
+        return bool(current) and _letters(word) in data.SENTENCE_STARTERS
+    if end == _END_NUMBER:
+        return bool(current) and not first.islower() and not first.isdigit()
+    if end == _END_REFERENCE:
+        return not first.isdigit() and not first.islower()
+    if end == _END_CLOSER:
+        return bool(current) and current[-1][-1] in _SENTENCE_ENDS and not first.islower()
+    if first.islower():  # an unknown abbreviation, a title with a mark, or someone who writes so
+        return _LOWER_WORD_AND_MARK.search(chunk[-_MAX_CACHED_CHARACTERS:]) is not None
+    return first not in data.NEVER_FIRST
+
+
+def _letters(word: str) -> str:
+    return word[: next((i for i, char in enumerate(word) if not char.isalpha()), None)]
+
+
+class _Patterns(NamedTuple):
+    """The patterns that need the list of combining marks, which are no word characters to `re`."""
+
+    token: re.Pattern[str]
+    stem: re.Pattern[str]
+    glue: re.Pattern[str]
+    han_or_kana: re.Pattern[str]
+    han_kana_pieces: re.Pattern[str]
+
+
+_CLITIC = re.compile(r"(?:(?<=\w)n['’]t|['’](?:s|m|d|ll|re|ve))$", re.IGNORECASE)
+_UNIT = re.compile(rf"(?<=\d)(?:{'|'.join(sorted(data.UNITS))})$")
+_CASED = "A-Za-zÀ-ɏΑ-ωА-я"
+_ACRONYM = re.compile(rf"[{_CASED}](?:\.[{_CASED}]{{1,2}})*")
+_LOWER_WORD_AND_MARK = re.compile(r"(?:^|\W)[a-z'’]{3,}(?:\.|[?!]+)$")
+_SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
+
+
+@functools.cache
+def _patterns() -> _Patterns:
+    # Combining marks belong to the word before them, but are no word characters for `re`.
+    codes = [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]
+    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
+    word = rf"[\w{marks}\u200c\u200d\u00ad]"  # with joiners and soft hyphens
+    modifiers = rf"[{marks}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
+    han = r"\u2e80-\u2fdf\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    hiragana = r"\u3041-\u309f"
+    katakana = r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+    dotted = data.TITLES | data.REFERENCES | data.ABBREVIATIONS
+    token = rf"""
+        (?:https?|ftp|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?'’)\]}}…] | www\.[\w-]+[^\s<>"“”]*[\w/]
+      | [\w.+%-]{{0,63}}[\w%]@\w[\w-]*(?:\.[\w-]+)*                  # addresses
+      | (?<!\w)[@#](?=\w*[^\W\d_])\w+                              # mentions, hashtags
+      | (?<!\w)(?:[:;=]['’]?-?[()\[\]DPpOo|/\\]+|\(:|<3|\^_+\^)(?![\w.])        # emoticons
+      | (?<![\w.])(?:[^\W\d_]\.){{2,}}(?!\w)                       # U.S. e.g.
+      | (?<![\w.])(?:{_any_of(dotted)})\.(?![\w.])                 # Dr. Inc.
+      | (?<![\w.])[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\.(?![\w.'’"])                  # J.
+      | (?:\d{{1,4}}-)?\d{{3}}-(?:\d{{3,4}}-)?\d{{4}}(?!\w)        # telephone numbers
+      | (?P<number>(?<![\w.])\.\d+(?!\w) | \d+(?:[.,:/]\d+)*{word}*(?:['’]s(?!\w))?)
+      | (?<![\w-])(?i:{_any_of(data.PREFIXES)})-{word}+            # anti-war
+      | [A-Za-z\d_]+(?:\.[A-Za-z\d_]+)+(?!\w)                      # names of files and sites
+      | (?<!\w)[A-Z]+&[A-Z]+(?!\w) | (?<!\w)[A-Za-z]/[A-Za-z](?![\w/])          # AT&T c/o
+      | (?<!\w)[A-Z]{{1,3}}\$ | (?<!\w)[A-Z](?:\+\+|\#)(?![A-Za-z\d_])      # US$ C++
+      | (?i:['’](?:s|m|d|ll|re|ve|em|n)|(?<!\w)n['’]t)(?!\w)       # clitics standing alone
+      | (?P<word>{word}+(?:['’]{word}+)*)
+      | ([!?]|\.(?=[.!?]))[.!?]+ | (?P<run>[-–—=_*~\#$+<>'`’‘|^])(?P=run)+
+      | [\U0001f1e6-\U0001f1ff]{{2}}                               # flags
+      | \S{modifiers}*(?:\u200d\S{modifiers}*)*
+    """
+    return _Patterns(
+        token=re.compile(token, re.VERBOSE),
+        stem=re.compile(rf"{word}+(?:[.'’]{word}+)*$"),
+        glue=re.compile(
+            rf"(?<=[。｡！？])(?![。｡！？…{re.escape(data.CLOSERS)}])(?=.)"
+            rf"|(?<=[가-힣]{{2}}[.?!])(?=[가-힣])"
+            rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(data.SENTENCE_STARTERS)})(?!\w))"
+        ),
+        han_or_kana=re.compile(rf"^(?!.*[가-힣]).*[{han}{hiragana}{katakana}]"),
+        han_kana_pieces=re.compile(
+            rf"[{han}]{modifiers}*|[{hiragana}]+|[{katakana}]+|[^{han}{hiragana}{katakana}]+"
+        ),
+    )
+
+
+def _any_of(words: frozenset[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

@@ -1,0 +1,172 @@
+"""`SampledSoftmax` for training both directions: the same losses, fewer passes over the logits.
+
+Probabilities are made in place of the logits in one pass, and kept for the gradient. The rows of
+the weights that either direction needs are gathered at once, so that one gradient of the size of
+the vocabulary is made, not two. Held equal to the plain module by tests.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elmokit.bilm.softmax import SampledSoftmax, Softmax
+from elmokit.kernels.training import (
+    TYPES,
+    SoftmaxCall,
+    TrainingKernels,
+    address,
+    check_ids,
+    kernels_for,
+)
+
+ROWS_TOGETHER = 512
+"""Rows whose logits stay in the cache between product and probabilities."""
+
+
+def training_nlls(
+    softmax: Softmax,
+    hiddens: Sequence[Tensor],
+    word_ids: Sequence[Tensor],
+    *,
+    generators: Sequence[torch.Generator],
+) -> list[Tensor]:
+    """Do what ``softmax.training_nll`` does, for each direction.
+
+    Args:
+        softmax: The output layer.
+        hiddens: (X, D) of each direction.
+        word_ids: (X,) targets of each direction.
+        generators: Of each direction's candidates.
+
+    Returns:
+        Nats (X,) of each direction.
+
+    Raises:
+        ValueError: if a target is padding or no word, where there are kernels.
+    """
+    found = kernels_for(softmax.weight) if isinstance(softmax, SampledSoftmax) else None
+    if found is None:
+        return [
+            softmax.training_nll(hidden, ids, generator=generator)
+            for hidden, ids, generator in zip(hiddens, word_ids, generators, strict=True)
+        ]
+    assert isinstance(softmax, SampledSoftmax)
+    with torch.autocast("cpu", enabled=False):
+        return _sampled_nlls(softmax, hiddens, word_ids, generators, *found)
+
+
+def _sampled_nlls(
+    softmax: SampledSoftmax,
+    hiddens: Sequence[Tensor],
+    word_ids: Sequence[Tensor],
+    generators: Sequence[torch.Generator],
+    kernels: TrainingKernels,
+    dtype: torch.dtype,
+) -> list[Tensor]:
+    """As `SampledSoftmax.training_nll` for each direction."""
+    check_ids(torch.cat(list(word_ids)), lowest=1, highest=softmax.num_words, what="target ids")
+    draws = [softmax.sampler.draw(softmax.num_samples, generator=g) for g in generators]
+    targets = [ids - 1 for ids in word_ids]
+    pieces = [
+        rows for target, draw in zip(targets, draws, strict=True) for rows in (target, draw.classes)
+    ]
+    sizes = [len(rows) for rows in pieces]
+    weights, biases = _Gather.apply(kernels, softmax.weight, softmax.bias, torch.cat(pieces))
+    weights, biases = weights.split(sizes), biases.split(sizes)
+    losses = []
+    for index, (hidden, target, draw) in enumerate(zip(hiddens, targets, draws, strict=True)):
+        hidden = hidden.float()
+        target_bias, bias = (
+            biases[k] - softmax.sampler.log_expected_count(pieces[k], draw.num_tries)
+            for k in (2 * index, 2 * index + 1)
+        )
+        target_logits = (hidden * weights[2 * index]).sum(dim=-1) + target_bias
+        place = target.new_full((softmax.num_words,), -1)
+        place[draw.classes] = torch.arange(len(draw.classes))
+        losses.append(
+            _SampledLoss.apply(
+                kernels, dtype, hidden, weights[2 * index + 1], bias, target_logits, place[target]
+            )
+        )
+    return losses
+
+
+class _Gather(torch.autograd.Function):
+    """Rows of the output layer: weight (V, D), bias (V,), rows (R,) -> (R, D), (R,)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, kernels: TrainingKernels, weight: Tensor, bias: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.kernels, ctx.shape = kernels, weight.shape
+        ctx.save_for_backward(rows)
+        return weight[rows], bias[rows]
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad_weights: Tensor, grad_biases: Tensor
+    ) -> tuple[Any, ...]:
+        (rows,) = ctx.saved_tensors
+        weight, bias = torch.zeros(ctx.shape), torch.zeros(ctx.shape[0], 1)
+        ctx.kernels.scatter_rows(weight, rows, grad_weights.contiguous())
+        ctx.kernels.scatter_rows(bias, rows, grad_biases.contiguous().unsqueeze(1))
+        return None, weight, bias.squeeze(1), None
+
+
+class _SampledLoss(torch.autograd.Function):
+    """Loss against K candidates.
+
+    hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,): the candidate that is
+    the row's own target, or -1 -> nats (X,).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: TrainingKernels,
+        dtype: torch.dtype,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        target_logits: Tensor,
+        hits: Tensor,
+    ) -> Tensor:
+        hidden, weight = hidden.to(dtype), weight.to(dtype)
+        num_rows, num_candidates = len(hidden), len(weight)
+        probs = torch.empty(num_rows, num_candidates, dtype=dtype)
+        losses, target_probs = torch.empty(num_rows), torch.empty(num_rows)
+        buffers = torch.empty(torch.get_num_threads() * num_candidates)
+        for start in range(0, num_rows, ROWS_TOGETHER):
+            part = slice(start, start + ROWS_TOGETHER)
+            logits = torch.mm(hidden[part], weight.t(), out=probs[part])
+            call = SoftmaxCall(
+                TYPES[dtype], *logits.shape, address(logits, dtype=dtype), address(bias),
+                address(target_logits[part]), address(hits[part], dtype=torch.int64),
+                address(losses[part]), address(target_probs[part]), address(buffers),
+            )  # fmt: skip
+            kernels.call("softmax", call)
+        ctx.kernels = kernels
+        ctx.save_for_backward(hidden, weight, probs, target_probs)
+        return losses
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Any, ...]:
+        hidden, weight, probs, target_probs = ctx.saved_tensors
+        grad = grad.contiguous()
+        scaled = (hidden.float() * grad.unsqueeze(1)).to(hidden.dtype)
+        return (
+            None,
+            None,
+            (probs @ weight).float() * grad.unsqueeze(1),
+            (probs.t() @ scaled).float(),
+            ctx.kernels.column_sums(probs, grad),
+            grad * (target_probs - 1),
+            None,
+        )

@@ -1,0 +1,42 @@
+"""``metrics.jsonl``: one JSON object a line for every logged step and every validation."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from elmokit.files.atomic import named, whole_file
+
+
+class RunLog:
+    """Append rows to a run's ``metrics.jsonl``; each row is on disk when `write` returns.
+
+    Args:
+        path: The file. Rows of steps after ``resume_step`` are dropped first: a resumed run makes
+            them again.
+        resume_step: Step of the checkpoint that the run goes on from; 0 starts the file anew.
+    """
+
+    def __init__(self, path: Path, *, resume_step: int = 0) -> None:
+        self.path = path
+        kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
+        with whole_file(path) as aside:
+            aside.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one row; it must have ``step``."""
+        with named(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(row)) + "\n")
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Return all whole rows of a log; a last line that was cut by a kill is left out."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows

@@ -1,0 +1,146 @@
+"""What pre-training minimizes: the mean of both language models' losses on one window of text."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.bilm import BiLM, BiLMState, Direction
+from elmokit.bilm.softmax import Softmax
+from elmokit.corpus.windows import WindowBatch
+from elmokit.training.dropout import RowDropout, derived_seed
+from elmokit.training.fused.char_cnn import encode_tokens
+from elmokit.training.fused.lstm import run_fused
+from elmokit.training.fused.softmax import training_nlls
+
+
+@dataclass(frozen=True)
+class WindowTensors:
+    """A `WindowBatch` on the device. Shapes as there, but for U."""
+
+    token_ids: Tensor
+    """Character rows (U, C), or word ids (U,) for word-input models.
+
+    Followed by padding that no input refers to: every window has another U, and for each matrix
+    shape quick kernels keep megabytes to the end of the run (`elmokit.training.precision`).
+    """
+    forward_inputs: Tensor
+    backward_inputs: Tensor
+    forward_targets: Tensor
+    backward_targets: Tensor
+
+    @classmethod
+    def from_batch(
+        cls, batch: WindowBatch, *, word_input: bool, device: torch.device
+    ) -> "WindowTensors":
+        """Move a batch of NumPy arrays to ``device``."""
+
+        def tensor(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array.astype(np.int64, copy=False)).to(device)
+
+        token_ids = batch.word_ids if word_input else batch.char_ids
+        num_padding = _rounded_up(len(token_ids)) - len(token_ids)
+        return cls(
+            tensor(np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])),
+            tensor(batch.forward_inputs),
+            tensor(batch.backward_inputs),
+            tensor(batch.forward_targets),
+            tensor(batch.backward_targets),
+        )
+
+    @property
+    def num_targets(self) -> int:
+        """Targets of one direction."""
+        return self.forward_targets.numel()
+
+
+def _rounded_up(num_tokens: int) -> int:
+    """Return the next of a few sizes: eight from each power of two to the next."""
+    block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
+    return num_tokens + -num_tokens % block
+
+
+class BiLMLoss(nn.Module):
+    """The training loss of a biLM with its softmax.
+
+    A module, so that gradients can be averaged over processes.
+
+    Args:
+        model: The biLM.
+        softmax: Its output layer, shared by both directions.
+        dropout: Share of values dropped.
+        seed: Of dropout and candidates; step by step they are a function of it.
+        num_rows: Rows of the global batch.
+        first_row: This process' first row in it.
+
+    Source: Peters et al. 2018, section 3.1 (there the sum of both directions, here the mean).
+    """
+
+    def __init__(
+        self,
+        model: BiLM,
+        softmax: Softmax,
+        *,
+        dropout: float,
+        seed: int,
+        num_rows: int,
+        first_row: int = 0,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.softmax = softmax
+        self.dropout = dropout
+        self.seed = seed
+        self.num_rows = num_rows
+        self.first_row = first_row
+
+    def forward(
+        self, batch: WindowTensors, state: BiLMState, step: int
+    ) -> tuple[Tensor, Tensor, BiLMState]:
+        """Return forward and backward loss (mean nats per target) and the new, detached state."""
+        tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
+        forward, forward_state = self._direction("forward", tokens, batch, state, step)
+        backward, backward_state = self._direction("backward", tokens, batch, state, step)
+        forward_loss, backward_loss = training_nlls(
+            self.softmax,
+            (forward, backward),
+            (batch.forward_targets.flatten(), batch.backward_targets.flatten()),
+            generators=[
+                torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
+                for index in range(2)
+            ],
+        )
+        new_state = BiLMState.from_directions(forward_state, backward_state).detach()
+        # autocast computes in bf16; what is carried on keeps its width
+        new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
+        return forward_loss.mean(), backward_loss.mean(), new_state
+
+    def _direction(
+        self,
+        direction: Direction,
+        tokens: Tensor,
+        batch: WindowTensors,
+        state: BiLMState,
+        step: int,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return what the softmax reads, (B*T, D), and the new state."""
+        index, inputs = (
+            (0, batch.forward_inputs) if direction == "forward" else (1, batch.backward_inputs)
+        )
+        dropout = RowDropout(
+            self.dropout,
+            seed=derived_seed(self.seed, step, index, 0),
+            num_rows=self.num_rows,
+            first_row=self.first_row,
+            device=tokens.device,
+        )
+        outputs, new_state = self.model.run_direction(
+            direction,
+            functional.embedding(inputs, tokens),
+            state=state.direction(direction),
+            dropout=dropout,
+            run_layer=run_fused,
+        )
+        return dropout(outputs[-1]).flatten(0, 1), new_state

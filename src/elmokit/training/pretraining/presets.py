@@ -1,0 +1,92 @@
+"""Configurations of runs: presets of the package, recipes of the user, single settings."""
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from elmokit.config import from_dict, read_toml, to_dict
+from elmokit.errors import ConfigError, InputError
+from elmokit.training.pretraining.finetune import FinetuneConfig
+from elmokit.training.pretraining.pretrain import PretrainConfig
+
+PRESETS = ("toy", "tiny", "small", "medium", "original")
+DEFAULT_PRESET = "tiny"
+InputKind = Literal["chars", "words"]
+"""What a model reads: characters of words, or rows of a table of words."""
+
+
+def pretrain_config(
+    preset: str | None = None,
+    *,
+    recipe: Path | None = None,
+    input_kind: InputKind | None = None,
+    overrides: Sequence[str] = (),
+) -> PretrainConfig:
+    """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
+
+    Args:
+        preset: One of `PRESETS`; none: the recipe's, or else `DEFAULT_PRESET`.
+        recipe: A TOML file; its key ``preset`` says what it builds on, ``input`` what the model
+            reads.
+        input_kind: What the model reads; none: the recipe's ``input``, or else ``chars``.
+        overrides: Dotted ``key=value`` settings.
+
+    Raises:
+        InputError: for an unknown preset, or one that is not the recipe's.
+        ConfigError: for unknown keys or refused values.
+    """
+    own = {} if recipe is None else read_toml(recipe)
+    base = own.pop("preset", None)
+    recipe_input = own.pop("input", "chars")
+    if recipe_input not in get_args(InputKind):
+        raise ConfigError(
+            f"{recipe}: `input` must be one of {', '.join(get_args(InputKind))}, got "
+            f"{recipe_input!r}."
+        )
+    if preset is not None and base is not None and preset != base:
+        raise InputError(
+            f"The preset asked for is {preset!r}, but {recipe} builds on {base!r}. Leave the "
+            "preset to the recipe, or change its key `preset`."
+        )
+    preset = preset or base or DEFAULT_PRESET
+    if preset not in PRESETS:
+        raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
+    text = files("elmokit").joinpath(f"data/presets/{preset}.toml").read_text(encoding="utf-8")
+    settings = _merge(_merge(to_dict(PretrainConfig()), tomllib.loads(text)), own)
+    if (input_kind or recipe_input) == "words":
+        # V is that of the vocabulary, once there is one
+        settings["model"] = {**settings["model"], "char_cnn": None, "num_words": 0}
+    return from_dict(
+        PretrainConfig,
+        settings,
+        source=str(recipe) if recipe else f"preset {preset}",
+        overrides=overrides,
+    )
+
+
+def finetune_config(*, recipe: Path | None = None, overrides: Sequence[str] = ()) -> FinetuneConfig:
+    """Return a configuration of fine-tuning: defaults < recipe < overrides.
+
+    Args:
+        recipe: A TOML file.
+        overrides: Dotted ``key=value`` settings.
+
+    Raises:
+        ConfigError: for unknown keys or refused values.
+    """
+    own = {} if recipe is None else read_toml(recipe)
+    settings = _merge(to_dict(FinetuneConfig()), own)
+    return from_dict(
+        FinetuneConfig, settings, source=str(recipe or "the settings"), overrides=overrides
+    )
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return ``base`` with the tables of ``over`` laid over it."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged

@@ -1,0 +1,113 @@
+"""biLM pre-training: from raw text to a model directory, resumable at any moment."""
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.preparation import PreparedText, VocabConfig, vocab_origin
+from elmokit.corpus.text_shards import TextConfig
+from elmokit.errors import at_the_door
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.training.distributed import world
+from elmokit.training.pretraining.run import TrainingResult, TrainingRun
+from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.pretraining.run_dir import absolute_paths, record_run
+from elmokit.training.pretraining.start import RunOptions, ready_text
+from elmokit.weights.model_dir import PretrainedBiLM
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(RunConfig):
+    """Everything about a pre-training run but its corpus and its budget."""
+
+    text: TextConfig = field(default_factory=TextConfig)
+    vocab: VocabConfig = field(default_factory=VocabConfig)
+    model: BiLMConfig = field(default_factory=BiLMConfig)
+    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig)
+
+
+def pretrain(
+    config: PretrainConfig,
+    corpus: Sequence[Path],
+    run_dir: Path,
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
+) -> TrainingResult:
+    """Train a biLM on raw text.
+
+    Args:
+        config: The run.
+        corpus: Text files, or one directory of finished shards.
+        run_dir: Where everything is written; becomes a model directory at the end.
+        options: How long, on what device, and so on. A run that is resumed, with fp32 on CPU and a
+            budget in epochs or tokens, has bit for bit the losses of one that was never stopped.
+
+    Raises:
+        ValueError: if the corpus is smaller than one batch.
+        ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
+            cannot share the batch.
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files, or if
+            another process trains there.
+        FileNotFoundError: if there is no such text.
+        Stopped: after a signal and the checkpoint that it asked for.
+    """
+    origin = {
+        "corpus": absolute_paths(corpus),
+        "valid": absolute_paths(options.valid),
+        "vocab": vocab_origin(options.vocab),
+    }
+    with world(options.device) as processes, ExitStack() as held:
+        text = ready_text(
+            config,
+            corpus,
+            run_dir,
+            options,
+            processes,
+            held,
+            origin=origin,
+            text=config.text,
+            vocab=config.vocab,
+            normalization=config.model.char_vocab.normalization,
+            fixed_vocab=options.vocab,
+        )
+        run = TrainingRun(
+            config,
+            text,
+            new_model(config, text),
+            run_dir,
+            processes,
+            options.limits,
+            resume=options.resume,
+        )
+        if processes.is_main:
+            record_run(run_dir, config, origin)
+        return run.run(options.on_event, save_on_signals=options.save_on_signals)
+
+
+def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
+    """Build a model with fresh weights for prepared text."""
+    num_words = None if config.model.char_cnn is not None else len(text.vocab)
+    with at_the_door():  # settings meet the vocabulary's size here
+        model = PretrainedBiLM(
+            dataclasses.replace(config.model, num_words=num_words),
+            word_vocab=text.vocab,
+            softmax_config=config.softmax,
+            tokenizer=_tokenizer_of(config, text),
+            warm_text=text.warm_text(),
+        )
+    generator = torch.Generator().manual_seed(config.train.seed)
+    model.reset_parameters(generator)
+    assert model.softmax is not None
+    model.softmax.reset_parameters(generator)
+    return model
+
+
+def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
+    """Return what the shards were made with; finished shards may differ from the configuration."""
+    facts = text.shards.metadata.get("tokenizer")
+    return config.text.tokenizer if facts is None else TokenizerConfig(**facts)

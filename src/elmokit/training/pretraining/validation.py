@@ -1,0 +1,192 @@
+"""Validation while a run trains: when it is due, what it finds, and keeping the best model."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import elmokit
+from elmokit.corpus.preparation import PreparedText
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.training.distributed import World
+from elmokit.training.precision import matmul_precision
+from elmokit.training.pretraining.run_dir import BEST, publish_best
+from elmokit.training.schedules import Progress
+from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """Full-softmax perplexity on held-out text, while training."""
+
+    num_times: int = 10
+    """Validations, spread evenly over the budget; the last is at its end."""
+    max_sentences: int = 1000
+    """Sentences scored each time; the figure at the end of the run is over all of them."""
+    patience: int | None = None
+    """Stop after so many validations without a better one; none: never."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers below one."""
+        patience = 1 if self.patience is None else self.patience
+        if min(self.num_times, self.max_sentences, patience) < 1:
+            raise ValueError("`num_times`, `max_sentences` and `patience` must be at least 1")
+
+
+class Validation:
+    """Scores held-out sentences of a run and keeps the best model in ``best/``.
+
+    Args:
+        config: How often, and on how much.
+        text: Its held-out sentences are scored; without any, nothing is ever due.
+        model: The model in training.
+        run_dir: Where ``best/`` is written.
+        processes: All of them call every method; rank 0 scores and writes.
+        seed: Of the run, for the model's training facts.
+
+    The training facts that ``model`` comes with stay; those of this run are added.
+    """
+
+    def __init__(
+        self,
+        config: ValidationConfig,
+        text: PreparedText,
+        model: PretrainedBiLM,
+        run_dir: Path,
+        processes: World,
+        *,
+        seed: int,
+    ) -> None:
+        self.config, self.text, self.model = config, text, model
+        self.run_dir, self.processes, self.seed = run_dir, processes, seed
+        self.sentences = _evenly_chosen(text, config.max_sentences)
+        self.best = float("inf")
+        self.validations_without_best = 0
+        self.next_validation = 1
+        self.validated_step = 0
+        self.origin = dict(model.training_facts)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold of it."""
+        return {
+            "best": self.best,
+            "validations_without_best": self.validations_without_best,
+            "validated_step": self.validated_step,
+        }
+
+    def restore(self, facts: dict[str, Any], share: float) -> None:
+        """Go on from a checkpoint's facts, where ``share`` of the budget of now is spent."""
+        self.best = facts["best"]
+        self.validations_without_best = facts["validations_without_best"]
+        self.validated_step = facts.get("validated_step", 0)
+        self.next_validation = self._next_after(share)
+
+    def is_due(self, share: float) -> bool:
+        """Tell whether to validate when ``share`` of the budget is spent."""
+        due = share >= self.next_validation / self.config.num_times
+        return self.processes.agree(due and bool(self.sentences))
+
+    def is_behind(self, progress: Progress) -> bool:
+        """Tell whether updates were made that no validation has seen."""
+        return bool(self.sentences) and self.validated_step < progress.step
+
+    @property
+    def is_out_of_patience(self) -> bool:
+        """Whether the last validations brought nothing better, so many that the run should stop."""
+        patience = self.config.patience
+        return patience is not None and self.validations_without_best >= patience
+
+    def validate(self, progress: Progress, share: float) -> PerplexityReport | None:
+        """Score the held-out sentences; keep the model if it is the best so far.
+
+        Returns:
+            The report, on rank 0.
+        """
+        self.next_validation = self._next_after(share)
+        self.validated_step = progress.step
+        report = None
+        if self.processes.is_main:
+            # sentences make matrices of very many shapes, and quick kernels keep memory for each
+            with matmul_precision("highest"):
+                report = perplexity(self.model, self.sentences)
+            if report.mean < self.best:
+                self.best, self.validations_without_best = report.mean, 0
+                self._save(progress, report)
+            else:
+                self.validations_without_best += 1
+        agreed = self.processes.from_main(
+            torch.tensor(
+                [self.best, self.validations_without_best],
+                dtype=torch.float64,
+                device=self.processes.device,
+            )
+        )
+        self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
+        return report
+
+    def finish(self, progress: Progress) -> PerplexityReport | None:
+        """Make the run directory a model directory: the best model, or the last if there is none.
+
+        Returns:
+            On rank 0: its report over all held-out sentences; none if there are none.
+        """
+        report = None
+        if self.processes.is_main:
+            kept = (self.run_dir / BEST).exists() or (self.run_dir / CONFIG_NAME).exists()
+            if not (self.sentences and kept):
+                self._save(progress, None)
+            if (self.run_dir / BEST).exists():
+                self._score_best()
+                publish_best(self.run_dir)
+            figures = load_model(self.run_dir).training_facts["perplexity"]
+            report = None if figures is None else PerplexityReport(**figures)
+        self.processes.barrier()
+        return report
+
+    def _next_after(self, share: float) -> int:
+        """Return the number of the first validation that is not yet due at ``share``."""
+        number = max(1, int(share * self.config.num_times))
+        while share >= number / self.config.num_times:
+            number += 1
+        return number
+
+    def _score_best(self) -> None:
+        """Note in the best model's facts how well it does on all held-out sentences."""
+        if self.text.valid is None:
+            return
+        best = load_model(self.run_dir / BEST).to(self.processes.device)
+        report = perplexity(best, self.text.valid.sentences())
+        best.training_facts = {**best.training_facts, "perplexity": dataclasses.asdict(report)}
+        best.save(self.run_dir / BEST)
+
+    def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
+        shards = self.text.shards
+        self.model.training_facts = {
+            **self.origin,
+            "elmokit_version": elmokit.__version__,
+            "corpus": shards.metadata.get("sources", []),
+            "tokens_in_corpus": shards.num_words,
+            "targets_seen": progress.tokens,
+            "epochs": progress.tokens / shards.num_targets,
+            "steps": progress.step,
+            "seconds": round(progress.seconds, 1),
+            "seed": self.seed,
+            "perplexity": None if report is None else dataclasses.asdict(report),
+        }
+        self.model.save(self.run_dir / BEST)
+
+
+def _evenly_chosen(text: PreparedText, limit: int) -> list[list[str]]:
+    """Return at most ``limit`` held-out sentences, from all over the text."""
+    if text.valid is None:
+        return []
+    num_sentences = text.valid.num_sentences
+    return [
+        sentence
+        for index, sentence in enumerate(text.valid.sentences())
+        if index * limit // num_sentences != (index - 1) * limit // num_sentences
+    ]

@@ -1,0 +1,1 @@
+"""Static word vectors: trained, and read from files of every form."""

@@ -1,0 +1,259 @@
+"""Static word vectors trained by gensim (extra ``static``): what a biLM of the same text must beat.
+
+The comparison is fair if both saw the same words, so text is read, normalized and split exactly as
+for pre-training, or comes from the shards that a run trained on. It is tokenized once, into a
+temporary file that gensim reads in every epoch: memory holds the vectors and the words that are
+counted, not the text.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import elmokit
+from elmokit.config import to_dict
+from elmokit.corpus.sentence_file import SentenceFile, open_corpus, write_sentence_file
+from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.files.atomic import check_target, whole_file
+from elmokit.text.char_vocab import Normalization
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.vectors.vector_files import form_of, write_vectors
+
+Kind = Literal["skipgram", "cbow", "fasttext"]
+Stage = Literal["tokenizing", "training"]
+OnProgress = Callable[[Stage, int, int | None], object]
+"""Called with words done in this stage, and how many it has, where that is known."""
+
+MAX_SENTENCE_WORDS = 10_000
+"""What gensim takes as one sentence; it would leave out the rest in silence."""
+_SENTENCES_AN_EVENT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsConfig:
+    """How vectors are trained; what is not named here is as gensim has it."""
+
+    kind: Kind = "skipgram"
+    """``skipgram`` and ``cbow`` as word2vec has them; ``fasttext``: skip-gram of words and their
+    character n-grams (3 to 6), which give words that were never seen a vector too."""
+    dim: int = 256
+    """Numbers in a vector."""
+    window: int = 5
+    """Words on each side, at most, that are predicted from a word (cbow: that predict it)."""
+    min_count: int = 5
+    """Words seen more rarely get no vector."""
+    epochs: int = 5
+    """Passes over the text."""
+    negative: int = 5
+    """Random words that each right one is told from."""
+    buckets: int = 500_000
+    """fasttext: rows for n-grams, which share them by hash; each takes ``dim`` numbers of memory
+    and of the binary file."""
+    seed: int = 0
+    """Of first vectors, windows and random words."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be trained."""
+        for name in ("dim", "window", "min_count", "epochs", "negative", "buckets"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        if not 0 <= self.seed < 2**32:
+            raise ConfigError(f"`seed` must lie between 0 and 2**32 - 1, got {self.seed}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsReport:
+    """What `train_vectors` made."""
+
+    path: Path
+    facts_path: Path
+    """The JSON file beside it."""
+    words: int
+    """Words with a vector."""
+    dim: int
+    corpus_sentences: int
+    corpus_words: int
+    coverage: float
+    """Share of the corpus' words that have a vector."""
+    skipped: dict[str, int]
+    """Lines of the corpus that gave no text, by reason."""
+    tokenizer: TokenizerConfig
+    normalization: Normalization
+    seconds: float
+    """Of the training, without the tokenizing."""
+
+
+def train_vectors(
+    corpus: Sequence[str | Path],
+    output: Path,
+    config: VectorsConfig,
+    *,
+    model: str | None = None,
+    tokenizer: str | None = None,
+    threads: int = 1,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> VectorsReport:
+    """Train vectors on a corpus; write them and, beside them, what made them as JSON.
+
+    One thread and the same seed give the same vectors on the same machine; several threads do not.
+    ``<S>``, ``</S>``, ``<UNK>`` and ``<unk>`` are no words and get no vector.
+
+    Args:
+        corpus: Text files, or the one directory of shards that a run trained on (``DIR/shards``).
+        output: ``.bin``: word2vec's binary form, or fastText's for that kind; ``.txt``, ``.vec``:
+            text, in which fastText's n-grams have no place.
+        config: How.
+        model: Take tokenizer and normalization of this model directory.
+        tokenizer: Take this one instead; without a model and shards the default is ``simple``.
+        threads: Of gensim.
+        overwrite: Replace files that exist.
+        on_progress: Called now and then, from another thread too.
+
+    Raises:
+        MissingExtraError: without gensim, or the library behind the tokenizer.
+        FileNotFoundError: if a file or the model is missing.
+        FileExistsError: if the output exists and is not to be replaced.
+        FormatError: if the text cannot be read or no word is frequent enough.
+        ConfigError: if shards were made by another tokenizer.
+        InputError: if the suffix of the output says no form.
+    """
+    form_of(output)
+    _check_gensim()
+    facts_path = output.with_name(f"{output.name}.json")
+    text = open_corpus([Path(path) for path in corpus], model=model, tokenizer=tokenizer)
+    for path in (output, facts_path):
+        check_target(path, inputs=text.inputs, overwrite=overwrite)
+    tell = on_progress or (lambda stage, done, total: None)
+    files = text.describe()
+    with tempfile.TemporaryDirectory(prefix="elmokit-vectors-") as folder:
+        sentences = write_sentence_file(
+            text,
+            Path(folder) / "sentences.txt",
+            max_words=MAX_SENTENCE_WORDS,
+            min_count=config.min_count,
+            on_words=lambda num_words: tell("tokenizing", num_words, text.num_words),
+        )
+        started = time.monotonic()
+        trained = _train(sentences, config, threads, tell)
+        seconds = time.monotonic() - started
+    report = VectorsReport(
+        path=output,
+        facts_path=facts_path,
+        words=len(sentences.counts),
+        dim=config.dim,
+        corpus_sentences=sentences.num_sentences,
+        corpus_words=sentences.num_words,
+        coverage=sentences.coverage,
+        skipped={str(reason): count for reason, count in text.report.skipped.items()},
+        tokenizer=text.tokenizer,
+        normalization=text.normalization,
+        seconds=seconds,
+    )
+    learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
+    settings = {**to_dict(config), **learning, "threads": threads}
+    _write(trained, output, config.kind)
+    _write_facts(report, settings, files, model)
+    return report
+
+
+class _Sentences:
+    """The sentences of a file, from the beginning at each iteration, as gensim wants them.
+
+    gensim iterates in a thread of its own and would wait for ever if that died, so an error ends
+    the iteration and is kept for `check`.
+    """
+
+    def __init__(self, text: SentenceFile, epochs: int, on_progress: OnProgress) -> None:
+        self._text, self._on_progress = text, on_progress
+        self._num_read, self._total = 0, text.num_words * epochs
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield the sentences of one epoch."""
+        try:
+            for number, words in enumerate(self._text.lines()):
+                self._num_read += len(words)
+                if number % _SENTENCES_AN_EVENT == 0:
+                    self._on_progress("training", self._num_read, self._total)
+                yield words
+        except Exception as error:
+            self._error = error
+
+    def check(self) -> None:
+        """Raise the error that ended an iteration, if one did."""
+        if self._error is not None:
+            raise self._error
+
+
+def _check_gensim() -> None:
+    try:
+        import gensim.models  # noqa: F401 (at the door: hours may pass before it is used)
+    except ImportError as error:
+        raise MissingExtraError("gensim", extra="static") from error
+
+
+def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress: OnProgress) -> Any:
+    """Return gensim's trained model."""
+    from gensim.models import FastText, Word2Vec
+
+    settings: dict[str, Any] = {
+        "vector_size": config.dim,
+        "window": config.window,
+        "min_count": config.min_count,
+        "negative": config.negative,
+        "epochs": config.epochs,
+        "seed": config.seed,
+        "workers": threads,
+        "sorted_vocab": 0,  # it is sorted already, and ties in an order that means something
+    }
+    if config.kind == "fasttext":
+        model = FastText(sg=1, bucket=config.buckets, **settings)
+    else:
+        model = Word2Vec(sg=int(config.kind == "skipgram"), **settings)
+    model.build_vocab_from_freq(text.counts, corpus_count=text.num_sentences)
+    model.corpus_total_words = text.num_words
+    sentences = _Sentences(text, config.epochs, on_progress)
+    model.train(sentences, total_words=text.num_words, epochs=config.epochs)
+    sentences.check()
+    return model
+
+
+def _write(model: Any, output: Path, kind: Kind) -> None:
+    if kind == "fasttext" and form_of(output) == "binary":
+        from gensim.models.fasttext import save_facebook_model
+
+        with whole_file(output) as partial:
+            save_facebook_model(model, str(partial))
+    else:
+        write_vectors(output, model.wv.index_to_key, model.wv.vectors)
+
+
+def _write_facts(
+    report: VectorsReport, settings: dict[str, Any], files: list[dict[str, Any]], model: str | None
+) -> None:
+    facts = {
+        "elmokit_version": elmokit.__version__,
+        "made_by": {"gensim": version("gensim")},
+        "settings": settings,
+        "words": report.words,
+        "tokenizer": to_dict(report.tokenizer),
+        "normalization": report.normalization,
+        "model": model,
+        "corpus": {
+            "files": files,
+            "sentences": report.corpus_sentences,
+            "words": report.corpus_words,
+            "skipped": report.skipped,
+            "coverage": report.coverage,
+        },
+        "seconds": report.seconds,
+    }
+    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+    with whole_file(report.facts_path) as partial:
+        partial.write_text(text, encoding="utf-8")

@@ -1,0 +1,80 @@
+"""Small models for the tests of `elmokit.embed`."""
+
+import numpy as np
+import torch
+
+from elmokit.bilm.bilm import BiLMConfig, BiLMState
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.inference.distinct_words import find_distinct_tokens
+from elmokit.inference.engine import Engine
+from elmokit.inference.precision import build_network
+from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM
+
+WORDS = ["I", "sat", "by", "the", "bank", "of", "a", "river", "배", "를", "타고", "갔다", "."]
+
+
+def toy_model(
+    *,
+    num_layers: int = 2,
+    cell_dim: int = 24,
+    projection_dim: int = 8,
+    words: bool = False,
+    **settings,
+) -> PretrainedBiLM:
+    """A model with random weights of realistic scale; with ``words`` it reads word ids."""
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=16),
+        char_cnn=None
+        if words
+        else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1),
+        num_words=len(WORDS) + 3 if words else None,
+        lstm=LSTMConfig(num_layers=num_layers, cell_dim=cell_dim, projection_dim=projection_dim),
+    )
+    vocab = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]) if words else None
+    model = PretrainedBiLM(config, word_vocab=vocab, **settings)
+    model.reset_parameters(torch.Generator().manual_seed(3))
+    with torch.no_grad():  # states that reach the clips
+        for layer in (*model.forward_layers, *model.backward_layers):
+            layer.recurrent_weight *= 2
+            if layer.projection_weight is not None:
+                layer.projection_weight *= 2
+    return model.eval()
+
+
+def random_sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[list[str]]:
+    """Sentences of 0 to ``longest`` words."""
+    random = np.random.default_rng(seed)
+    return [
+        random.choice(WORDS, size=random.integers(0, longest + 1)).tolist() for _ in range(count)
+    ]
+
+
+def plain_layers(
+    model: PretrainedBiLM, sentences: list[list[str]], *, state: BiLMState | None = None
+) -> tuple[list[np.ndarray], BiLMState]:
+    """The answer of the plain network: (L, W, 2D) for each sentence, and the state."""
+    with torch.inference_mode():
+        out = model(model.encode(sentences), state=state)
+    layers = [out.layers[:, i, 1 : len(s) + 1].numpy() for i, s in enumerate(sentences)]
+    return layers, out.state
+
+
+def run_engine(model: PretrainedBiLM, sentences: list[list[str]], **options):
+    """The answer of the engine."""
+    network = build_network(
+        model, precision=options.pop("precision", "fp32"), device=torch.device("cpu")
+    )
+    tokens = find_distinct_tokens(sentences)
+    engine = Engine(network)
+    return engine.run(
+        engine.encode_tokens(model.encode_words(tokens.words).numpy()), tokens.sentences, **options
+    )
+
+
+def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:
+    """Over all values of all sentences, which must have the same shapes."""
+    assert [x.shape for x in a] == [x.shape for x in b]
+    return max((float(np.abs(x - y).max()) for x, y in zip(a, b, strict=True) if x.size), default=0)

@@ -1,0 +1,27 @@
+"""Planned runs and results for the tests of experiments."""
+
+import numpy as np
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs.store import RunResult
+
+
+def planned(arm="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):
+    decides = {"arm": arm, "task": task, "share": share, "seed": seed, **facts}
+    return PlannedRun(task=task, dataset=dataset, arm=arm, share=share, seed=seed, facts=decides)
+
+
+def result(value=50.0, *, right=None, epochs=(), seconds=10.0, wall_seconds=12.0, weights=()):
+    """A result; ``right`` says which dev examples were answered rightly."""
+    counts = np.array([[float(one), 1.0] for one in ([] if right is None else right)])
+    return RunResult(
+        metric="accuracy",
+        value=value,
+        num_examples=100,
+        seconds=seconds,
+        wall_seconds=wall_seconds,
+        epochs=tuple({"epoch": n, "loss": 1.0, "dev": dev} for n, dev in enumerate(epochs, 1)),
+        layer_weights=tuple(weights),
+        made={"date": "today", "hardware": "an abacus", "versions": "0"},
+        counts=counts.reshape(-1, 2),
+    )

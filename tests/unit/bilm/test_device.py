@@ -1,0 +1,25 @@
+"""One choice of the device for all of elmokit."""
+
+import pytest
+import torch
+
+from elmokit.bilm.device import pick_device
+
+
+def test_auto_is_cuda_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device("auto") == torch.device("cuda")
+    assert pick_device("cuda:1") == torch.device("cuda", 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device("auto") == torch.device("cpu")
+
+
+def test_cuda_without_cuda_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"device='cuda': PyTorch sees no CUDA device .*'cpu'"):
+        pick_device("cuda")
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(ValueError, match=r"device='gpu' is no device of PyTorch\. Use 'auto'"):
+        pick_device("gpu")

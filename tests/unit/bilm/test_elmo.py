@@ -1,0 +1,237 @@
+"""The ELMo layer of a task model: one biLM pass, several mixtures, frozen or not."""
+
+import pytest
+import torch
+
+from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.elmo import ELMo
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM
+
+LSTM = LSTMConfig(num_layers=2, cell_dim=12, projection_dim=6)
+CONFIG = BiLMConfig(
+    char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1), lstm=LSTM
+)
+SENTENCES = [["the", "bank", "of", "the", "river"], ["눈"], ["a", "word"]]
+
+
+@pytest.fixture
+def model():
+    model = BiLM(CONFIG)
+    with torch.no_grad():
+        for layer in (*model.forward_layers, *model.backward_layers):
+            layer.input_weight.mul_(2)
+    return model
+
+
+@pytest.fixture
+def ids(model):
+    """(B, W, C), without boundaries."""
+    return torch.from_numpy(model.char_vocab.encode(SENTENCES, boundaries=False))
+
+
+def layers_of(model, ids_with_boundaries=None):
+    """All layers of SENTENCES and their mask, boundaries included."""
+    if ids_with_boundaries is None:
+        ids_with_boundaries = torch.from_numpy(model.char_vocab.encode(SENTENCES))
+    with torch.no_grad():
+        out = model(ids_with_boundaries)
+    return out.layers, out.mask
+
+
+def strip(x, mask):
+    """Without the boundary positions of a (B, T, X) tensor, zero at padding."""
+    inner = mask[:, 2:]
+    return x[:, 1:-1] * inner.unsqueeze(2)
+
+
+class TestMixtures:
+    def test_a_fresh_mixture_is_the_mean_of_the_layers_without_boundaries(self, model, ids):
+        out = ELMo(model, dropout=0.0)(ids)
+        layers, mask = layers_of(model)
+        assert out.mask.tolist() == mask[:, 2:].tolist()
+        torch.testing.assert_close(out.mixes[0], strip(layers.mean(dim=0), mask))
+
+    def test_top_is_gamma_times_the_last_layer(self, model, ids):
+        elmo = ELMo(model, layers="top", dropout=0.0)
+        with torch.no_grad():
+            elmo.scalar_mixes[0].gamma.fill_(1.5)
+        layers, mask = layers_of(model)
+        torch.testing.assert_close(elmo(ids).mixes[0], strip(1.5 * layers[-1], mask))
+        assert elmo.penalty().item() == 0
+
+    def test_average_learns_gamma_alone(self, model, ids):
+        elmo = ELMo(model, layers="average", dropout=0.0)
+        layers, mask = layers_of(model)
+        out = elmo(ids).mixes[0]
+        torch.testing.assert_close(out, strip(layers.mean(dim=0), mask))
+        out.sum().backward()
+        names = [name for name, parameter in elmo.named_parameters() if parameter.requires_grad]
+        assert names == ["scalar_mixes.0.gamma"]
+        assert elmo.scalar_mixes[0].gamma.grad is not None
+
+    def test_several_mixtures_share_one_pass_and_have_their_own_gradients(self, model, ids):
+        elmo = ELMo(model, num_mixes=2, dropout=0.0)
+        calls = []
+        model.register_forward_hook(lambda *_: calls.append(1))
+        first, second = elmo(ids).mixes
+        assert calls == [1]
+        torch.testing.assert_close(first, second)
+        first.square().sum().backward()
+        assert elmo.scalar_mixes[0].mix_weights.grad.abs().sum() > 0
+        assert elmo.scalar_mixes[1].mix_weights.grad is None
+
+    def test_no_mixture_is_refused(self, model):
+        with pytest.raises(ValueError, match="`num_mixes` must be at least 1, got 0"):
+            ELMo(model, num_mixes=0)
+
+
+class TestFreezing:
+    def test_a_frozen_model_gets_no_gradient_and_stays_in_evaluation_mode(self, model, ids):
+        elmo = ELMo(model).train()
+        elmo(ids).mixes[0].sum().backward()
+        assert elmo.training
+        assert not model.training
+        assert all(parameter.grad is None for parameter in model.parameters())
+        assert not any(parameter.requires_grad for parameter in model.parameters())
+        trainable = [name for name, p in elmo.named_parameters() if p.requires_grad]
+        assert trainable == ["scalar_mixes.0.mix_weights", "scalar_mixes.0.gamma"]
+
+    def test_a_trainable_model_gets_gradients_in_every_part(self, model, ids):
+        elmo = ELMo(model, trainable_bilm=True, dropout=0.0).train()
+        elmo(ids).mixes[0].square().sum().backward()
+        assert model.training
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is not None, name
+            assert parameter.grad.abs().sum() > 0, name
+
+    def test_no_grad_of_the_caller_holds_for_a_trainable_model(self, model, ids):
+        elmo = ELMo(model, trainable_bilm=True)
+        with torch.no_grad():
+            out = elmo(ids)
+        assert not out.mixes[0].requires_grad
+        assert not out.state.hidden.requires_grad
+
+
+class TestDropout:
+    def test_acts_in_training_only(self, model, ids):
+        elmo = ELMo(model, dropout=0.5)
+        still = elmo.eval()(ids).mixes[0]
+        assert torch.equal(elmo(ids).mixes[0], still)
+        dropped = elmo.train()(ids).mixes[0]
+        kept = dropped != 0
+        torch.testing.assert_close(dropped[kept], 2 * still[kept])
+        assert 0.3 < kept[still != 0].float().mean() < 0.7
+
+
+class TestPenalty:
+    def test_is_l2_times_the_squared_weights_of_all_mixtures_without_gamma(self, model):
+        elmo = ELMo(model, num_mixes=2, l2=0.1)
+        with torch.no_grad():
+            for mix, value in zip(elmo.scalar_mixes, (1.0, 2.0), strict=True):
+                mix.mix_weights.fill_(value)
+                mix.gamma.fill_(50.0)
+        assert elmo.penalty().item() == pytest.approx(0.1 * (3 * 1 + 3 * 4))
+        elmo.penalty().backward()
+        assert all(mix.gamma.grad is None for mix in elmo.scalar_mixes)
+
+    def test_the_weights_at_the_start_cost_nothing(self, model):
+        assert ELMo(model).penalty().item() == 0
+
+
+class TestBoundaries:
+    def test_kept_boundaries_are_two_positions_more(self, model, ids):
+        elmo = ELMo(model, keep_boundaries=True, dropout=0.0)
+        out = elmo(ids)
+        layers, mask = layers_of(model)
+        assert out.mask.tolist() == mask.tolist()
+        assert out.mask.sum(dim=1).tolist() == [7, 3, 4]
+        torch.testing.assert_close(out.mixes[0], layers.mean(dim=0))
+
+    @pytest.mark.parametrize(
+        ("layer_norm", "keep_boundaries"),
+        [
+            ("none", False),
+            ("none", True),
+            ("token", True),
+            ("batch", False),
+            ("batch_with_boundaries", False),
+            ("batch_with_boundaries", True),
+        ],
+    )
+    def test_padded_positions_are_zero(self, model, ids, layer_norm, keep_boundaries):
+        elmo = ELMo(model, layer_norm=layer_norm, keep_boundaries=keep_boundaries, dropout=0.0)
+        out = elmo(ids)
+        assert not out.mixes[0][~out.mask].any()
+        assert (out.mixes[0][out.mask].abs().sum(dim=1) > 0).all()
+
+    def test_a_norm_without_boundaries_cannot_keep_them(self, model):
+        with pytest.raises(ValueError, match="use layer_norm='batch_with_boundaries'"):
+            ELMo(model, layer_norm="batch", keep_boundaries=True)
+
+    def test_padding_before_real_tokens_is_refused(self, model, ids):
+        with pytest.raises(ValueError, match=r"Padding .* must stand at the end"):
+            ELMo(model)(ids.flip(1))
+
+
+class TestLayerNorm:
+    def test_true_means_token(self, model, ids):
+        by_name = ELMo(model, layer_norm="token", dropout=0.0)(ids).mixes[0]
+        assert torch.equal(ELMo(model, layer_norm=True, dropout=0.0)(ids).mixes[0], by_name)
+        assert not torch.allclose(ELMo(model, dropout=0.0)(ids).mixes[0], by_name)
+
+    @pytest.mark.parametrize("with_boundaries", [False, True])
+    def test_batch_norms_differ_in_counting_the_boundaries(self, model, ids, with_boundaries):
+        layers, mask = layers_of(model)
+        counted = mask.clone()
+        if not with_boundaries:  # only the words
+            counted[:, 0] = False
+            counted[torch.arange(3), mask.sum(dim=1) - 1] = False
+        expected = torch.stack(
+            [
+                (layer - layer[counted].mean()) / layer[counted].std(unbiased=False)
+                for layer in layers
+            ]
+        ).mean(dim=0)
+        layer_norm = "batch_with_boundaries" if with_boundaries else "batch"
+        out = ELMo(model, layer_norm=layer_norm, dropout=0.0)(ids)
+        torch.testing.assert_close(out.mixes[0], strip(expected, mask), atol=1e-5, rtol=1e-5)
+
+
+class TestBatch:
+    @pytest.mark.parametrize("layer_norm", ["none", "token"])
+    def test_padding_and_company_do_not_change_a_sentence(self, model, ids, layer_norm):
+        elmo = ELMo(model, layer_norm=layer_norm, dropout=0.0)
+        together = elmo(ids.flip(0)).mixes[0].flip(0)
+        for row, sentence in enumerate(SENTENCES):
+            length = len(sentence)
+            alone = elmo(ids[row : row + 1, :length]).mixes[0]
+            torch.testing.assert_close(alone[0], together[row, :length], atol=2e-6, rtol=0)
+
+    def test_state_goes_in_and_comes_out(self, model, ids):
+        elmo = ELMo(model, dropout=0.0)
+        first = elmo(ids)
+        assert isinstance(first.state, BiLMState)
+        again, carried = elmo(ids), elmo(ids, state=first.state)
+        assert torch.equal(again.mixes[0], first.mixes[0])
+        assert (carried.mixes[0] - first.mixes[0])[first.mask].abs().max() > 1e-3
+
+
+class TestWordInput:
+    VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank", "river"])
+
+    def test_boundaries_are_those_of_the_vocabulary(self):
+        model = PretrainedBiLM(
+            BiLMConfig(char_cnn=None, num_words=len(self.VOCAB), lstm=LSTM), word_vocab=self.VOCAB
+        )
+        sentences = [["the", "river", "bank"], ["bank"]]
+        out = ELMo(model, dropout=0.0)(model.encode(sentences, boundaries=False))
+        layers, mask = layers_of(model, model.encode(sentences))
+        torch.testing.assert_close(out.mixes[0], strip(layers.mean(dim=0), mask))
+
+    def test_a_model_without_vocabulary_cannot_add_boundaries(self):
+        model = BiLM(BiLMConfig(char_cnn=None, num_words=9, lstm=LSTM))
+        with pytest.raises(ValueError, match="needs its `word_vocab`"):
+            ELMo(model)(torch.tensor([[4, 5]]))

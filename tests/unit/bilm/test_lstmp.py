@@ -1,0 +1,221 @@
+import pytest
+import torch
+from torch import nn
+
+from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+
+INPUT, CELL, DIM = 5, 8, 4
+
+
+def build(*, input_dim=INPUT, gain=1.0, **settings):
+    settings = {"cell_dim": CELL, "projection_dim": DIM, "cell_clip": None} | settings
+    settings = {"projection_clip": None} | settings
+    layer = LSTMP(input_dim, LSTMConfig(**settings))
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        layer.bias.uniform_(-0.5, 0.5, generator=torch.Generator().manual_seed(1))
+        for parameter in layer.parameters():
+            parameter.mul_(gain)
+    return layer
+
+
+def start(layer, num_rows, *, scale=0.5):
+    generator = torch.Generator().manual_seed(3)
+    config = layer.config
+    return tuple(
+        scale * torch.randn(num_rows, size, generator=generator, dtype=layer.bias.dtype)
+        for size in (config.projection_dim, config.cell_dim)
+    )
+
+
+def inputs(num_rows, num_steps, *, dim=INPUT, seed=4):
+    return torch.randn(num_rows, num_steps, dim, generator=torch.Generator().manual_seed(seed))
+
+
+def assert_states_close(first, second, *, atol=1e-6):
+    for ours, theirs in zip(first, second, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("projection_dim", [DIM, CELL])
+def test_equals_torchs_own_lstm_without_clips(projection_dim):
+    layer = build(projection_dim=projection_dim)
+    projects = projection_dim != CELL
+    oracle = nn.LSTM(
+        INPUT, CELL, batch_first=True, proj_size=projection_dim if projects else 0
+    ).eval()
+    with torch.no_grad():
+        oracle.weight_ih_l0.copy_(layer.input_weight)
+        oracle.weight_hh_l0.copy_(layer.recurrent_weight)
+        oracle.bias_ih_l0.copy_(layer.gate_bias())
+        oracle.bias_hh_l0.zero_()
+        if projects:
+            oracle.weight_hr_l0.copy_(layer.projection_weight)
+    hidden, cell = start(layer, 3)
+    expected, (last_hidden, last_cell) = oracle(inputs(3, 11), (hidden[None], cell[None]))
+    outputs, state = layer(inputs(3, 11), (hidden, cell))
+    torch.testing.assert_close(outputs, expected, atol=1e-6, rtol=0)
+    assert_states_close(state, (last_hidden[0], last_cell[0]))
+
+
+def test_one_step_by_hand():
+    layer = build(cell_dim=1, projection_dim=1, input_dim=1)
+    with torch.no_grad():
+        layer.input_weight.copy_(torch.tensor([[0.1], [0.2], [0.3], [0.4]]))
+        layer.recurrent_weight.copy_(torch.tensor([[0.5], [0.6], [0.7], [0.8]]))
+        layer.bias.copy_(torch.tensor([0.01, 0.02, 0.03, 0.04]))
+    x, h, c = 2.0, -1.0, 0.5
+
+    def sigmoid(value):
+        return float(torch.sigmoid(torch.tensor(value, dtype=torch.float64)))
+
+    def tanh(value):
+        return float(torch.tanh(torch.tensor(value, dtype=torch.float64)))
+
+    i, f = sigmoid(0.1 * x + 0.5 * h + 0.01), sigmoid(0.2 * x + 0.6 * h + 0.02 + 1.0)
+    g, o = tanh(0.3 * x + 0.7 * h + 0.03), sigmoid(0.4 * x + 0.8 * h + 0.04)
+    cell = f * c + i * g
+    _, (hidden, new_cell) = layer(torch.tensor([[[x]]]), (torch.tensor([[h]]), torch.tensor([[c]])))
+    assert new_cell.item() == pytest.approx(cell, abs=1e-6)
+    assert hidden.item() == pytest.approx(o * tanh(cell), abs=1e-6)
+
+
+def test_the_forget_offset_is_added_at_run_time_only():
+    layer = build()
+    offset = (layer.gate_bias() - layer.bias).reshape(4, CELL)
+    torch.testing.assert_close(offset, torch.tensor([[0.0], [1], [0], [0]]).expand(4, CELL))
+
+
+def test_both_clips_act_and_the_clipped_cell_is_used():
+    layer = build(cell_clip=0.3, projection_clip=0.1, gain=4.0)
+    outputs, (hidden, cell) = layer(inputs(4, 9), start(layer, 4))
+    assert cell.abs().max().item() == pytest.approx(0.3)
+    assert outputs.abs().max().item() == pytest.approx(0.1)
+    assert hidden.abs().max() <= 0.1 + 1e-7
+    unprojected = build(cell_clip=0.3, projection_dim=CELL, gain=4.0)
+    outputs, _ = unprojected(inputs(4, 9), start(unprojected, 4))
+    assert outputs.abs().max() <= torch.tanh(torch.tensor(0.3)) + 1e-6
+
+
+def test_clips_that_never_act_change_nothing():
+    free, clipped = build(), build(cell_clip=100.0, projection_clip=100.0)
+    x, state = inputs(2, 6), start(free, 2)
+    assert torch.equal(free(x, state)[0], clipped(x, state)[0])
+
+
+def test_the_projection_clip_needs_a_projection():
+    free = build(projection_dim=CELL)
+    clipped = build(projection_dim=CELL, projection_clip=1e-3)
+    x, state = inputs(2, 6), start(free, 2)
+    assert torch.equal(free(x, state)[0], clipped(x, state)[0])
+
+
+def test_clips_pass_no_gradient_where_they_act():
+    layer = build(cell_clip=1e-3, gain=4.0)
+    x = inputs(2, 1).requires_grad_()
+    _, (_, cell) = layer(x, start(layer, 2))
+    assert (cell.abs() == 1e-3).all()
+    cell.sum().backward()
+    assert not x.grad.any()
+
+
+@pytest.mark.parametrize("clips", [None, 0.4])
+def test_gradients(clips):
+    layer = build(cell_clip=clips, projection_clip=clips).double()
+    state = tuple(part.double().requires_grad_() for part in start(layer, 2))
+    x = inputs(2, 3).double().requires_grad_()
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+
+    def run(x, hidden, cell):
+        outputs, (last_hidden, last_cell) = layer(x, (hidden, cell), mask)
+        return outputs, last_hidden, last_cell
+
+    assert torch.autograd.gradcheck(run, (x, *state))
+
+
+def test_gradients_reach_every_parameter():
+    layer = build()
+    layer(inputs(2, 3), start(layer, 2))[0].sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in layer.parameters())
+
+
+def test_masked_positions_leave_the_state_alone_and_give_zero():
+    layer, x = build(cell_clip=0.5), inputs(3, 6)
+    mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4, [False] * 6])
+    state = start(layer, 3)
+    outputs, (hidden, cell) = layer(x, state, mask)
+    short, short_state = layer(x[1:2, :2], tuple(part[1:2] for part in state))
+    torch.testing.assert_close(outputs[1:2, :2], short, atol=1e-6, rtol=0)
+    assert not outputs[1, 2:].any()
+    assert not outputs[2].any()
+    assert_states_close((hidden[1:2], cell[1:2]), short_state)
+    assert_states_close((hidden[2], cell[2]), (state[0][2], state[1][2]), atol=0)
+
+
+def test_what_stands_at_masked_positions_does_not_matter():
+    layer, x = build(), inputs(2, 5)
+    mask = torch.tensor([[True, True, True, False, False], [True] * 5])
+    other = x.clone()
+    other[0, 3:] = 1e4
+    first, second = (layer(each, start(layer, 2), mask) for each in (x, other))
+    assert torch.equal(first[0], second[0])
+    assert_states_close(first[1], second[1], atol=0)
+
+
+def test_twenty_steps_twice_are_forty_steps_once():
+    layer, x = build(cell_clip=0.5, projection_clip=0.5), inputs(3, 40)
+    whole, last = layer(x, start(layer, 3))
+    first, state = layer(x[:, :20], start(layer, 3))
+    second, state = layer(x[:, 20:], state)
+    torch.testing.assert_close(torch.cat((first, second), dim=1), whole, atol=1e-6, rtol=0)
+    assert_states_close(state, last)
+
+
+def test_no_output_sees_a_later_input():
+    layer, x = build(), inputs(2, 8)
+    changed = x.clone()
+    changed[:, 5] += 1.0
+    before, after = (layer(each, start(layer, 2))[0] for each in (x, changed))
+    assert torch.equal(before[:, :5], after[:, :5])
+    assert (before[:, 5:] - after[:, 5:]).abs().amax(dim=(0, 2)).min() > 1e-4
+
+
+def test_the_given_state_is_not_changed():
+    layer = build()
+    state = start(layer, 2)
+    copies = tuple(part.clone() for part in state)
+    layer(inputs(2, 3), state)
+    assert_states_close(state, copies, atol=0)
+
+
+def test_no_steps_give_nothing_and_the_same_state():
+    layer = build()
+    state = start(layer, 2)
+    outputs, after = layer(inputs(2, 0), state)
+    assert outputs.shape == (2, 0, DIM)
+    assert_states_close(after, state, atol=0)
+
+
+def test_fresh_weights_are_those_of_the_original():
+    layer = LSTMP(32, LSTMConfig(cell_dim=64, projection_dim=32))
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    bound = (6 / (64 + 256)) ** 0.5
+    for weight in (layer.input_weight, layer.recurrent_weight):
+        assert weight.abs().max().item() == pytest.approx(bound, rel=0.01)
+    assert layer.projection_weight.abs().max().item() == pytest.approx((6 / 96) ** 0.5, rel=0.01)
+    assert not layer.bias.any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_layers": 0}, "at least 1"),
+        ({"cell_dim": 0}, "at least 1"),
+        ({"projection_dim": 9, "cell_dim": 8}, "must not be larger"),
+        ({"cell_clip": 0.0}, "`cell_clip` must be positive"),
+        ({"projection_clip": -1.0}, "`projection_clip` must be positive"),
+    ],
+)
+def test_impossible_shapes_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        LSTMConfig(**settings)

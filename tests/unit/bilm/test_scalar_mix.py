@@ -1,0 +1,118 @@
+"""The mixture of layers: equation 1, its normalizations, its penalty."""
+
+import pytest
+import torch
+
+from elmokit.bilm.scalar_mix import ScalarMix
+
+
+@pytest.fixture
+def layers():
+    """Three layers of very different scale, (L, B, T, 2D)."""
+    values = torch.randn(3, 2, 4, 6, generator=torch.Generator().manual_seed(0))
+    return values * torch.tensor([1.0, 5.0, 0.2]).view(3, 1, 1, 1) + 1
+
+
+MASK = torch.tensor([[True, True, True, True], [True, True, False, False]])
+
+
+def set_parameters(mix, weights, gamma):
+    with torch.no_grad():
+        mix.mix_weights.copy_(torch.tensor(weights))
+        mix.gamma.fill_(gamma)
+
+
+class TestMixture:
+    def test_a_fresh_mix_is_the_mean_of_the_layers(self, layers):
+        torch.testing.assert_close(ScalarMix(3)(layers), layers.mean(dim=0))
+
+    def test_equation_1(self, layers):
+        mix = ScalarMix(3)
+        set_parameters(mix, [0.5, -1.0, 2.0], 1.5)
+        s = torch.tensor([0.5, -1.0, 2.0]).exp()
+        s = s / s.sum()
+        expected = 1.5 * (s[0] * layers[0] + s[1] * layers[1] + s[2] * layers[2])
+        torch.testing.assert_close(mix(layers), expected)
+
+    def test_initial_weights_can_pick_one_layer(self, layers):
+        mix = ScalarMix(3, initial_weights=[-9e10, 1.0, -9e10], trainable=False)
+        torch.testing.assert_close(mix(layers), layers[1])
+        assert not mix.mix_weights.requires_grad
+        assert mix.gamma.requires_grad
+
+    def test_weights_and_gamma_learn(self, layers):
+        mix = ScalarMix(3)
+        mix(layers).square().sum().backward()
+        assert mix.mix_weights.grad.abs().min() > 0
+        assert mix.gamma.grad.abs() > 0
+
+    def test_a_strong_penalty_keeps_the_plain_average(self, layers):
+        """λ = 1 is practically an average, λ = 0.001 lets the weights move (section 5.1)."""
+        learned = []
+        for strength in (0.001, 1.0):
+            mix = ScalarMix(3)
+            optimizer = torch.optim.SGD(mix.parameters(), lr=0.1)
+            for _ in range(100):
+                optimizer.zero_grad()
+                miss = (mix(layers) - layers[1]).square().mean()
+                (miss / 20 + strength * mix.penalty()).backward()
+                optimizer.step()
+            learned.append(mix.mix_weights.detach().softmax(dim=0)[1].item())
+        assert learned[0] > 0.6
+        assert learned[1] == pytest.approx(1 / 3, abs=0.08)
+
+
+class TestNormalization:
+    def test_token_norm_is_a_layer_norm_of_each_position(self, layers):
+        centered = layers - layers.mean(dim=3, keepdim=True)
+        expected = centered / layers.std(dim=3, unbiased=False, keepdim=True)
+        torch.testing.assert_close(ScalarMix(3, layer_norm="token")(layers), expected.mean(dim=0))
+
+    def test_batch_norm_counts_real_positions_only(self, layers):
+        expected = []
+        for layer in layers:
+            real = layer[MASK]
+            expected.append((layer - real.mean()) / real.std(unbiased=False))
+        mix = ScalarMix(3, layer_norm="batch")
+        torch.testing.assert_close(mix(layers, MASK), torch.stack(expected).mean(dim=0))
+
+    def test_padding_does_not_change_real_positions(self, layers):
+        other = layers.clone()
+        other[:, ~MASK] = 1000.0
+        mix = ScalarMix(3, layer_norm="batch")
+        torch.testing.assert_close(mix(layers, MASK)[MASK], mix(other, MASK)[MASK])
+
+    def test_token_norm_does_not_depend_on_the_batch(self, layers):
+        mix = ScalarMix(3, layer_norm="token")
+        torch.testing.assert_close(mix(layers[:, :1], MASK[:1]), mix(layers, MASK)[:1])
+
+    @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
+    def test_a_batch_wide_norm_needs_a_mask(self, layers, layer_norm):
+        with pytest.raises(ValueError, match=rf"layer_norm='{layer_norm}' needs `mask`"):
+            ScalarMix(3, layer_norm=layer_norm)(layers)
+
+    def test_equal_values_give_no_nan(self):
+        mix = ScalarMix(3, layer_norm="batch")
+        assert not mix(torch.ones(3, 2, 4, 6), MASK).isnan().any()
+
+
+class TestPenalty:
+    def test_is_the_sum_of_squares_before_the_softmax(self):
+        mix = ScalarMix(3, initial_weights=[1.0, -2.0, 3.0])
+        assert mix.penalty().item() == pytest.approx(14)
+
+    def test_leaves_gamma_out(self):
+        mix = ScalarMix(3, initial_weights=[1.0, -2.0, 3.0])
+        mix.penalty().backward()
+        assert mix.gamma.grad is None
+        assert mix.mix_weights.grad.tolist() == [2.0, -4.0, 6.0]
+
+
+class TestErrors:
+    def test_another_number_of_layers(self, layers):
+        with pytest.raises(ValueError, match="`layers` must hold 2 layers, got 3"):
+            ScalarMix(2)(layers)
+
+    def test_another_number_of_initial_weights(self):
+        with pytest.raises(ValueError, match="must hold 3 values, one a layer, got 2"):
+            ScalarMix(3, initial_weights=[0.0, 1.0])

@@ -1,0 +1,312 @@
+"""Full, sampled and adaptive softmax: exact where they say so, unbiased where they sample."""
+
+import math
+
+import pytest
+import torch
+
+from elmokit.bilm import softmax as softmax_module
+from elmokit.bilm.softmax import (
+    AdaptiveSoftmax,
+    Candidates,
+    FullSoftmax,
+    LogUniformSampler,
+    SampledSoftmax,
+    SoftmaxConfig,
+    build_softmax,
+)
+
+NUM_WORDS, DIM = 40, 6
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def build(kind, *, num_words=NUM_WORDS, dim=DIM, **settings):
+    softmax = build_softmax(SoftmaxConfig(kind=kind, **settings), num_words, dim)
+    softmax.reset_parameters(generator())
+    return softmax
+
+
+def inputs(num=300, *, num_words=NUM_WORDS, dim=DIM):
+    """Hidden vectors and word ids 1..V."""
+    hidden = 2 * torch.randn(num, dim, generator=generator(1))
+    return hidden, torch.randint(1, num_words + 1, (num,), generator=generator(2))
+
+
+def all_nll(softmax, hidden):
+    """(X, V): the loss of every word at every position."""
+    columns = [
+        softmax.nll(hidden, torch.full((len(hidden),), word_id))
+        for word_id in range(1, softmax.num_words + 1)
+    ]
+    return torch.stack(columns, dim=1)
+
+
+class TestExactLoss:
+    @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+    def test_probabilities_of_all_words_sum_to_one(self, kind):
+        softmax = build(kind, num_samples=8)
+        sums = (-all_nll(softmax, inputs(7)[0])).exp().sum(dim=1)
+        torch.testing.assert_close(sums, torch.ones(7))
+
+    @pytest.mark.parametrize("kind", ["full", "sampled"])
+    def test_equals_a_plain_log_softmax_of_row_word_id_minus_1(self, kind):
+        softmax = build(kind, num_samples=8)
+        with torch.no_grad():
+            softmax.bias.normal_(generator=generator(3))
+        hidden, word_ids = inputs()
+        logits = hidden @ softmax.weight.T + softmax.bias
+        expected = -logits.log_softmax(dim=1)[torch.arange(len(hidden)), word_ids - 1]
+        torch.testing.assert_close(softmax.nll(hidden, word_ids), expected)
+
+    def test_chunks_do_not_change_it(self, monkeypatch):
+        softmax = build("full")
+        hidden, word_ids = inputs()
+        whole = softmax.nll(hidden, word_ids)
+        monkeypatch.setattr(softmax_module, "MAX_LOGITS", 7 * NUM_WORDS)
+        torch.testing.assert_close(softmax.nll(hidden, word_ids), whole)
+
+    @pytest.mark.parametrize("kind", ["full", "sampled"])
+    def test_zero_weights_give_every_word_one_in_v(self, kind):
+        softmax = build_softmax(SoftmaxConfig(kind=kind, num_samples=8), NUM_WORDS, DIM)
+        hidden, word_ids = inputs()
+        torch.testing.assert_close(
+            softmax.nll(hidden, word_ids).exp(), torch.full((300,), float(NUM_WORDS))
+        )
+
+    @pytest.mark.parametrize("kind", ["full", "adaptive"])
+    def test_the_training_loss_of_an_exact_softmax_is_exact(self, kind):
+        softmax = build(kind)
+        hidden, word_ids = inputs()
+        trained = softmax.training_nll(hidden, word_ids, generator=generator())
+        assert torch.equal(trained, softmax.nll(hidden, word_ids))
+
+    @pytest.mark.parametrize("kind", ["full", "sampled"])
+    def test_no_targets(self, kind):
+        softmax = build(kind, num_samples=8)
+        nll = softmax.nll(torch.zeros(0, DIM), torch.zeros(0, dtype=torch.int64))
+        assert nll.shape == (0,)
+
+    def test_half_precision_products_give_a_loss_in_full_precision(self):
+        softmax = build("full").bfloat16()
+        hidden, word_ids = inputs()
+        assert softmax.nll(hidden.bfloat16(), word_ids).dtype == torch.float32
+
+    @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+    def test_under_autocast_all_but_the_products_is_in_full_precision(self, kind):
+        """A large bias is exact in fp32, and off by up to 2 in bf16."""
+        softmax = build(kind, num_samples=8)
+        with torch.no_grad():
+            for name, parameter in softmax.named_parameters():
+                parameter.fill_(300.7) if name.endswith("bias") else parameter.mul_(1e-3)
+        hidden, word_ids = inputs()
+        expected = softmax.training_nll(hidden, word_ids, generator=generator())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = softmax.training_nll(hidden, word_ids, generator=generator())
+            exact = softmax.nll(hidden, word_ids)
+        assert loss.dtype == exact.dtype == torch.float32
+        torch.testing.assert_close(loss, expected, atol=2e-3, rtol=0)
+        torch.testing.assert_close(exact, softmax.nll(hidden, word_ids), atol=2e-3, rtol=0)
+        loss.mean().backward()
+
+
+class TestLogUniformSampler:
+    def test_candidates_are_distinct_classes(self):
+        candidates = LogUniformSampler(NUM_WORDS).draw(30, generator=generator())
+        classes = candidates.classes.tolist()
+        assert len(set(classes)) == len(classes) == 30
+        assert min(classes) >= 0
+        assert max(classes) < NUM_WORDS
+        assert candidates.num_tries >= 30
+
+    def test_one_draw_follows_the_law(self):
+        """The first of each draw has P(k) = ln((k + 2) / (k + 1)) / ln(V + 1)."""
+        sampler, random = LogUniformSampler(5), generator()
+        firsts = torch.stack(
+            [sampler.draw(1, generator=random).classes[0] for _ in range(4000)]
+        ).double()
+        k = torch.arange(5, dtype=torch.float64)
+        law = torch.log((k + 2) / (k + 1)) / torch.log(torch.tensor(6.0, dtype=torch.float64))
+        assert float(law.sum()) == pytest.approx(1)
+        counts = torch.histc(firsts, bins=5, min=-0.5, max=4.5) / 4000
+        torch.testing.assert_close(counts, law, atol=0.03, rtol=0)
+
+    def test_the_expected_count_is_the_mean_over_many_draws(self):
+        """Averaged over draws, Q(k) of each draw's own number of tries is how often k came."""
+        sampler, random = LogUniformSampler(20), generator()
+        classes = torch.arange(20)
+        seen, expected = torch.zeros(20), torch.zeros(20)
+        for _ in range(1500):
+            candidates = sampler.draw(6, generator=random)
+            seen[candidates.classes] += 1 / 1500
+            expected += sampler.log_expected_count(classes, candidates.num_tries).exp() / 1500
+        torch.testing.assert_close(seen, expected, atol=0.06, rtol=0)
+        assert (seen.diff()[:3] < 0).all(), "frequent words come more often"
+
+    def test_the_expected_count_of_known_tries(self):
+        """Q(k) = 1 - (1 - P(k))^tries, by hand for V = 3: P(0) = ln 2 / ln 4 = 1/2."""
+        log_q = LogUniformSampler(3).log_expected_count(torch.tensor([0]), 3)
+        assert float(log_q.exp()) == pytest.approx(1 - 0.5**3)
+
+    def test_the_generator_decides(self):
+        sampler = LogUniformSampler(NUM_WORDS)
+        same = [sampler.draw(9, generator=generator(4)).classes.tolist() for _ in range(2)]
+        other = sampler.draw(9, generator=generator(5)).classes.tolist()
+        assert same[0] == same[1] != other
+
+    @pytest.mark.parametrize("num_samples", [1, 9, 39])
+    def test_candidates_are_the_first_distinct_draws(self, num_samples):
+        """However many rounds it takes: V = 40, K = 39 takes dozens."""
+        random = generator(7)
+        rounds = [torch.rand(2 * num_samples, generator=random, dtype=torch.float64)]
+        for _ in range(400):
+            rounds.append(torch.rand(2 * num_samples, generator=random, dtype=torch.float64))
+        draws = (torch.cat(rounds) * math.log(41)).exp().long().sub(1).clamp(0, 39).tolist()
+        first_of = {}
+        for position, drawn in enumerate(draws):
+            first_of.setdefault(drawn, position)
+        expected = list(first_of)[:num_samples]
+        candidates = LogUniformSampler(NUM_WORDS).draw(num_samples, generator=generator(7))
+        assert candidates.classes.tolist() == expected
+        assert candidates.num_tries == first_of[expected[-1]] + 1
+
+    def test_too_many_candidates_are_refused(self):
+        with pytest.raises(ValueError, match="cannot draw 40 distinct classes out of 40"):
+            LogUniformSampler(40).draw(40, generator=generator())
+
+
+class TestSampledLoss:
+    def test_nearly_all_negatives_come_near_the_full_softmax(self):
+        softmax = SampledSoftmax(NUM_WORDS, DIM, num_samples=NUM_WORDS - 1)
+        softmax.reset_parameters(generator())
+        hidden, word_ids = inputs()
+        with torch.no_grad():
+            exact = softmax.nll(hidden, word_ids).mean()
+            sampled = softmax.training_nll(hidden, word_ids, generator=generator()).mean()
+        assert exact > 3
+        assert float(sampled) == pytest.approx(float(exact), rel=0.02)
+
+    def test_the_correction_makes_the_negative_sum_unbiased(self):
+        """exp(logit - ln Q) of the candidates estimates the sum over the whole vocabulary."""
+        softmax = build("sampled", num_samples=10)
+        hidden = inputs(1)[0]
+        target = torch.tensor([NUM_WORDS])
+        with torch.no_grad():
+            everything = (hidden @ softmax.weight.T).exp()[0, : NUM_WORDS - 1].sum()
+            random, estimates = generator(), []
+            for _ in range(1500):
+                candidates = softmax.sampler.draw(10, generator=random)
+                nll = softmax.sampled_nll(hidden, target, candidates)
+                own = torch.tensor([NUM_WORDS - 1])
+                log_q = softmax.sampler.log_expected_count(own, candidates.num_tries)
+                target_logit = (hidden * softmax.weight[-1]).sum() - log_q
+                estimates.append(target_logit.exp() * (nll.exp() - 1))
+        assert float(torch.cat(estimates).mean()) == pytest.approx(float(everything), rel=0.08)
+
+    def test_a_candidate_that_is_the_target_does_not_count_as_negative(self):
+        softmax = build("sampled", num_samples=3)
+        hidden = inputs(1)[0]
+        hit = Candidates(torch.tensor([4, 7, 9]), 5)
+        without = Candidates(torch.tensor([7, 9]), 5)
+        target = torch.tensor([5])  # class 4
+        torch.testing.assert_close(
+            softmax.sampled_nll(hidden, target, hit), softmax.sampled_nll(hidden, target, without)
+        )
+        other = torch.tensor([6])
+        assert softmax.sampled_nll(hidden, other, hit) > softmax.sampled_nll(hidden, other, without)
+
+    def test_one_draw_serves_all_positions_and_rows_not_drawn_get_no_gradient(self):
+        softmax = build("sampled", num_samples=4)
+        hidden, word_ids = inputs(5)
+        classes = softmax.sampler.draw(4, generator=generator(6)).classes
+        softmax.training_nll(hidden, word_ids, generator=generator(6)).sum().backward()
+        touched = set((word_ids - 1).tolist()) | set(classes.tolist())
+        assert set(softmax.weight.grad.abs().sum(dim=1).nonzero().flatten().tolist()) == touched
+
+    def test_the_sampled_loss_is_below_the_exact_one(self):
+        softmax = build("sampled", num_samples=5)
+        hidden, word_ids = inputs()
+        sampled = softmax.training_nll(hidden, word_ids, generator=generator())
+        assert sampled.mean() < softmax.nll(hidden, word_ids).mean() + 0.5
+        assert (sampled >= 0).all()
+
+
+class TestAdaptive:
+    def test_every_word_has_the_probability_of_its_cluster(self):
+        """Words of one cluster share the cluster's probability: head first, then the tail."""
+        softmax = build("adaptive", cutoffs=(5, 20))
+        probs = (-all_nll(softmax, inputs(3)[0])).exp()
+        head = softmax.clusters.head(inputs(3)[0]).softmax(dim=1)  # 5 words and 2 clusters
+        torch.testing.assert_close(probs[:, :5], head[:, :5])
+        torch.testing.assert_close(probs[:, 5:20].sum(dim=1), head[:, 5])
+        torch.testing.assert_close(probs[:, 20:].sum(dim=1), head[:, 6])
+
+    @pytest.mark.parametrize("dim", [1, 2, 3, 5, 6, 8, 10, 15])
+    def test_narrow_models_keep_one_dimension_in_the_rarest_cluster(self, dim):
+        softmax = build("adaptive", dim=dim)
+        narrowest = min(tail[0].out_features for tail in softmax.clusters.tail)
+        assert narrowest == 1
+
+    @pytest.mark.parametrize("num_words", [3, 4, 5, 19, 21])
+    def test_default_cutoffs_fit_the_smallest_vocabularies(self, num_words):
+        softmax = build("adaptive", num_words=num_words)
+        sums = (-all_nll(softmax, torch.randn(2, DIM, generator=generator()))).exp().sum(dim=1)
+        torch.testing.assert_close(sums, torch.ones(2))
+
+    def test_cutoffs_beyond_the_vocabulary_are_refused(self):
+        with pytest.raises(
+            ValueError, match=r"`cutoffs` must stay below the vocabulary's 40 words"
+        ):
+            build("adaptive", cutoffs=(10, 40))
+
+    def test_the_gradient_reaches_every_part(self):
+        softmax = build("adaptive", cutoffs=(5, 20))
+        softmax.nll(*inputs()).mean().backward()
+        assert all(float(p.grad.abs().sum()) > 0 for p in softmax.parameters())
+
+    def test_a_cluster_without_targets_has_a_gradient_of_zero(self):
+        """Averaging over processes needs a gradient of every parameter in each of them."""
+        softmax = build("adaptive", cutoffs=(5, 20))
+        word_ids = torch.tensor([1, 2, 6])  # none of the rarest cluster
+        loss = softmax.training_nll(inputs(3)[0], word_ids, generator=generator())
+        loss.mean().backward()
+        assert all(p.grad is not None for p in softmax.parameters())
+        assert all(not p.grad.any() for p in softmax.clusters.tail[1].parameters())
+
+
+class TestBuild:
+    @pytest.mark.parametrize(
+        ("num_samples", "kind"), [(19, SampledSoftmax), (20, FullSoftmax), (40, FullSoftmax)]
+    )
+    def test_a_sample_of_half_the_vocabulary_gives_the_full_softmax(self, num_samples, kind):
+        softmax = build_softmax(SoftmaxConfig(num_samples=num_samples), NUM_WORDS, DIM)
+        assert type(softmax) is kind
+
+    def test_kinds(self):
+        assert type(build("full", num_samples=2)) is FullSoftmax
+        assert type(build("adaptive")) is AdaptiveSoftmax
+
+    @pytest.mark.parametrize("kind", ["full", "adaptive"])
+    def test_fresh_weights_are_a_function_of_the_generator(self, kind):
+        first, second = build(kind), build(kind)
+        for name, value in first.state_dict().items():
+            assert torch.equal(value, second.state_dict()[name]), name
+
+    def test_fresh_weights_have_the_standard_deviation_of_the_original(self):
+        weight = build("full", num_words=3000, dim=25).weight
+        assert weight.std().item() == pytest.approx(25**-0.5, rel=0.02)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"num_samples": 0}, "`num_samples` must be at least 1"),
+            ({"cutoffs": (5, 5)}, "`cutoffs` must be rising"),
+            ({"cutoffs": (9, 3)}, "`cutoffs` must be rising"),
+            ({"cutoffs": (0, 3)}, "at least 1"),
+        ],
+    )
+    def test_settings_that_cannot_work_are_refused(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            SoftmaxConfig(**settings)

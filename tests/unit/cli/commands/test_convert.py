@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from elmokit.cli import app
+
+CASE = Path(__file__).parents[3] / "parity" / "fixtures" / "variant_nocnnproj"
+
+
+@pytest.fixture
+def elmokit():
+    """A function that runs the command and returns (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, ["convert", *map(str, arguments)])
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+def test_prints_a_parity_report(elmokit, tmp_path):
+    code, out, _ = elmokit(CASE, tmp_path / "model")
+    assert code == 0
+    assert "bit for bit the same" in out
+    assert "0.0e+00 at most" in out
+    assert (tmp_path / "model" / "config.json").exists()
+
+
+def test_json_is_one_object_and_nothing_else(elmokit, tmp_path):
+    _, out, _ = elmokit(
+        "--options",
+        CASE / "options.json",
+        "--weights",
+        CASE / "weights.hdf5",
+        tmp_path / "m",
+        "--json",
+    )
+    there = json.loads(out)
+    code, out, _ = elmokit(tmp_path / "m", tmp_path / "back", "--json")
+    back = json.loads(out)
+    assert code == 0
+    assert there["same_bits"]
+    assert back["same_bits"]
+    assert there["model_hash"] == back["model_hash"]
+    assert there["max_difference"] == back["max_difference"] == 0
+    options = json.loads((tmp_path / "back" / "options.json").read_text())
+    assert options == json.loads((CASE / "options.json").read_text())
+
+
+def test_what_is_there_is_replaced_only_if_asked_for(elmokit, tmp_path):
+    model, back = tmp_path / "model", tmp_path / "back"
+    for source, target, message in (
+        (CASE, model, "model holds a model already. Replace it with --overwrite"),
+        (model, back, "options.json exists already. Replace it with --overwrite"),
+    ):
+        assert elmokit(source, target)[0] == 0
+        before = {path: path.stat().st_mtime_ns for path in target.iterdir()}
+        code, _, err = elmokit(source, target)
+        assert code == 2
+        assert message in err
+        assert {path: path.stat().st_mtime_ns for path in target.iterdir()} == before
+        assert elmokit(source, target, "--overwrite")[0] == 0
+
+
+def test_what_is_read_is_never_replaced(elmokit, tmp_path):
+    vocab = "<S>\n</S>\n<UNK>\n"
+    assert elmokit(CASE, tmp_path / "m")[0] == 0
+    (tmp_path / "m" / "vocab.txt").write_text(vocab)
+    for arguments in (
+        [tmp_path / "m", tmp_path / "m"],
+        [CASE, tmp_path / "m", "--vocab", tmp_path / "m" / "vocab.txt"],
+    ):
+        code, _, err = elmokit(*arguments, "--overwrite")
+        assert code == 2
+        assert "vocab.txt is read by this command" in err
+        assert (tmp_path / "m" / "vocab.txt").read_text() == vocab
+        assert not (tmp_path / "m" / "options.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "m"], "no model 'nowhere'"),
+        ([CASE], "takes SRC and DST"),
+        ([CASE, "."], "not overwritten"),
+        ([CASE, "m", "--weights", "other.hdf5"], "no weight file"),
+    ],
+)
+def test_wrong_input_is_said_and_exits_with_2(elmokit, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thesis.txt").touch()
+    code, out, err = elmokit(*arguments)
+    assert code == 2
+    assert message in err
+    assert not out

@@ -1,0 +1,233 @@
+"""From raw text to shards, vocabulary and held-out sentences."""
+
+import logging
+
+import pytest
+
+from elmokit.corpus import preparation as prepare
+from elmokit.corpus import text_shards
+from elmokit.corpus.preparation import VocabConfig, open_text, prepare_text
+from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.text_shards import TextConfig
+from elmokit.errors import ConfigError, FormatError
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+
+from ...builders.training_models import VOCAB, random_sentences, write_text
+
+SENTENCES = random_sentences(120)
+EVERY_WORD = VocabConfig(min_count=1)
+TEXT = TextConfig(tokenizer=TokenizerConfig(name="whitespace"))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_text(tmp_path / "corpus.txt", SENTENCES)
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    return tmp_path / "run"
+
+
+def prepared(corpus, run_dir, *, text=TEXT, vocab=EVERY_WORD, **settings):
+    return prepare_text([corpus], run_dir, text=text, vocab=vocab, normalization="NFC", **settings)
+
+
+def words(shards):
+    return sorted(" ".join(sentence) for sentence in shards.sentences())
+
+
+class TestProgress:
+    def test_tells_the_words_of_every_stage(self, corpus, run_dir, monkeypatch):
+        monkeypatch.setattr(text_shards, "SENTENCES_AN_EVENT", 10)
+        events = []
+        made = prepared(corpus, run_dir, on_preparation=events.append)
+        stages = [event.stage for event in events]
+        assert stages == sorted(stages, reverse=True)
+        assert set(stages) == {"tokenizing", "counting words"}
+        read = [event for event in events if event.stage == "tokenizing"]
+        assert read[0].sentences == 10
+        assert (read[-1].sentences, read[-1].total_words) == (len(SENTENCES), None)
+        assert read[-1].words == sum(map(len, SENTENCES))
+        assert events[-1].words == events[-1].total_words == made.shards.num_words
+
+
+class TestSplit:
+    def test_every_sentence_is_trained_on_or_held_out(self, corpus, run_dir):
+        made = prepared(corpus, run_dir)
+        assert 0 < made.valid.num_sentences <= len(SENTENCES) // 10
+        everything = [*made.shards.sentences(), *made.valid.sentences()]
+        assert sorted(everything) == sorted(SENTENCES)
+
+    def test_given_validation_text_leaves_the_corpus_whole(self, corpus, run_dir, tmp_path):
+        valid = write_text(tmp_path / "valid.txt", [["a", "boat"]])
+        made = prepared(corpus, run_dir, valid=[valid])
+        assert list(made.valid.sentences()) == [["a", "boat"]]
+        assert made.shards.num_sentences == len(SENTENCES)
+
+    def test_a_corpus_too_small_to_hold_anything_out_says_so(self, run_dir, tmp_path, caplog):
+        made = prepared(write_text(tmp_path / "small.txt", SENTENCES[:3]), run_dir)
+        assert made.valid is None
+        assert "too small to hold anything out" in caplog.text
+        assert made.shards.num_sentences == 3
+
+    def test_finished_shards_are_used_as_they_are(self, corpus, run_dir, tmp_path):
+        shards = prepared(corpus, tmp_path / "earlier").shards
+        made = prepared(shards.shard_dir, run_dir)
+        assert made.shards.shard_dir == shards.shard_dir
+        assert made.valid is None
+        assert not (run_dir / "shards").exists()
+
+    def test_finished_shards_can_have_validation_text(self, corpus, run_dir, tmp_path):
+        shards = prepared(corpus, tmp_path / "earlier").shards
+        valid = write_text(tmp_path / "valid.txt", SENTENCES[:4])
+        assert prepared(shards.shard_dir, run_dir, valid=[valid]).valid.num_sentences == 4
+
+
+class TestVocabulary:
+    def test_is_counted_from_the_training_text_by_falling_frequency(self, corpus, run_dir):
+        made = prepared(corpus, run_dir)
+        counts = {}
+        for sentence in made.shards.sentences():
+            for word in sentence:
+                counts[word] = counts.get(word, 0) + 1
+        frequencies = [counts[word] for word in made.vocab.words[3:]]
+        assert set(made.vocab.words[3:]) == set(counts)
+        assert frequencies == sorted(frequencies, reverse=True)
+
+    def test_size_and_rarity_are_limited(self, corpus, run_dir):
+        made = prepared(corpus, run_dir, vocab=VocabConfig(max_size=4, min_count=2))
+        assert len(made.vocab) == 3 + 4
+
+    def test_a_given_vocabulary_is_stored(self, corpus, run_dir):
+        assert prepared(corpus, run_dir, fixed_vocab=VOCAB).vocab == VOCAB
+        assert WordVocab.read(run_dir / "vocab.txt") == VOCAB
+
+    def test_an_empty_one_is_refused(self, corpus, run_dir):
+        with pytest.raises(FormatError, match=r"No word occurs 9999 times .* vocab.min_count=1"):
+            prepared(corpus, run_dir, vocab=VocabConfig(min_count=9999))
+
+
+class TestAgain:
+    """A resumed run finds what the first one made."""
+
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        """The files that are read."""
+        seen = []
+        original = text_shards.read_sentences
+
+        def read(paths, *arguments, **settings):
+            seen.extend(paths)
+            return original(paths, *arguments, **settings)
+
+        monkeypatch.setattr(text_shards, "read_sentences", read)
+        return seen
+
+    def test_nothing_is_read_twice(self, corpus, run_dir, reads):
+        first = prepared(corpus, run_dir)
+        reads.clear()
+        second = prepared(corpus, run_dir)
+        assert reads == []
+        assert second.shards.fingerprint == first.shards.fingerprint
+        assert words(second.valid) == words(first.valid)
+        assert second.vocab == first.vocab
+
+    def test_what_a_kill_left_unfinished_is_made_again(self, corpus, run_dir):
+        first = prepared(corpus, run_dir)
+        for path in (run_dir / "valid").iterdir():
+            path.unlink()
+        second = prepared(corpus, run_dir)
+        assert words(second.valid) == words(first.valid)
+        assert second.shards.fingerprint == first.shards.fingerprint
+
+    def test_another_text_replaces_shards_and_vocabulary(self, corpus, run_dir, tmp_path):
+        prepared(corpus, run_dir)
+        other = write_text(tmp_path / "other.txt", [[f"word{k}", "x"] for k in range(60)])
+        made = prepared(other, run_dir)
+        assert "word1" in made.vocab
+        assert "river" not in made.vocab
+        assert made.shards.num_sentences + made.valid.num_sentences == 60
+
+    def test_held_out_sentences_come_back_where_validation_text_is_given(self, corpus, run_dir):
+        prepared(corpus, run_dir)
+        made = prepared(corpus, run_dir, valid=[corpus])
+        assert made.shards.num_sentences == made.valid.num_sentences == len(SENTENCES)
+
+    def test_other_files_stay(self, corpus, run_dir):
+        (run_dir / "valid").mkdir(parents=True)
+        (run_dir / "valid" / "mine.txt").write_text("kept")
+        prepared(corpus, run_dir)
+        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50))
+        assert (run_dir / "valid" / "mine.txt").read_text() == "kept"
+
+    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads):
+        prepared(corpus, run_dir)
+        reads.clear()
+        text = TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50)
+        assert len(prepared(corpus, run_dir, text=text).shards) > 1
+        assert reads == [corpus]
+
+
+class TestOpening:
+    def test_text_is_opened_without_its_sources(self, corpus, run_dir):
+        made = prepared(corpus, run_dir)
+        corpus.unlink()
+        found = open_text([corpus], run_dir)
+        assert found.shards.fingerprint == made.shards.fingerprint
+        assert words(found.valid) == words(made.valid)
+        assert found.vocab == made.vocab
+
+    def test_where_nothing_was_held_out_there_is_nothing_to_open(self, run_dir, tmp_path):
+        small = write_text(tmp_path / "small.txt", SENTENCES[:3])
+        prepared(small, run_dir)
+        assert open_text([small], run_dir).valid is None
+
+    def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
+        prepared(corpus, run_dir)
+        (run_dir / "valid" / "manifest.json").unlink()
+        with pytest.raises(FileNotFoundError, match="valid"):
+            open_text([corpus], run_dir)
+
+
+class TestFinishedShards:
+    @pytest.fixture
+    def shards(self, tmp_path):
+        facts = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
+        return write_shards(SENTENCES, tmp_path / "finished", metadata=facts)
+
+    def test_validation_text_is_split_as_they_were(self, shards, run_dir, tmp_path):
+        valid = write_text(tmp_path / "valid.txt", [["don't", "e\u0301"]])
+        made = prepared(shards.shard_dir, run_dir, text=TextConfig(), valid=[valid])
+        assert list(made.valid.sentences()) == [["don't", "e\u0301"]]
+
+    def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
+        text = TextConfig(tokenizer=TokenizerConfig(name="korean"))
+        with pytest.raises(ConfigError, match=r"'korean', but the shards .* with 'whitespace'"):
+            prepared(shards.shard_dir, run_dir, text=text)
+
+    def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):
+        prepared(shards.shard_dir, run_dir)
+        assert "nothing is held out" in caplog.text
+
+
+def test_facts_stand_with_the_shards(corpus, run_dir):
+    prepared(corpus, run_dir)
+    metadata = ShardSet.open(run_dir / "shards").metadata
+    assert metadata["tokenizer"]["name"] == "whitespace"
+    assert metadata["normalization"] == "NFC"
+    assert metadata["sources"]
+
+
+def test_counts_are_logged(corpus, run_dir, caplog):
+    with caplog.at_level(logging.INFO, logger="elmokit"):
+        prepared(corpus, run_dir)
+    assert "120 lines read, 120 sentences" in caplog.text
+
+
+def test_warm_text_is_training_sentences_of_ordinary_length(corpus, run_dir):
+    """Not held-out ones: on those the model is scored, and a user's may be private."""
+    made = prepared(corpus, run_dir)
+    ordinary = [" ".join(words) for words in made.shards.sentences() if len(words) >= 5]
+    assert made.warm_text() == tuple(ordinary[: prepare.WARM_SENTENCES])

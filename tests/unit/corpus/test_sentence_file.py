@@ -1,0 +1,164 @@
+import unicodedata
+
+import pytest
+
+from elmokit.errors import ConfigError, FormatError
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("The cat sat. The dog sat.\n\nThe cat ran\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened():
+    from elmokit.corpus.sentence_file import open_corpus
+
+    return open_corpus
+
+
+@pytest.fixture
+def write():
+    from elmokit.corpus.sentence_file import write_sentence_file
+
+    return write_sentence_file
+
+
+def save_model(directory, *, tokenizer="whitespace", normalization="none"):
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
+    from elmokit.text.char_vocab import CharVocabConfig
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(normalization=normalization),
+        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
+        lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
+    )
+    PretrainedBiLM(config, tokenizer=TokenizerConfig(name=tokenizer)).save(directory)
+    return str(directory)
+
+
+def test_sentences_are_lines_and_words_are_counted(corpus, tmp_path, opened, write):
+    found = opened([corpus])
+    written = write(found, tmp_path / "aside.txt", max_words=100, min_count=2)
+    assert list(written.lines()) == [
+        ["The", "cat", "sat", "."],
+        ["The", "dog", "sat", "."],
+        ["The", "cat", "ran"],
+    ]
+    assert list(written.lines()) == list(written.lines())
+    assert written.counts == {"The": 3, ".": 2, "cat": 2, "sat": 2}
+    assert list(written.counts) == ["The", ".", "cat", "sat"]  # ties in code point order
+    assert (written.num_sentences, written.num_words) == (3, 11)
+    assert written.coverage == pytest.approx(9 / 11)
+    assert found.tokenizer.name == "simple"
+    assert found.tokenizer.version
+    assert found.report.skipped == {"blank": 1}
+    (described,) = found.describe()
+    assert described["path"] == str(corpus)
+    assert len(described["sha256"]) == 64
+
+
+def test_long_sentences_go_on_in_the_next_line(tmp_path, opened, write):
+    path = tmp_path / "corpus.txt"
+    path.write_text("a b c d e f g\nh\n", encoding="utf-8")
+    found = opened([path], tokenizer="whitespace")
+    written = write(found, tmp_path / "aside.txt", max_words=3)
+    assert list(written.lines()) == [["a", "b", "c"], ["d", "e", "f"], ["g"], ["h"]]
+    assert (written.num_sentences, written.num_words) == (2, 8)
+
+
+def test_words_with_odd_blanks_stay_whole(tmp_path, write):
+    """Tokens of other tokenizers may hold what str.split() would take for a blank."""
+    from elmokit.corpus.sentence_file import TokenizedCorpus
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    words = ["a\x1cb", "c\u00a0d", "e\u2028f", "g\r"]
+    found = TokenizedCorpus(
+        sentences=iter([words]),
+        num_words=None,
+        tokenizer=TokenizerConfig(),
+        normalization="NFC",
+        inputs=[],
+    )
+    assert list(write(found, tmp_path / "aside.txt", max_words=9).lines()) == [words]
+
+
+def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path, opened):
+    decomposed = unicodedata.normalize("NFD", "강물 didn't")
+    path = tmp_path / "corpus.txt"
+    path.write_text(decomposed, encoding="utf-8")
+    raw = opened([path], model=save_model(tmp_path / "raw"))
+    assert list(raw.sentences) == [decomposed.split()]
+    assert (raw.tokenizer.name, raw.normalization) == ("whitespace", "none")
+    composed = opened(
+        [path], model=save_model(tmp_path / "nfc", tokenizer="simple", normalization="NFC")
+    )
+    assert list(composed.sentences) == [["강물", "did", "n't"]]
+    assert list(opened([path]).sentences) == [["강물", "did", "n't"]]
+
+
+def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus, opened):
+    found = opened([corpus], model=save_model(tmp_path / "model"), tokenizer="simple")
+    assert found.tokenizer.name == "simple"
+    assert found.normalization == "none"
+
+
+def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
+    from elmokit.corpus.shards import write_shards
+    from elmokit.files.sources import describe_files
+
+    sources = describe_files([corpus])
+    write_shards(
+        [["already", "split."], ["twice"]],
+        tmp_path / "shards",
+        metadata={
+            "tokenizer": {"name": "korean", "version": "kiwi"},
+            "normalization": "none",
+            "sources": sources,
+        },
+    )
+    found = opened([tmp_path / "shards"])
+    assert (found.num_words, found.tokenizer.name, found.normalization) == (3, "korean", "none")
+    assert found.describe() == sources
+    assert {path.parent for path in found.inputs} == {tmp_path / "shards"}
+    written = write(found, tmp_path / "aside.txt", max_words=10)
+    assert list(written.lines()) == [["already", "split."], ["twice"]]
+    with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'simple'"):
+        opened([tmp_path / "shards"], tokenizer="simple")
+    with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'whitespace'"):
+        opened([tmp_path / "shards"], model=save_model(tmp_path / "model"))
+
+
+def test_progress_is_told(tmp_path, opened, write):
+    path = tmp_path / "corpus.txt"
+    path.write_text("a b\n" * 2500, encoding="utf-8")
+    told = []
+    found = opened([path], tokenizer="whitespace")
+    write(found, tmp_path / "aside.txt", max_words=10, on_words=told.append)
+    assert told == [2000, 4000]
+
+
+def test_a_corpus_without_frequent_words_is_told(tmp_path, corpus, opened, write):
+    with pytest.raises(FormatError, match="No word occurs 9 times among the 11 words"):
+        write(opened([corpus]), tmp_path / "aside.txt", max_words=10, min_count=9)
+
+
+def test_wrong_input_is_told(tmp_path, corpus, opened, write):
+    with pytest.raises(FileNotFoundError, match="no corpus file"):
+        opened([tmp_path / "none.txt"])
+    with pytest.raises(FileNotFoundError, match="There is no model"):
+        opened([corpus], model=str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="is a file; give the model directory"):
+        opened([corpus], model=str(corpus))
+    with pytest.raises(ConfigError, match="no tokenizer 'moses'"):
+        opened([corpus], tokenizer="moses")
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(FormatError, match="the corpus holds no text"):
+        write(opened([empty]), tmp_path / "aside.txt", max_words=10)

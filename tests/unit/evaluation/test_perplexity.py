@@ -1,0 +1,259 @@
+"""Perplexity of a model on a text: a property of both, not of how it is computed."""
+
+import math
+import unicodedata
+
+import pytest
+import torch
+
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.readers import ReadReport
+from elmokit.evaluation import perplexity as perplexity_module
+from elmokit.evaluation.perplexity import perplexity, perplexity_of_files
+from elmokit.text.word_vocab import WordVocab
+
+from ...builders.training_models import VOCAB, random_sentences, toy_model
+
+SENTENCES = random_sentences(23)
+LONG = [word for sentence in random_sentences(40, seed=9) for word in sentence]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+@torch.no_grad()
+def plain(model, sentences):
+    """(forward, backward) in mean nats, sentence by sentence through `BiLM.forward`.
+
+    The forward layer's output at position k predicts the word at k + 1, the backward layer's the
+    word at k - 1; the outputs at the last position of each direction predict nothing.
+    """
+    nats, tokens = [0.0, 0.0], 0
+    dim = model.config.lstm.projection_dim
+    for sentence in sentences:
+        top = model(model.encode([sentence])).layers[-1][0]
+        words = ["<S>", *sentence, "</S>"]
+        ids = torch.from_numpy(model.word_vocab.encode(words)) - 1
+        for index, (outputs, targets) in enumerate(
+            ((top[:-1, :dim], ids[1:]), (top[1:, dim:], ids[:-1]))
+        ):
+            logits = outputs @ model.softmax.weight.T + model.softmax.bias
+            nats[index] += torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+        tokens += len(sentence) + 1
+    return [float(total) / tokens for total in nats]
+
+
+def losses(report):
+    return [math.log(report.forward), math.log(report.backward)]
+
+
+@pytest.mark.parametrize("word_input", [False, True])
+def test_equals_a_plain_computation_through_the_whole_model(word_input):
+    model = toy_model(word_input=word_input)
+    report = perplexity(model, SENTENCES, state="reset")
+    assert losses(report) == pytest.approx(plain(model, SENTENCES), abs=2e-6)
+    assert abs(losses(report)[0] - losses(report)[1]) > 1e-3, "the directions differ"
+
+
+def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
+    warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
+    assert (warm.state, reset.state) == ("warm", "reset")
+    assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
+    with pytest.raises(ValueError, match="warm, reset"):
+        perplexity(model, SENTENCES, state="cold")
+
+
+def test_counts(model):
+    report = perplexity(model, SENTENCES)
+    num_words = sum(len(sentence) for sentence in SENTENCES)
+    unknown = sum(word not in VOCAB for sentence in SENTENCES for word in sentence)
+    assert unknown > 0
+    assert report.sentences == len(SENTENCES)
+    assert report.tokens == num_words + len(SENTENCES)
+    assert report.oov_rate == pytest.approx(unknown / num_words)
+    assert report.vocabulary == len(VOCAB)
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_a_zero_softmax_has_a_perplexity_of_v(kind):
+    model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=5))
+    with torch.no_grad():
+        model.softmax.weight.zero_()
+        model.softmax.bias.zero_()
+    report = perplexity(model, SENTENCES)
+    assert [report.forward, report.backward, report.mean] == pytest.approx([len(VOCAB)] * 3)
+
+
+def test_a_softmax_of_biases_has_the_perplexity_of_its_unigrams(model):
+    model = toy_model()
+    targets = [[*sentence, "</S>"] for sentence in SENTENCES]
+    ids = torch.from_numpy(VOCAB.encode([word for row in targets for word in row])) - 1
+    probs = torch.bincount(ids, minlength=len(VOCAB)) / len(ids)
+    with torch.no_grad():
+        model.softmax.weight.zero_()
+        model.softmax.bias.copy_(probs.clamp(min=1e-12).log())
+    entropy = -(probs[probs > 0] * probs[probs > 0].log()).sum()
+    assert perplexity(model, SENTENCES).forward == pytest.approx(float(entropy.exp()), rel=1e-4)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_the_batch_size_does_not_matter(model, batch_size):
+    report = perplexity(model, SENTENCES, batch_size=batch_size)
+    expected = perplexity(model, SENTENCES, batch_size=7)
+    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
+    assert (report.tokens, report.oov_rate) == (expected.tokens, expected.oov_rate)
+
+
+def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
+    monkeypatch.setattr(perplexity_module, "BUFFER", 5)
+    report = perplexity(model, [[], *reversed(SENTENCES), []], batch_size=2)
+    expected = perplexity(model, SENTENCES)
+    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
+    assert report.sentences == expected.sentences
+
+
+def test_a_batch_is_bounded_in_words(model, monkeypatch):
+    expected = perplexity(model, [*SENTENCES, LONG])
+    monkeypatch.setattr(perplexity_module, "BATCH_WORDS", 20)
+    sizes = []
+    score = perplexity_module._score
+
+    def record(model, vocab, sentences, counter, start):
+        sizes.append([len(sentence) for sentence in sentences])
+        score(model, vocab, sentences, counter, start)
+
+    monkeypatch.setattr(perplexity_module, "_score", record)
+    report = perplexity(model, [*SENTENCES, LONG])
+    assert [len(LONG)] in sizes, "a longer sentence goes alone"
+    assert all(len(batch) * max(batch) <= 20 for batch in sizes if batch != [len(LONG)])
+    assert any(len(batch) > 1 for batch in sizes)
+    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
+    assert (report.tokens, report.sentences) == (expected.tokens, expected.sentences)
+
+
+def test_a_buffer_is_bounded_in_words(monkeypatch):
+    monkeypatch.setattr(perplexity_module, "BUFFER", 10)
+    read = []
+    source = (read.append(k) or ["is"] * 4 for k in range(100))
+    next(perplexity_module._batches(source, 64))
+    assert len(read) == 3
+
+
+def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
+    sentences = [LONG, LONG[:30], ["river"]]
+    expected = perplexity(model, sentences, state="reset")
+    monkeypatch.setattr(perplexity_module, "PIECE", 16)
+    report = perplexity(model, sentences, state="reset")
+    assert len(LONG) > 8 * 16
+    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
+    assert losses(report) == pytest.approx(plain(model, sentences), abs=2e-6)
+
+
+def test_forward_is_backward_over_the_reversed_sentence():
+    """With one direction's parameters in both, and both markers spelled alike."""
+    model = toy_model(word_input=True)
+    model.backward_layers.load_state_dict(model.forward_layers.state_dict())
+    begin, end = VOCAB.sentence_begin_id, VOCAB.sentence_end_id
+    with torch.no_grad():
+        table = model.token_encoder.embedding.weight
+        table[end] = table[begin]
+        model.softmax.weight[end - 1] = model.softmax.weight[begin - 1]
+        model.softmax.bias[end - 1] = model.softmax.bias[begin - 1]
+    report = perplexity(model, SENTENCES, state="reset")
+    mirrored = perplexity(model, [sentence[::-1] for sentence in SENTENCES], state="reset")
+    assert report.forward == pytest.approx(mirrored.backward, rel=1e-6)
+    assert report.backward == pytest.approx(mirrored.forward, rel=1e-6)
+    assert report.forward != pytest.approx(report.backward, rel=1e-3)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_is_put_back(model, training):
+    model.train(training)
+    perplexity(model, SENTENCES[:1])
+    assert model.training == training
+    with pytest.raises(ValueError, match="no text"):
+        perplexity(model, [])
+    assert model.training == training
+
+
+def test_text_is_normalized_as_the_model_asks(model):
+    decomposed = unicodedata.normalize("NFD", "강")
+    assert decomposed not in VOCAB
+    assert perplexity(model, [[decomposed, "river"]]) == perplexity(model, [["강", "river"]])
+
+
+def test_bits_per_byte_counts_utf8_bytes_and_a_separator_a_target(model):
+    report = perplexity(model, [["강", "is"]])  # 3 + 2 bytes, 3 targets
+    nats = 3 * sum(losses(report)) / 2
+    assert report.bits_per_byte == pytest.approx(nats / math.log(2) / (3 + 2 + 3))
+
+
+class TestErrors:
+    def test_nothing_to_score(self, model):
+        with pytest.raises(ValueError, match="no text to score"):
+            perplexity(model, [[], []])
+
+    @pytest.mark.parametrize("missing", ["vocab", "softmax"])
+    def test_a_model_that_predicts_nothing(self, missing):
+        settings = {"softmax": None} if missing == "softmax" else {"vocab": None, "softmax": None}
+        with pytest.raises(ValueError, match=r"no softmax over words.*elmokit finetune"):
+            perplexity(toy_model(**settings), SENTENCES)
+
+    def test_a_softmax_without_its_words_is_not_called_absent(self):
+        model = toy_model()
+        model.word_vocab = None
+        with pytest.raises(ValueError, match=r"has a softmax over \d+ words, .*put its vocab\.txt"):
+            perplexity(model, SENTENCES)
+
+
+class TestFiles:
+    @pytest.fixture
+    def stored(self, model, tmp_path):
+        model.save(tmp_path / "model")
+        text = tmp_path / "text.txt"
+        text.write_text("".join(" ".join(sentence) + "\n" for sentence in SENTENCES))
+        return str(tmp_path / "model"), text
+
+    def test_a_stored_model_on_a_file(self, model, stored):
+        model_path, text = stored
+        report = perplexity_of_files(model_path, [text], device="cpu")
+        assert losses(report) == pytest.approx(losses(perplexity(model, SENTENCES)), abs=2e-6)
+
+    def test_what_is_skipped_is_counted(self, stored):
+        model_path, text = stored
+        text.write_bytes(b"\n" + text.read_bytes() * 20 + b"a\0b\n")
+        read = ReadReport()
+        report = perplexity_of_files(model_path, [text], device="cpu", read=read)
+        assert read.skipped == {"blank": 1 + 20 * SENTENCES.count([]), "nul": 1}
+        assert report.sentences == read.sentences
+
+    def test_another_tokenizer_is_warned_about(self, stored, caplog):
+        model_path, text = stored
+        perplexity_of_files(model_path, [text], tokenizer="simple", device="cpu")
+        assert "tokenizer 'simple', the model was trained with 'whitespace'" in caplog.text
+
+    def test_the_same_tokenizer_is_not(self, stored, caplog):
+        model_path, text = stored
+        perplexity_of_files(model_path, [text], tokenizer="whitespace", device="cpu")
+        assert "tokenizer" not in caplog.text
+
+    def test_a_text_of_unknown_words_is_warned_about(self, stored, caplog):
+        model_path, text = stored
+        perplexity_of_files(model_path, [text], device="cpu")
+        assert "are unknown to the model" not in caplog.text
+        text.write_text("hwaet we gardena\n", encoding="utf-8")
+        perplexity_of_files(model_path, [text], device="cpu")
+        assert "100 % of the words are unknown to the model" in caplog.text
+
+
+def test_words_of_another_vocabulary_are_scored_as_unknown():
+    """OOV words get the probability of <UNK>, whichever they are."""
+    vocab = WordVocab(["<S>", "</S>", "<UNK>", "river"])
+    model = toy_model(vocab=vocab)
+    with torch.no_grad():
+        model.softmax.weight.zero_()
+        model.softmax.bias.copy_(torch.tensor([0.0, 0.1, 0.6, 0.3]).clamp(min=1e-12).log())
+    report = perplexity(model, [["ship"]])
+    assert math.log(report.forward) == pytest.approx(-(math.log(0.6) + math.log(0.1)) / 2, rel=1e-5)

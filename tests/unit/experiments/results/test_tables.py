@@ -1,0 +1,96 @@
+from elmokit.experiments import settings
+from elmokit.experiments.plan import plan_tasks
+from elmokit.experiments.registry import ELMO, STATIC
+from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.tables import (
+    curve_table,
+    gain_table,
+    mix_table,
+    score_table,
+    settings_table,
+    to_markdown,
+)
+from elmokit.probes.layer_weights import PlaceWeights
+
+from ....builders.experiment_runs import planned, result
+
+RIGHT, WRONG = [1] * 20, [0] * 20
+
+
+def findings(*, missing=()):
+    runs = []
+    for seed in (0, 1):
+        for share, static, elmo in ((1.0, 60.0, 70.0), (0.1, 40.0, 58.0), (0.01, 30.0, 62.0)):
+            for arm, value in (("static", static), ("elmo", elmo)):
+                run = planned(arm, share=share, seed=seed)
+                weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
+                made = result(
+                    value + seed, right=RIGHT if arm == "elmo" else WRONG, epochs=[value + seed],
+                    weights=[PlaceWeights(place="input", weights=weights, gamma=2.0)]
+                    if arm == "elmo" else [],
+                )  # fmt: skip
+                runs.append((run, None if (arm, share, seed) in missing else made))
+    return Findings(runs, "static")
+
+
+def test_scores_have_a_row_for_each_share_and_say_which_seeds_are_missing():
+    table = score_table(findings(missing=[("elmo", 1.0, 1), ("elmo", 0.1, 0), ("elmo", 0.1, 1)]))
+    assert table.header[-2:] == ("static", "elmo")
+    assert table.rows[0] == (
+        "nli", "pairs", "100 %", "accuracy", "100", "60.50 ± 0.71", "70.00 (1 of 2 seeds)",
+    )  # fmt: skip
+    assert table.rows[1][-2:] == ("40.50 ± 0.71", "–")
+    assert [row[2] for row in table.rows] == ["100 %", "10 %", "1 %"]
+
+
+def test_gains_by_hand():
+    table = gain_table(findings())
+    assert table.rows[0][3:8] == ("elmo", "+10.00 ± 0.00", "25.3 %", "< 0.001", "2")
+
+
+def test_the_label_curve_says_where_the_reference_is_reached():
+    table = curve_table(findings())
+    assert table.rows == (("nli", "pairs", "elmo", "60.50", "1 %"),)
+
+
+def test_layer_weights_over_seeds():
+    (row, *_) = mix_table(findings()).rows
+    assert row[:3] == ("input", "nli", "pairs")
+    assert row[3:] == ("0.100 ± 0.000", "0.650 ± 0.071", "0.250 ± 0.071", "2.00", "2")
+
+
+def test_the_page_lists_what_was_not_run_and_what_made_it():
+    found = findings(missing=[("elmo", 0.1, 1)])
+    page = to_markdown("Title", [score_table(found)], found, {"command": "`elmokit x`"})
+    assert page.startswith("# Title\n\n## Scores")
+    assert "| task | data |" in page
+    assert "## Not run: 1 of 12" in page
+    assert "- nli (pairs), elmo, 0.1 of the labels, seed 1: not yet run" in page
+    assert "- command: `elmokit x`" in page
+
+
+def test_a_comparison_is_made_once(monkeypatch):
+    from elmokit.experiments.results import findings as module
+
+    known = {}
+    first = Findings(findings().runs, "static", known=known).comparisons
+    monkeypatch.setattr(module, "compare", lambda *_: 1 / 0)
+    assert Findings(findings().runs, "static", known=known).comparisons == first
+
+
+def test_settings_have_a_row_for_each_share():
+    data = {"data": {"max_train": 2000, "max_dev": None}}
+    facts = {one.dataset: data for one in settings.ENGLISH}
+    runs = plan_tasks(
+        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=[0], facts=facts
+    )
+    table = settings_table(Findings([(run, None) for run in runs], "static"))
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    assert [(row["task"], row["labels"]) for row in rows] == [
+        ("srl", "100 %"), ("srl", "10 %"), ("nli", "100 %"), ("nli", "10 %"),
+    ]  # fmt: skip
+    assert rows[0]["at most of train / dev"] == "2,000 / all"
+    assert rows[0]["widths"] == "128, 128, 128, 128"
+    assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
+    assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
+    assert rows[2]["learning rate"] == "0.001"

@@ -1,0 +1,44 @@
+from elmokit.experiments.runs.store import RunStore
+from elmokit.experiments.runs.tuning import (
+    ALL_DIVERGED,
+    NOT_TUNED,
+    RATE_FACTORS,
+    best_rates,
+    tuning_runs,
+)
+
+from ....builders.experiment_runs import planned, result
+
+
+def plan(rates):
+    return [
+        planned(arm, config={"train": {"learning_rate": rates.get(("nli", "pairs", arm), 0.1)}})
+        for arm in ("static", "elmo")
+    ]
+
+
+def rate(run):
+    return run.facts["config"]["train"]["learning_rate"]
+
+
+def test_every_arm_tries_every_rate():
+    runs = tuning_runs(plan)
+    expected = {(arm, 0.1 * factor) for arm in ("static", "elmo") for factor in RATE_FACTORS}
+    assert {(run.arm, rate(run)) for run in runs} == expected
+    assert len({run.id for run in runs}) == 6
+
+
+def test_the_best_rate_is_chosen_of_those_that_did_not_diverge(tmp_path):
+    store, runs = RunStore(tmp_path), tuning_runs(plan)
+    static = [run for run in runs if run.arm == "static"]
+    elmo = [run for run in runs if run.arm == "elmo"]
+    store.write(static[0], result(40.0))
+    store.write(static[1], result(45.0))
+    assert best_rates(runs, store).reason_against(static[0]) == NOT_TUNED  # one is not yet tried
+    store.write_divergence(static[2], "The loss is not finite.")
+    for run in elmo:
+        store.write_divergence(run, "The loss is not finite.")
+    chosen = best_rates(runs, store)
+    assert chosen.rates == {("nli", "pairs", "static"): rate(static[1])}
+    assert chosen.reason_against(static[0]) is None
+    assert chosen.reason_against(elmo[0]) == ALL_DIVERGED

@@ -1,0 +1,136 @@
+import dataclasses
+
+import pytest
+
+from elmokit.errors import ConfigError, InputError
+from elmokit.experiments import plan as plan_module
+from elmokit.experiments import settings
+from elmokit.experiments.plan import Arm, plan_tasks
+from elmokit.experiments.registry import ELMO, STATIC
+from elmokit.tasks.registry import find_task
+
+FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.ENGLISH}
+
+
+def plan(*, arms=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), **more):
+    return plan_tasks(tasks, arms, shares=shares, seeds=range(2), facts=FACTS, **more)
+
+
+def test_complete_comparisons_come_first():
+    runs = plan()
+    assert [(run.seed, run.share, run.task, run.arm) for run in runs[:5]] == [
+        (0, 1.0, "ner", "static"),
+        (0, 1.0, "ner", "elmo"),
+        (0, 1.0, "nli", "static"),
+        (0, 1.0, "nli", "elmo"),
+        (0, 0.1, "ner", "static"),
+    ]
+    assert [run.seed for run in runs] == [0] * 8 + [1] * 8
+
+
+def test_what_decides_a_run_decides_its_id_and_nothing_else():
+    runs = plan()
+    assert len({run.id for run in runs}) == 16
+    assert [run.id for run in plan()] == [run.id for run in runs]
+    renamed = [dataclasses.replace(run, arm="another name") for run in runs]
+    assert [run.id for run in renamed] == [run.id for run in runs]
+    changed = plan(overrides=["train.epochs=3"])
+    assert not {run.id for run in changed} & {run.id for run in runs}
+    other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
+    static, elmo = plan_tasks(
+        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=[0], facts=other_model
+    )  # fmt: skip
+    assert elmo.id not in {run.id for run in runs}
+    assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
+
+
+def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
+    explicit = Arm(name="λ = 0.001", overrides=(*ELMO.overrides, "inputs.layer_l2=0.001"))
+    by_default, by_hand = (
+        plan(tasks=(settings.SRL,), arms=(arm,), shares=(1.0,))[0] for arm in (ELMO, explicit)
+    )
+    assert by_default.id == by_hand.id  # one run for both experiments
+    assert by_default.facts["config"]["inputs"]["places"] == "input"
+    assert plan(tasks=(settings.NLI,))[0].facts["config"]["inputs"]["places"] == "both"
+
+
+def test_few_labels_get_more_passes_in_every_arm():
+    train = {
+        (run.share, run.arm): run.facts["config"]["train"]
+        for run in plan(tasks=(settings.NLI,), shares=(1.0, 0.25, 0.0001))
+    }
+    assert train[1.0, "static"]["epochs"] == settings.NLI.epochs
+    assert train[0.25, "static"]["epochs"] == 2 * settings.NLI.epochs
+    assert train[0.25, "static"]["patience"] == 2 * settings.NLI.patience
+    assert train[0.0001, "elmo"]["epochs"] == settings.MAX_EPOCHS
+    assert train[0.0001, "elmo"]["label_share"] == 0.0001
+    assert all(train[share, "static"] == train[share, "elmo"] for share in (1.0, 0.25, 0.0001))
+
+
+def test_a_task_may_leave_shares_out():
+    only_all = dataclasses.replace(settings.NER, shares=(1.0,))
+    assert {run.share for run in plan(tasks=(only_all,))} == {1.0}
+
+
+def test_chosen_learning_rates_are_of_one_arm():
+    rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
+    found = {
+        (run.task, run.arm): run.facts["config"]["train"]["learning_rate"]
+        for run in plan(learning_rates=rates)
+    }
+    assert found["ner", "elmo"] == 0.5
+    assert found["ner", "static"] == settings.NER.learning_rate
+    assert found["nli", "elmo"] == settings.NLI.learning_rate
+
+
+def test_an_unknown_setting_is_told_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"train\.epoch.*Did you mean `epochs`"):
+        plan(overrides=["train.epoch=3"])
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("task=nli", "task"),
+        ("train.seed=3", "train.seed"),
+        ("train.label_share=0.5", "train.label_share"),
+        ("train={epochs=3}", "train.seed"),
+        ("inputs.embeddings=elmo", "inputs.embeddings"),
+        (" inputs . layer_l2 = 0.1", "inputs.layer_l2"),
+    ],
+)
+def test_what_is_compared_cannot_be_set(override, key):
+    arms = (STATIC, Arm(name="λ = 1", overrides=(*ELMO.overrides, "inputs.layer_l2=1.0")))
+    with pytest.raises(InputError, match=f"`{key}` cannot be set here: .+"):
+        plan(arms=arms, overrides=[override])
+
+
+def test_what_only_other_experiments_compare_may_be_set():
+    runs = plan(overrides=["inputs.layer_l2=0.5"])
+    assert {run.facts["config"]["inputs"]["layer_l2"] for run in runs} == {0.5}
+
+
+def test_a_bilm_cannot_learn_in_an_arm_without_one():
+    with pytest.raises(InputError, match=r"finetune_bilm.*arm 'static'"):
+        plan(overrides=["train.finetune_bilm=true"])
+    assert plan(arms=(ELMO,), overrides=["train.finetune_bilm=true"])
+
+
+def test_two_arms_of_one_run_are_refused():
+    with pytest.raises(InputError, match="nothing distinguishes two runs"):
+        plan(arms=(ELMO, Arm(name="the same", overrides=ELMO.overrides)))
+
+
+def test_another_version_of_the_runs_is_another_run(monkeypatch):
+    before = {run.id for run in plan()}
+    monkeypatch.setattr(plan_module, "RUN_VERSION", plan_module.RUN_VERSION + 1)
+    assert not before & {run.id for run in plan()}
+
+
+def test_dropout_of_the_network_is_written_out_and_can_be_set():
+    def dropouts(**more):
+        runs = plan(tasks=(settings.SRL, settings.NLI), shares=(1.0,), **more)
+        return {run.task: run.facts["config"]["dropout"] for run in runs}
+
+    assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": settings.LOW_DROPOUT}
+    assert dropouts(overrides=["dropout=0.3"]) == {"srl": 0.3, "nli": 0.3}

@@ -1,0 +1,129 @@
+import gzip
+import json
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.experiments.samples import sample_file
+from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.formats.ontonotes import read_coreference
+from elmokit.tasks.formats.propbank import read_propbank
+from elmokit.tasks.formats.squad import read_squad
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_limit_the_file_is_taken_as_it_is(tmp_path):
+    source = write(tmp_path / "train.conll", "a\tO\n")
+    assert sample_file(source, tmp_path / "out", task="ner", limit=None) == source
+
+
+def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_path):
+    sentences = [f"w{n}\tB-PER\nx\tO\n" for n in range(50)]
+    source = tmp_path / "train.conll.gz"
+    source.write_bytes(gzip.compress("\n".join(sentences).encode()))
+    found = {}
+    for limit in (5, 20, 500):
+        sample = sample_file(source, tmp_path / str(limit), task="ner", limit=limit)
+        assert sample.name == "train.conll"
+        found[limit] = [sentence.tokens for sentence in read_columns(sample)]
+    assert [len(tokens) for tokens in found.values()] == [5, 20, 50]
+    assert set(found[5]) < set(found[20])
+    assert found[20] == sorted(found[20], key=found[500].index)  # in their own order
+    assert found[5] != found[500][:5]
+
+
+def test_a_table_keeps_its_header(tmp_path):
+    rows = "".join(f"text {n}\t1\n" for n in range(9))
+    source = write(tmp_path / "train.tsv", "text\tlabel\n" + rows)
+    lines = sample_file(source, tmp_path / "out", task="sentiment", limit=3).read_text("utf-8")
+    assert lines.startswith("text\tlabel\n")
+    assert len(lines.splitlines()) == 4
+
+
+def test_only_verbs_are_kept_as_predicates(tmp_path):
+    record = {
+        "tokens": ["Dogs", "bark", "loudly"], "pos": ["NNS", "VBP", "RB"],
+        "predicates": [
+            {"index": 0, "tags": ["B-V", "O", "O"]},
+            {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARGM-MNR"]},
+        ],
+    }  # fmt: skip
+    source = write(tmp_path / "train.jsonl", json.dumps(record) + "\n")
+    sample = sample_file(source, tmp_path / "out", task="srl", limit=None, predicates="verbs")
+    assert [example.predicate for example in read_propbank(sample)] == [1]
+
+
+def test_questions_are_drawn_with_their_paragraphs(tmp_path):
+    def paragraph(name, num_questions):
+        answers = [{"text": name, "answer_start": 0}]
+        questions = [
+            {"id": f"{name}{n}", "question": "what ?", "answers": answers}
+            for n in range(num_questions)
+        ]
+        return {"context": name, "qas": questions}
+
+    document = {
+        "version": "1.1",
+        "data": [{"title": "t", "paragraphs": [paragraph(f"p{n}", 2) for n in range(10)]}],
+    }
+    source = write(tmp_path / "train.json", json.dumps(document))
+    sample = sample_file(source, tmp_path / "out", task="qa", limit=5)
+    contexts = [example.context for example in read_squad(sample)]
+    assert len(contexts) == 4  # two paragraphs of two: a third would be too much
+    assert len(set(contexts)) == 2
+    sample = sample_file(source, tmp_path / "out", task="qa", limit=1)
+    assert len(list(read_squad(sample))) == 2  # at least one paragraph
+
+
+def test_documents_stay_whole(tmp_path):
+    document = (
+        "#begin document ({0}); part 0\n{0}\t0\t0\tHe\t(0)\n\n{0}\t0\t0\the\t(0)\n\n#end document\n"
+    )
+    source = write(tmp_path / "train.conll", "".join(document.format(name) for name in "abcd"))
+    sample = sample_file(source, tmp_path / "out", task="coref", limit=2)
+    documents = list(read_coreference(sample))
+    assert len(documents) == 2
+    assert all(len(document.sentences) == 2 for document in documents)
+
+
+def test_csv_is_refused(tmp_path):
+    source = write(tmp_path / "train.csv", "text,label\na,1\n")
+    with pytest.raises(InputError, match="Give TSV or JSON lines"):
+        sample_file(source, tmp_path / "out", task="sentiment", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"train\.jsonl, line 3: no JSON"),
+        ("[]", r"line 3: expected a JSON object"),
+        ('{"predicates": []}', r"line 3: no field 'pos'"),
+        ('{"pos": ["V"]}', r"line 3: no field 'predicates'"),
+        ('{"pos": ["V"], "predicates": [{}]}', r"line 3, predicates\[0\]: no field 'index'"),
+        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"line 3, predicates\[0\]: the index 1"),
+    ],
+)
+def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
+    source = write(tmp_path / "train.jsonl", f'{{"pos": ["V"], "predicates": []}}\n\n{line}\n')
+    with pytest.raises(FormatError, match=message):
+        sample_file(source, tmp_path / "out", task="srl", limit=1, predicates="verbs")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"data":\n [', r"train\.json, line 2: no JSON"),
+        ("[]", "expected a JSON object"),
+        ("{}", "no field 'data'"),
+        ('{"data": [{"paragraphs": [{}]}]}', r"data\[0\]\.paragraphs\[0\]: no field 'qas'"),
+        ('{"data": [{"paragraphs": 1}]}', r"data\[0\]: field 'paragraphs' must be a list"),
+    ],
+)
+def test_damaged_questions_are_told_with_their_place(tmp_path, text, message):
+    source = write(tmp_path / "train.json", text)
+    with pytest.raises(FormatError, match=message):
+        sample_file(source, tmp_path / "out", task="qa", limit=1)

@@ -1,0 +1,230 @@
+"""What is written whole or not at all."""
+
+import errno
+import os
+
+import pytest
+
+from elmokit.errors import InputError
+from elmokit.files import atomic
+from elmokit.files.atomic import (
+    aside_of,
+    check_target,
+    no_room,
+    previous_of,
+    reserve,
+    whole_directory,
+    whole_file,
+)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk on which nothing can be forced."""
+
+    def fsync(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic.os, "fsync", fsync)
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def write_half(opened):
+    with opened as aside:
+        (aside / "a.txt" if aside.is_dir() else aside).write_text("half")
+        raise KeyboardInterrupt
+
+
+class TestFile:
+    def test_takes_its_name_at_the_end(self, tmp_path):
+        path = tmp_path / "deep" / "a.txt"
+        with whole_file(path) as aside:
+            aside.write_text("new")
+            assert not path.exists()
+        assert path.read_text() == "new"
+        assert names(path.parent) == ["a.txt"]
+
+    def test_an_error_leaves_the_old_file(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("old")
+        with pytest.raises(KeyboardInterrupt):
+            write_half(whole_file(path))
+        assert path.read_text() == "old"
+        assert names(tmp_path) == ["a.txt"]
+
+    @pytest.mark.usefixtures("full_disk")
+    def test_a_full_disk_leaves_the_old_file(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("old")
+        with pytest.raises(OSError, match="No space left"), whole_file(path) as aside:
+            aside.write_text("new")
+        assert path.read_text() == "old"
+        assert names(tmp_path) == ["a.txt"]
+
+    def test_what_a_kill_left_is_replaced(self, tmp_path):
+        path = tmp_path / "a.txt"
+        aside_of(path).write_text("half of a longer text")
+        with whole_file(path) as aside:
+            aside.write_text("new")
+        assert path.read_text() == "new"
+        assert names(tmp_path) == ["a.txt"]
+
+    def test_is_on_disk_before_it_takes_its_name(self, tmp_path, monkeypatch):
+        path, forced = tmp_path / "a.txt", []
+        monkeypatch.setattr(
+            atomic, "_force_to_disk", lambda what: forced.append((what.name, path.exists()))
+        )
+        with whole_file(path) as aside:
+            aside.write_text("new")
+        assert forced == [(".a.txt.partial", False), (tmp_path.name, True)]
+
+    def test_a_directory_is_refused_at_once(self, tmp_path):
+        with pytest.raises(IsADirectoryError) as raised, whole_file(tmp_path):
+            pytest.fail("nothing must be written")
+        assert raised.value.filename == str(tmp_path)
+
+
+class TestMessages:
+    """A name that stands for the target is never shown."""
+
+    @pytest.mark.parametrize("whole", [whole_file, whole_directory])
+    @pytest.mark.usefixtures("full_disk")
+    def test_a_full_disk_names_the_target(self, tmp_path, whole):
+        path = tmp_path / "a"
+        with pytest.raises(OSError, match="No space left") as raised, whole(path) as aside:
+            (aside / "b" if aside.is_dir() else aside).write_text("new")
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(path))
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            RuntimeError("write failed: errno = 27, error message = 'File too large'"),
+            OSError("Can't write data (No space left on device)"),
+            OSError(errno.EDQUOT, "Disk quota exceeded"),
+        ],
+    )
+    def test_so_does_what_other_libraries_say_of_it(self, tmp_path, error):
+        path = tmp_path / "a.h5"
+        number = no_room(error)
+        with pytest.raises(OSError) as raised, whole_file(path):  # noqa: PT011 (all of them)
+            raise error
+        assert (raised.value.errno, raised.value.filename) == (number, str(path))
+        assert names(tmp_path) == []
+
+    def test_other_system_errors_about_it_too(self, tmp_path):
+        path = tmp_path / "a"
+        with pytest.raises(PermissionError) as raised, whole_directory(path) as aside:
+            raise PermissionError(errno.EACCES, "Permission denied", str(aside / "b"))
+        assert raised.value.filename == str(path)
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            FileNotFoundError(errno.ENOENT, "No such file", "elsewhere.txt"),
+            OSError(errno.ENOSPC, "No space left on device", "elsewhere.txt"),
+            ValueError("nothing to do with files"),
+        ],
+    )
+    def test_errors_about_something_else_stay(self, tmp_path, error):
+        with pytest.raises(type(error)) as raised, whole_file(tmp_path / "a"):
+            raise error
+        assert raised.value is error
+        assert getattr(error, "filename", "elsewhere.txt") == "elsewhere.txt"
+
+
+class TestTarget:
+    def test_what_does_not_exist_may_be_written(self, tmp_path):
+        check_target(tmp_path / "new", inputs=[tmp_path / "gone"], overwrite=False)
+
+    def test_what_exists_only_if_asked_for(self, tmp_path):
+        path = tmp_path / "old"
+        path.touch()
+        with pytest.raises(FileExistsError, match=r"old exists already\. .*--overwrite"):
+            check_target(path, overwrite=False)
+        check_target(path, overwrite=True)
+
+    @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+    def test_what_is_read_never_by_whatever_name(self, tmp_path, link):
+        source, path = tmp_path / "source", tmp_path / "path"
+        source.touch()
+        getattr(path, link)(source)
+        with pytest.raises(InputError, match="path is read by this command"):
+            check_target(path, inputs=[tmp_path / "other", source], overwrite=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
+def test_room_is_reserved_or_refused(tmp_path):
+    import resource
+
+    path = tmp_path / "a"
+    reserve(path, 100)
+    assert path.stat().st_size == 100
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            reserve(path, 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+class TestDirectory:
+    @pytest.fixture
+    def old(self, tmp_path):
+        directory = tmp_path / "model"
+        directory.mkdir()
+        (directory / "old.txt").write_text("old")
+        return directory
+
+    def test_takes_its_name_at_the_end(self, tmp_path):
+        directory = tmp_path / "deep" / "model"
+        with whole_directory(directory) as aside:
+            (aside / "a.txt").write_text("new")
+            assert not directory.exists()
+        assert names(directory) == ["a.txt"]
+        assert names(directory.parent) == ["model"]
+
+    def test_replaces_the_old_one_with_all_that_is_in_it(self, old):
+        with whole_directory(old) as aside:
+            (aside / "a.txt").write_text("new")
+        assert names(old) == ["a.txt"]
+        assert names(old.parent) == ["model"]
+
+    def test_an_error_leaves_the_old_one(self, old):
+        with pytest.raises(KeyboardInterrupt):
+            write_half(whole_directory(old))
+        assert names(old) == ["old.txt"]
+        assert names(old.parent) == ["model"]
+
+    @pytest.mark.usefixtures("full_disk")
+    def test_a_full_disk_leaves_the_old_one(self, old):
+        with pytest.raises(OSError, match="No space left"), whole_directory(old) as aside:
+            (aside / "a.txt").write_text("new")
+        assert names(old) == ["old.txt"]
+        assert names(old.parent) == ["model"]
+
+    def test_a_failed_rename_puts_the_old_one_back(self, old, monkeypatch):
+        rename = atomic.Path.rename
+
+        def fails(source, target):
+            if source == aside_of(old):
+                raise OSError(errno.EIO, "broken")
+            return rename(source, target)
+
+        monkeypatch.setattr(atomic.Path, "rename", fails)
+        with pytest.raises(OSError, match="broken"), whole_directory(old) as aside:
+            (aside / "a.txt").write_text("new")
+        assert names(old) == ["old.txt"]
+        assert names(old.parent) == ["model"]
+
+    def test_what_a_kill_left_is_cleared(self, old):
+        for left in (aside_of(old), previous_of(old)):
+            left.mkdir()
+            (left / "half.txt").write_text("half")
+        with whole_directory(old) as aside:
+            (aside / "a.txt").write_text("new")
+        assert names(old) == ["a.txt"]
+        assert names(old.parent) == ["model"]

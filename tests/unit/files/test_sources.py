@@ -1,0 +1,227 @@
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+from pathlib import Path
+
+import pytest
+
+TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
+
+
+def compress_zst(data):
+    return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
+
+
+COMPRESS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": compress_zst}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_compressed_files_give_the_text(tmp_path, suffix):
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(COMPRESS[suffix](TEXT))
+    assert b"".join(read_pieces(path)) == TEXT
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_concatenated_compressed_files_give_all_of_the_text(tmp_path, suffix):
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(COMPRESS[suffix](TEXT) + COMPRESS[suffix](b"end\n"))
+    assert b"".join(read_pieces(path)) == TEXT + b"end\n"
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("keep", [0.3, 0.95])
+def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
+    from elmokit.errors import FormatError
+    from elmokit.files.sources import read_pieces
+
+    whole = COMPRESS[suffix](TEXT)
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(whole[: int(keep * len(whole))])
+    message = rf"a\.txt\{suffix}: damaged or cut \{suffix} file: readable up to byte \d+ of"
+    with pytest.raises(FormatError, match=message):
+        list(read_pieces(path))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_file_that_is_not_compressed_as_named_is_an_error(tmp_path, suffix):
+    from elmokit.errors import FormatError
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(TEXT)
+    with pytest.raises(FormatError, match="readable up to byte 0"):
+        list(read_pieces(path))
+
+
+def test_pieces_of_zeros_stay_small(tmp_path):
+    """A small compressed file can hold a huge line."""
+    from elmokit.files.sources import read_pieces
+
+    for suffix in (".gz", ".zst"):
+        path = tmp_path / f"zeros{suffix}"
+        path.write_bytes(COMPRESS[suffix](bytes(1 << 26)))
+        sizes = [len(piece) for piece in read_pieces(path)]
+        assert sum(sizes) == 1 << 26
+        assert max(sizes) <= 1 << 25
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (gzip.compress(b"text", mtime=0), r"gzip data \(name it \.gz\)"),
+        (b"\xff\xfet\0e\0", r"UTF-16 text \(convert it: iconv -f UTF-16"),
+        (b"%PDF-1.7", "a PDF document"),
+    ],
+)
+def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, what):
+    from elmokit.errors import FormatError
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=rf"corpus\.txt: expected UTF-8 text.*{what}"):
+        list(read_pieces(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.txt", "text"),
+        ("a", "text"),
+        ("a.raw", "text"),
+        ("A.TXT.GZ", "text"),
+        ("a.jsonl", "jsonl"),
+        ("a.JSONL.zst", "jsonl"),
+        ("a.ndjson.gz", "jsonl"),
+        ("a.parquet", "parquet"),
+        ("jsonl", "text"),
+    ],
+)
+def test_the_name_tells_what_a_file_holds(name, kind):
+    from elmokit.files.sources import file_kind
+
+    assert file_kind(Path(name)) == kind
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden", "sub/.git/x"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text\n", encoding="utf-8")
+    return tmp_path
+
+
+def names(paths, root):
+    return [path.relative_to(root).as_posix() for path in paths]
+
+
+def test_a_directory_means_its_visible_files_in_order(tree):
+    from elmokit.files.sources import find_files
+
+    assert names(find_files(tree), tree) == ["a.txt", "b.txt", "sub/c.txt"]
+
+
+def test_patterns_are_expanded_and_files_keep_their_order(tree):
+    from elmokit.files.sources import find_files
+
+    found = find_files([str(tree / "sub/c.txt"), str(tree / "*.txt")])
+    assert names(found, tree) == ["sub/c.txt", "a.txt", "b.txt"]
+    assert len(find_files(f"{tree}/**/*.txt")) == 3
+
+
+def test_a_name_with_pattern_characters_is_a_name_first(tmp_path):
+    from elmokit.files.sources import find_files
+
+    path = tmp_path / "a[1].txt"
+    path.touch()
+    assert find_files(path) == [path]
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "missing/*.txt", "empty"])
+def test_a_path_that_leads_to_no_file_is_an_error(tmp_path, name):
+    from elmokit.files.sources import find_files
+
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=rf"no corpus file at '.*{name[:5]}.*Give a file"):
+        find_files(tmp_path / name)
+
+
+def test_no_paths_are_an_error():
+    from elmokit.files.sources import find_files
+
+    with pytest.raises(FileNotFoundError, match="no corpus was given"):
+        find_files([])
+
+
+def test_files_are_described_by_path_size_and_hash(tree):
+    from elmokit.files.sources import describe_files
+
+    path = tree / "a.txt"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert describe_files(path) == [{"path": str(path), "num_bytes": 5, "sha256": digest}]
+
+
+class TestChanges:
+    @pytest.fixture
+    def changed(self, tree):
+        """A function that tells the name of the file that has changed."""
+        from elmokit.files.sources import changed_file, describe_files
+
+        recorded = describe_files(tree)
+
+        def changed(recorded=recorded, paths=tree):
+            path = changed_file(recorded, paths)
+            return None if path is None else Path(path).name
+
+        return changed
+
+    def test_none_has(self, changed, tree):
+        assert changed() is None
+        (tree / "a.txt").touch()
+        assert changed() is None
+
+    @pytest.mark.parametrize("content", ["longer than before", "12345"])
+    def test_other_contents_even_of_the_same_length(self, changed, tree, content):
+        (tree / "a.txt").write_text(content)
+        assert changed() == "a.txt"
+
+    def test_files_that_come_and_go(self, changed, tree):
+        (tree / "zz.txt").write_text("new")
+        assert changed() == "zz.txt"
+
+    def test_a_text_that_is_gone_altogether_has_not(self, changed, tree):
+        assert changed(paths=tree / "gone.txt") is None
+
+    def test_what_was_recorded_without_a_hash_is_compared_by_size(self, changed, tree):
+        from elmokit.files.sources import describe_files
+
+        older = [{key: f[key] for key in ("path", "num_bytes")} for f in describe_files(tree)]
+        (tree / "a.txt").write_text("12345")
+        assert changed(older) is None
+        (tree / "a.txt").write_text("123456")
+        assert changed(older) == "a.txt"
+
+
+def test_a_dash_is_standard_input(monkeypatch):
+    from elmokit.files.sources import describe_files, read_pieces
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    assert b"".join(read_pieces(Path("-"))) == TEXT
+    assert describe_files("-") == [{"path": "-", "num_bytes": None, "sha256": None}]
+
+
+def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):
+    from elmokit.errors import MissingExtraError
+    from elmokit.files.sources import read_pieces
+
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"zstandard.*elmokit\[zst\]"):
+        list(read_pieces(tmp_path / "a.zst"))

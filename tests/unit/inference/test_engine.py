@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+import torch
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.inference import kernel_backend as packed
+from elmokit.inference import results
+from elmokit.inference import torch_backend as modules
+
+from ...builders.embedding_models import (
+    largest_difference,
+    plain_layers,
+    random_sentences,
+    run_engine,
+    toy_model,
+)
+
+MODELS = {
+    "two layers": {},
+    "one layer": {"num_layers": 1},
+    "three layers": {"num_layers": 3},
+    "no projection": {"cell_dim": 8},
+    "word input": {"words": True},
+}
+
+
+@pytest.fixture(params=list(MODELS))
+def model(request, backend):
+    return toy_model(**MODELS[request.param])
+
+
+def test_equals_the_plain_network(model):
+    sentences = random_sentences(37)
+    expected, expected_state = plain_layers(model, sentences)
+    out = run_engine(model, sentences)
+    assert largest_difference(out.vectors, expected) <= 2e-6
+    assert (out.state.hidden - expected_state.hidden).abs().max() <= 2e-6
+    assert (out.state.cell - expected_state.cell).abs().max() <= 2e-6
+    assert all(array.dtype == np.float32 for array in out.vectors)
+
+
+def test_chunks_of_any_size_give_the_same_bits(model, monkeypatch):
+    sentences = [*random_sentences(9), ["bank"] * 60]
+    whole = run_engine(model, sentences)
+    width = model.forward_layers[0].input_weight.shape[0]
+    for positions in (1, 7, 30):
+        monkeypatch.setattr(packed, "MAX_POSITIONS", positions)
+        monkeypatch.setattr(modules, "MAX_GATE_VALUES", positions * width)
+        chunked = run_engine(model, sentences)
+        assert largest_difference(whole.vectors, chunked.vectors) == 0
+        assert torch.equal(whole.state.hidden, chunked.state.hidden)
+        assert torch.equal(whole.state.cell, chunked.state.cell)
+
+
+def test_layer_choices_are_slices_and_means_of_all(model):
+    sentences = random_sentences(11)
+    everything = run_engine(model, sentences).vectors
+    for k in range(model.num_layers):
+        one = run_engine(model, sentences, layers=k).vectors
+        assert largest_difference(one, [array[k] for array in everything]) == 0
+    top = run_engine(model, sentences, layers="top").vectors
+    assert largest_difference(top, [array[-1] for array in everything]) == 0
+    average = run_engine(model, sentences, layers="average").vectors
+    assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
+
+
+def test_rows_go_on_from_their_state(model):
+    batches = [random_sentences(n, seed=n) for n in (3, 2, 5, 0, 4)]
+    state = None
+    plain_state = BiLMState.zeros(model.config.lstm, 5)
+    for batch in batches:
+        out = run_engine(model, batch, state=state)
+        state = out.state
+        if batch:
+            expected, new = plain_layers(model, batch, state=plain_state)
+            hidden, cell = plain_state.hidden.clone(), plain_state.cell.clone()
+            hidden[:, :, : len(batch)], cell[:, :, : len(batch)] = new.hidden, new.cell
+            plain_state = BiLMState(hidden, cell)
+            assert largest_difference(out.vectors, expected) <= 2e-6
+        for found, plain in ((state.hidden, plain_state.hidden), (state.cell, plain_state.cell)):
+            # cells reach the clip (3), and either network's roundings add up over the batches
+            torch.testing.assert_close(found, plain[:, :, : state.num_rows], atol=2e-6, rtol=2e-6)
+    assert state.num_rows == 5
+
+
+def test_the_given_state_is_not_changed():
+    model = toy_model()
+    state = BiLMState.zeros(model.config.lstm, 2)
+    run_engine(model, random_sentences(2), state=state)
+    assert not state.hidden.any()
+    assert not state.cell.any()
+
+
+def test_state_of_another_model_is_refused():
+    other = BiLMState.zeros(toy_model(num_layers=3).config.lstm, 2)
+    with pytest.raises(ValueError, match="of another model"):
+        run_engine(toy_model(), [["a"]], state=other)
+
+
+def test_empty_sentences_and_batches(backend):
+    model = toy_model()
+    out = run_engine(model, [[], ["a"], []])
+    assert [array.shape for array in out.vectors] == [(3, 0, 16), (3, 1, 16), (3, 0, 16)]
+    assert run_engine(model, [[]], layers="top").vectors[0].shape == (0, 16)
+    empty = run_engine(model, [])
+    assert empty.vectors == []
+    assert empty.state.num_rows == 0
+
+
+def test_padding_rows_of_a_block_leave_no_trace(backend):
+    model = toy_model()
+    sentences = random_sentences(9, longest=20)
+    alone = [run_engine(model, [sentence]).vectors[0] for sentence in sentences]
+    assert largest_difference(run_engine(model, sentences).vectors, alone) == 0
+
+
+@pytest.mark.parametrize("layers", ["bottom", 3, -1, True, "0"])
+def test_unknown_layers_are_refused_with_the_choices(layers):
+    with pytest.raises(
+        ValueError, match=r'"all", "top", "average" or a number .* 2 for this model'
+    ):
+        results.check_layers(layers, 3)
+
+
+def _long_sentence_equals_one_piece(num_words: int, monkeypatch) -> None:
+    model = toy_model(num_layers=1)
+    words = np.random.default_rng(0).choice(["I", "sat", "bank", "배", "."], num_words).tolist()
+    out = run_engine(model, [words])
+    monkeypatch.setattr(packed, "MAX_POSITIONS", 2**40)
+    monkeypatch.setattr(modules, "MAX_GATE_VALUES", 2**40)
+    whole = run_engine(model, [words])
+    assert largest_difference(out.vectors, whole.vectors) == 0
+    assert torch.equal(out.state.cell, whole.state.cell)
+    # Another order of additions shows after thousands of steps: the plain network for the first.
+    # Eight rows, because its products of one row add in another order (embed.modules).
+    start = words[:300]
+    expected, _ = plain_layers(model, [start, *[["I"]] * 7])
+    half = model.output_dim // 2
+    difference = np.abs(out.vectors[0][:, :300, :half] - expected[0][:, :, :half])
+    assert difference.max() <= 2e-6
+
+
+def test_a_sentence_of_20_000_words_equals_one_piece(backend, monkeypatch):
+    _long_sentence_equals_one_piece(20_000, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["compiled"], indirect=True)  # PyTorch alone takes minutes
+def test_a_sentence_of_100_000_words_equals_one_piece(backend, monkeypatch):
+    _long_sentence_equals_one_piece(100_000, monkeypatch)

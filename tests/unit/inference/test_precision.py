@@ -1,0 +1,76 @@
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.inference import precision
+from elmokit.inference.kernel_backend import PackedNetwork
+from elmokit.inference.precision import build_network, check_precision
+from elmokit.inference.torch_backend import ModuleNetwork
+
+from ...builders.embedding_models import random_sentences, run_engine, toy_model
+
+CPU = torch.device("cpu")
+
+
+def cosines(a, b):
+    """Of all word vectors of some sentences."""
+    values = []
+    for x, y in zip(a, b, strict=True):
+        norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
+        values.append(((x * y).sum(-1) / norms).reshape(-1))
+    return np.concatenate(values)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
+def test_the_model_is_left_alone(backend, kind):
+    model = toy_model()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    run_engine(model, random_sentences(3), precision=kind)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+@pytest.mark.parametrize(
+    ("kind", "median", "worst"), [("bf16", 0.9999, 0.995), ("int8", 0.999, 0.99)]
+)
+def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, worst):
+    model = toy_model(cell_dim=64, projection_dim=32)
+    sentences = random_sentences(40)
+    exact = run_engine(model, sentences)
+    rough = run_engine(model, sentences, precision=kind)
+    assert rough.state.cell.dtype == torch.float32
+    values = cosines(exact.vectors, rough.vectors)
+    assert np.median(values) >= median
+    assert values.min() >= worst
+    assert values.min() < 1 - 1e-9  # it is another arithmetic
+
+
+def test_the_log_says_what_computes(backend, caplog):
+    caplog.set_level(logging.INFO, logger="elmokit")
+    network = build_network(toy_model(), precision="int8", device=CPU)
+    if backend == "compiled":
+        assert isinstance(network, PackedNetwork)
+        assert network.precision == "int8"
+        assert "int8 through compiled kernels" in caplog.text
+    else:
+        assert isinstance(network, ModuleNetwork)
+        assert network.precision == "bf16"
+        assert network.computed_by == "PyTorch on cpu"
+        assert "int8 needs the compiled kernels" in caplog.text
+        assert "bf16 through PyTorch on cpu" in caplog.text
+
+
+def test_without_a_compiler_fp32_shares_the_modules(monkeypatch):
+    monkeypatch.setattr(precision, "load_kernels", lambda: None)
+    model = toy_model()
+    network = build_network(model, precision="fp32", device=CPU)
+    assert isinstance(network, ModuleNetwork)
+    assert network._token_encoder is model.token_encoder
+
+
+@pytest.mark.parametrize("kind", ["int4", "fp16", ""])
+def test_other_precisions_are_refused_with_the_choices(kind):
+    with pytest.raises(ValueError, match="must be 'fp32' or 'bf16' or 'int8', got"):
+        check_precision(kind)

@@ -1,0 +1,91 @@
+"""The row kernels of training, and when kernels are used at all."""
+
+import pytest
+import torch
+
+from elmokit.kernels import training
+from elmokit.kernels.training import address, check_ids, kernels_for, load_training_kernels
+
+
+@pytest.fixture
+def kernels():
+    loaded = load_training_kernels()
+    if loaded is None:
+        pytest.skip("no C compiler on this machine")
+    return loaded
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("columns", [1, 17, 128, 300])
+def test_column_sums(kernels, dtype, columns):
+    values, weights = normal(40, columns).to(dtype), torch.linspace(-1, 1, 40)
+    exact = values.double()
+    for ours, wanted in (
+        (kernels.column_sums(values), exact.sum(0)),
+        (kernels.column_sums(values, weights), weights.double() @ exact),
+    ):
+        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 7, 64])
+def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
+    rows, places = normal(9, dim), torch.tensor([3, 0, 3, 5, 5, 5, 1, 0, 3])
+    out = torch.ones(6, dim)
+    kernels.scatter_rows(out, places, rows)
+    torch.testing.assert_close(out, torch.ones(6, dim).index_add(0, places, rows))
+
+
+@pytest.mark.parametrize("wrong", [-1, 6])
+def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
+    with pytest.raises(ValueError, match=f"must be 0 to 5, got {wrong}"):
+        kernels.scatter_rows(torch.ones(6, 2), torch.tensor([3, wrong]), torch.ones(2, 2))
+
+
+def test_ids_that_are_inside_or_not_there_are_no_error():
+    check_ids(torch.tensor([2, 4]), lowest=2, highest=4, what="ids")
+    check_ids(torch.empty(0, 3, dtype=torch.long), lowest=2, highest=4, what="ids")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [torch.zeros(2, 3).t(), torch.zeros(2, dtype=torch.float64), torch.zeros(2, device="meta")],
+    ids=["transposed", "double", "elsewhere"],
+)
+def test_what_c_would_misread_is_refused(values):
+    with pytest.raises(ValueError, match=r"take contiguous torch\.float32 values on the CPU, got"):
+        address(values)
+
+
+def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels):
+    assert kernels_for(torch.zeros(1)) == (kernels, torch.float32)
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        assert kernels_for(torch.zeros(1, dtype=dtype)) is None
+    assert kernels_for(torch.zeros(1, device="meta")) is None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = (kernels, torch.bfloat16) if kernels.has_bf16 else None
+        assert kernels_for(torch.zeros(1)) == expected
+        assert kernels_for(torch.zeros(1, dtype=torch.float64)) is None
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert kernels_for(torch.zeros(1)) is None
+
+
+def test_without_instructions_for_it_half_width_is_left_to_pytorch(kernels, monkeypatch):
+    monkeypatch.setattr(kernels, "has_bf16", False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert kernels_for(torch.zeros(1)) is None
+
+
+def test_without_the_library_pytorch_computes(monkeypatch):
+    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
+    assert kernels_for(torch.zeros(1)) is None
+
+
+def test_the_log_says_what_computes(monkeypatch, caplog, kernels):
+    load_training_kernels.cache_clear()
+    with caplog.at_level("INFO"):
+        load_training_kernels()
+    assert "training on the CPU uses compiled kernels" in caplog.text

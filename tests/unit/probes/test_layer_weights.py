@@ -1,0 +1,125 @@
+"""Learned layer weights, as numbers and as a picture."""
+
+import json
+import sys
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+
+@pytest.fixture
+def write_run(tmp_path):
+    """Write what a task run leaves behind, as far as it tells of layers."""
+
+    def write(name, *, task="ner", arm="elmo", **places):
+        run_dir = tmp_path / name
+        run_dir.mkdir()
+        config = {"task": task, "inputs": {"embeddings": arm}}
+        facts = {"config": config, "labels": [], "bilm": None, "vectors": None}
+        (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+        tensors = {"to_tags.weight": torch.zeros(1)}
+        for place, (weights, gamma) in places.items():
+            tensors[f"inputs.mixes.{place}.mix_weights"] = torch.tensor(weights)
+            tensors[f"inputs.mixes.{place}.gamma"] = torch.tensor(gamma)
+        save_file(tensors, run_dir / "model.safetensors")
+        return run_dir
+
+    return write
+
+
+LN2 = 0.6931472
+
+
+def test_weights_are_shares_at_each_place_of_use(write_run):
+    from elmokit.probes.layer_weights import read_layer_weights
+
+    found = read_layer_weights(
+        write_run("run", task="nli", input=([LN2, 0.0, 0.0], 0.5), output=([0.0, 0.0, LN2], 2.0))
+    )
+    assert (found.run, found.task, found.embeddings) == ("run", "nli", "elmo")
+    assert [one.place for one in found.places] == ["input", "output"]
+    assert found.places[0].weights == pytest.approx((0.5, 0.25, 0.25))
+    assert found.places[1].weights == pytest.approx((0.25, 0.25, 0.5))
+    assert [one.gamma for one in found.places] == [0.5, 2.0]
+
+
+def test_a_run_reads_layers_where_its_task_does(write_run):
+    from elmokit.probes.layer_weights import read_layer_weights
+
+    found = read_layer_weights(write_run("run", arm="random", output=([0.0, 0.0], 1.0)))
+    assert [(one.place, one.weights) for one in found.places] == [("output", (0.5, 0.5))]
+
+
+@pytest.mark.parametrize("arm", ["static", "top", "average"])
+def test_an_arm_that_learns_no_weights_is_told(write_run, arm):
+    from elmokit.errors import InputError
+    from elmokit.probes.layer_weights import read_layer_weights
+
+    with pytest.raises(InputError, match=f"--embeddings {arm}, which learns no layer weights"):
+        read_layer_weights(write_run("run", arm=arm, input=([0.0], 1.0)))
+
+
+def test_damage_is_told(write_run, tmp_path):
+    from elmokit.errors import FormatError
+    from elmokit.probes.layer_weights import read_layer_weights
+
+    with pytest.raises(FileNotFoundError, match="is no run of a task"):
+        read_layer_weights(tmp_path)
+    with pytest.raises(FormatError, match="has no layer weights"):
+        read_layer_weights(write_run("empty"))
+    run_dir = write_run("nothing", input=([0.0], 1.0))
+    facts = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
+    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(FormatError, match="does not say which task"):
+        read_layer_weights(run_dir)
+
+
+@pytest.fixture
+def runs():
+    from elmokit.probes.layer_weights import LayerWeights, PlaceWeights
+
+    def run(name, task, *places):
+        return LayerWeights(
+            run=name, task=task, embeddings="elmo",
+            places=tuple(PlaceWeights(place=p, weights=w, gamma=1.0) for p, w in places),
+        )  # fmt: skip
+
+    return [
+        run("한국어 $run$", "ner", ("input", (0.2, 0.7, 0.1))),
+        run("other", "qa", ("input", (0.5, 0.5)), ("output", (0.1, 0.9))),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")]
+)
+def test_a_heat_map_is_written(runs, tmp_path, suffix, magic):
+    from elmokit.probes.layer_weights import plot_layer_weights
+
+    path = tmp_path / f"weights{suffix}"
+    plot_layer_weights([*runs, runs[0]], path)  # a task twice: names of runs are shown
+    assert path.read_bytes().startswith(magic)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_heat_map_shows_every_weight_and_label(runs, tmp_path):
+    from elmokit.probes.layer_weights import plot_layer_weights
+
+    plot_layer_weights(runs, tmp_path / "weights.svg")
+    drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")
+    for label in ("input", "output", "ner", "qa", "layer 2", "0.70", "0.90"):
+        assert f"<!-- {label} -->" in drawing
+
+
+def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
+    from elmokit.errors import InputError, MissingExtraError
+    from elmokit.probes.layer_weights import plot_layer_weights
+
+    with pytest.raises(InputError, match=r"ends in \.png, \.pdf, \.svg"):
+        plot_layer_weights(runs, tmp_path / "weights.gif")
+    with pytest.raises(InputError, match="one run or more"):
+        plot_layer_weights([], tmp_path / "weights.png")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"elmokit\[plots\]"):
+        plot_layer_weights(runs, tmp_path / "weights.png")

@@ -1,0 +1,149 @@
+"""Nearest neighbors in context."""
+
+import numpy as np
+import pytest
+
+VECTORS = {"money": (1, 0.1), "cash": (1, 0), "river": (-1, 0.1), "water": (-1, 0)}
+
+
+class FakeEmbedder:
+    """Gives every word the vector of its sentence's first word."""
+
+    def embed(self, sentences, *, layers):
+        assert layers == "top"
+        return [np.array([VECTORS[tokens[0]]] * len(tokens), "f4") for tokens in sentences]
+
+
+class WordEmbedder:
+    """Gives every word a vector of its own."""
+
+    def embed(self, sentences, *, layers):
+        return [np.array([VECTORS[word] for word in tokens], "f4") for tokens in sentences]
+
+
+@pytest.fixture
+def occurrences():
+    from elmokit.probes.neighbors import Occurrence
+
+    senses = {"money": "m", "cash": "m", "river": "r", "water": "r"}
+    return [Occurrence((first, "bank", "."), 1, sense) for first, sense in senses.items()]
+
+
+@pytest.fixture
+def found(occurrences, monkeypatch):
+    from elmokit.probes import neighbors
+
+    return neighbors.neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
+
+
+def test_the_nearest_is_the_one_in_like_context(found):
+    nearest = {one.occurrence.tokens[0]: one.neighbors[0].tokens[0] for one in found}
+    assert nearest == {"money": "cash", "cash": "money", "river": "water", "water": "river"}
+    assert all(one.similarities[0] > 0.9 > 0 > one.similarities[1] for one in found)
+
+
+def test_an_occurrence_is_not_its_own_neighbor(found):
+    assert all(one.occurrence not in one.neighbors for one in found)
+
+
+def test_the_share_of_same_sense_counts_neighbors(found):
+    from elmokit.probes.neighbors import share_of_same_sense
+
+    assert share_of_same_sense(found) == 1.0
+    assert share_of_same_sense(found, among=2) == 0.5
+
+
+def test_a_single_occurrence_has_no_neighbors(occurrences):
+    from elmokit.probes import neighbors
+
+    with pytest.raises(ValueError, match="at least two"):
+        neighbors.neighborhoods(FakeEmbedder(), occurrences[:1])
+
+
+def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
+    from elmokit.probes.neighbors import find_occurrences
+
+    sentences = [["a", "bank"], ["no"], ["a", "bank"], ["bank", "bank"], ["the", "bank"]]
+    found = find_occurrences(sentences, "bank", limit=2)
+    assert [(o.tokens, o.index) for o in found] == [(("a", "bank"), 1), (("bank", "bank"), 0)]
+
+
+def test_the_word_is_marked_within_its_context(occurrences):
+    assert occurrences[0].marked() == "money [bank] ."
+    assert occurrences[0].marked(context=0) == "… [bank] …"
+    assert occurrences[0].marked(context=1) == "money [bank] ."
+
+
+def test_neighbors_of_one_occurrence_are_those_of_its_word():
+    from elmokit.probes.neighbors import find_neighbors, occurrence_in
+
+    query = occurrence_in(["money", "bank", "."], "bank")
+    text = [["water", "bank"], ["cash", "bank"], ["money", "bank", "."], ["river", "tree"]]
+    (found,) = find_neighbors(FakeEmbedder(), text, "bank", query=query)
+    assert found.occurrence == query
+    assert [one.tokens[0] for one in found.neighbors] == ["cash", "water"]
+
+
+def test_neighbors_of_all_occurrences_of_a_word():
+    from elmokit.probes.neighbors import find_neighbors, spread
+
+    text = [[first, "bank"] for first in VECTORS]
+    found = find_neighbors(FakeEmbedder(), text, "bank", num_neighbors=1)
+    assert [one.neighbors[0].tokens[0] for one in found] == ["cash", "money", "water", "river"]
+    assert len(find_neighbors(FakeEmbedder(), text, "bank", limit=2)) == 2
+    shown = spread(found, 2)
+    assert len(shown) == 2
+    assert shown[0].similarities[0] == max(one.similarities[0] for one in found)
+    assert spread(found, 9) == sorted(found, key=lambda one: -one.similarities[0])
+
+
+@pytest.mark.parametrize("together", [1, 1024])
+def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypatch, together):
+    from elmokit.probes import neighbors
+
+    monkeypatch.setattr(neighbors, "_SENTENCES_TOGETHER", together)
+    query = neighbors.Occurrence(("river", "money"), 1)
+    text = [["river", "money"], [], ["cash", "water"], ["water"], ["river", "cash", "money"],
+            ["cash", "water"], ["river"]]  # fmt: skip
+    found = neighbors.find_neighbors(
+        WordEmbedder(), text, "money", query=query, any_word=True, num_neighbors=3
+    )[0]
+    assert [one.marked() for one in found.neighbors] == [
+        "river cash [money]", "[cash] water", "[river]",
+    ]  # fmt: skip
+    assert found.similarities == pytest.approx((1, 1 / 1.01**0.5, -0.99 / 1.01))
+
+
+def test_of_equally_near_words_the_first_are_kept():
+    from elmokit.probes.neighbors import Occurrence, nearest_occurrences
+
+    text = [["cash"], ["cash", "water"], ["cash", "river"]]
+    query = Occurrence(("cash", "cash"), 0)
+    found = nearest_occurrences(WordEmbedder(), query, text, num_neighbors=2)
+    assert [one.tokens for one in found.neighbors] == [("cash",), ("cash", "water")]
+
+
+def test_static_neighbors_are_words():
+    from elmokit.errors import InputError
+    from elmokit.probes.neighbors import nearest_words
+    from elmokit.vectors.static_vectors import StaticVectors
+
+    static = StaticVectors(list(VECTORS), np.array(list(VECTORS.values()), "f4"))
+    found = nearest_words(static, "Cash", num_neighbors=2)
+    assert [word for word, _ in found] == ["money", "river"]
+    assert found[0][1] == pytest.approx(1 / 1.01**0.5)
+    assert len(nearest_words(static, "cash")) == 3
+    with pytest.raises(InputError, match="none for 'tree'"):
+        nearest_words(static, "tree")
+
+
+def test_what_cannot_be_found_is_told():
+    from elmokit.errors import InputError
+    from elmokit.probes.neighbors import find_neighbors, occurrence_in
+
+    with pytest.raises(InputError, match=r"no word 'bank'.*'the river'"):
+        occurrence_in(["the", "river"], "bank")
+    with pytest.raises(InputError, match="has 1 different sentences with 'bank'"):
+        find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")
+    with pytest.raises(InputError, match="give a query"):
+        find_neighbors(FakeEmbedder(), [], "bank", any_word=True)

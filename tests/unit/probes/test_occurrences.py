@@ -1,0 +1,38 @@
+"""Annotated words and their vectors."""
+
+import numpy as np
+
+from ...builders.probe_sources import TableSource, annotated
+
+
+def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_read():
+    from elmokit.probes.occurrences import occurrence_vectors
+
+    sentences = [
+        annotated("a", "in New York", (1, 3, "New_York", "NOUN", "ny"), (0, 1, "in", "ADV", "i")),
+        annotated("b", "never read", (0, 1, "never", "ADV", "n")),
+    ]
+    source = TableSource({"in": [[5], [6]], "New": [[1], [2]], "York": [[3], [8]]}, ("x", "y"))
+    found = list(occurrence_vectors(source, sentences, {"a.0"}))
+    assert [(word.name, vectors.tolist()) for word, vectors in found] == [("a.0", [[2.0], [5.0]])]
+    assert source.read == [("in", "New", "York")]
+
+
+def test_lemmas_are_compared_without_regard_to_case_and_underscores():
+    from elmokit.probes.occurrences import lemma_of
+
+    sentence = annotated("a", "New York", (0, 2, "New_York", "NOUN", "ny"))
+    assert lemma_of(sentence.occurrences[0]) == "new york"
+
+
+def test_rows_get_length_1_and_zeros_stay():
+    from elmokit.probes.occurrences import unit_rows
+
+    np.testing.assert_allclose(unit_rows(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
+
+
+def test_blocks_lose_nothing():
+    from elmokit.probes.occurrences import blocks
+
+    assert list(blocks(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(blocks([], 2)) == []

@@ -1,0 +1,120 @@
+"""Precision of neighbors, worked by hand."""
+
+import numpy as np
+import pytest
+
+from ...builders.probe_sources import TableSource, annotated
+
+VECTORS = {"a": [1, 0], "b": [0.9, 0.1], "c": [0.1, 0.9], "d": [0, 1], "e": [0.8, 0.2]}
+
+
+def play(name, word, pos, *senses):
+    return annotated(name, word, (0, 1, "play", pos, *senses))
+
+
+PLAYS = [
+    play("1", "a", "NOUN", "drama"),
+    play("2", "b", "NOUN", "drama"),
+    play("3", "c", "VERB", "game"),
+    play("4", "d", "VERB", "game"),
+    play("5", "e", "NOUN", "move"),
+]
+
+
+def score(sentences, *, table=VECTORS, **options):
+    from elmokit.probes.sense_neighbors import precision_at_k
+
+    return precision_at_k([TableSource(table)], sentences, **options)[0]
+
+
+def test_precision_and_chance_are_those_counted_by_hand():
+    found = score(PLAYS, k=1)
+    # a <-> b, c <-> d are of one sense; e's nearest is b, of another
+    assert found.sense == pytest.approx(100 * 4 / 5)
+    assert found.pos == pytest.approx(100)
+    # others of the same sense: 1 of 4 for a to d, 0 for e; of the same part of speech: 2 2 1 1 2
+    assert found.sense_chance == pytest.approx(100 * (4 * 0.25 + 0) / 5)
+    assert found.pos_chance == pytest.approx(100 * (2 + 2 + 1 + 1 + 2) / 4 / 5)
+    assert (found.num_queries, found.num_pos_queries, found.k) == (5, 5, 1)
+    assert found.sense_counts.tolist() == [[4, 5]]
+
+
+def test_more_neighbors_than_alike_ones_cannot_all_hit():
+    # of two neighbors, a b c d have one of their sense among them, e none
+    assert score(PLAYS, k=2).sense == pytest.approx(100 * 4 / 10)
+
+
+def test_occurrences_that_share_one_of_several_senses_are_alike():
+    shared = [play("6", "a", "NOUN", "drama", "x"), play("7", "b", "NOUN", "x"), *PLAYS[2:4]]
+    assert score(shared, k=1).sense == 100
+
+
+def test_parts_of_speech_count_only_where_a_lemma_has_several():
+    nouns = [
+        annotated(word + word, word, (0, 1, "rock", "NOUN", sense))
+        for word, sense in (("a", "s"), ("b", "s"), ("d", "m"))
+    ]
+    found = score([*PLAYS, *nouns], k=1)
+    assert (found.num_queries, found.num_pos_queries) == (8, 5)
+    assert found.sense_counts.tolist() == [[4, 5], [2, 3]]
+    assert found.pos_counts.tolist() == [[5, 5]]
+    only_nouns = score(nouns, k=1)
+    assert (only_nouns.pos, only_nouns.pos_chance, only_nouns.num_pos_queries) == (0, 0, 0)
+
+
+def test_vectors_that_say_nothing_are_at_chance():
+    random = np.random.default_rng(0)
+    table = {str(number): random.normal(size=8) for number in range(400)}
+    sentences = [
+        annotated(f"s{n}", str(n), (0, 1, f"lemma{n % 4}", "NOUN", str(random.integers(3))))
+        for n in range(400)
+    ]
+    found = score(sentences, table=table, k=5)
+    assert found.sense == pytest.approx(found.sense_chance, abs=3)
+
+
+def test_the_sample_is_bounded_and_follows_the_seed():
+    from elmokit.probes.sense_neighbors import precision_at_k
+
+    sentences = [
+        annotated(f"s{n}", "abcde"[n % 5], (0, 1, f"lemma{n % 20}", "NOUN", str(n % 3)))
+        for n in range(400)
+    ]
+    options = {"k": 2, "num_lemmas": 6, "max_occurrences": 10}
+
+    def read(seed):
+        source = TableSource(VECTORS)
+        found = precision_at_k([source], sentences, seed=seed, **options)[0]
+        return found, source.read
+
+    (one, words), (same, same_words), (_, other_words) = read(1), read(1), read(2)
+    assert one.num_queries == 60
+    assert len(one.sense_counts) == 6
+    assert len(words) == 60
+    assert words == same_words
+    assert one.sense == same.sense
+    assert words != other_words
+
+
+def test_every_source_sees_the_same_sample():
+    from elmokit.probes.sense_neighbors import precision_at_k
+
+    sources = [TableSource(VECTORS, (name,)) for name in ("one", "two")]
+    scores = precision_at_k(sources, PLAYS, k=1, max_occurrences=4)
+    assert sources[0].read == sources[1].read
+    assert [found.name for found in scores] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k=0"),
+        ({"k": 5, "max_occurrences": 5}, "above `k`"),
+        ({"k": 9}, "several senses"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(options, message):
+    from elmokit.errors import InputError
+
+    with pytest.raises(InputError, match=message):
+        score(PLAYS, **options)

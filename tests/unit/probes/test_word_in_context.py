@@ -1,0 +1,104 @@
+"""The same word in two texts."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ...builders.probe_sources import PLACE, TableSource
+
+VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], "은행": [1, 0],
+           "에": [0, 1], "갔다": [3, 3], "강": [2, 2]}  # fmt: skip
+
+
+def context(marked):
+    """``the [bank]`` with its offsets."""
+    from elmokit.tasks.formats.word_in_context import WordInContext
+
+    start, end = marked.index("["), marked.index("]") - 1
+    text = marked.replace("[", "").replace("]", "")
+    return WordInContext(text=text, start=start, end=end)
+
+
+def pair(first, second, same):
+    from elmokit.tasks.formats.word_in_context import ContextPair
+
+    return ContextPair(
+        lemma="x", first=context(first), second=context(second), same_sense=same, place=PLACE
+    )
+
+
+PAIRS = [
+    pair("the [bank]", "[bank] the", True),
+    pair("[bank]", "the [banks]", True),
+    pair("[bank]", "the [shore]", False),
+]
+
+
+def score(train, dev, tokenize=str.split):
+    from elmokit.probes.word_in_context import find_words, word_in_context
+
+    found = (find_words(pairs, tokenize) for pairs in (train, dev))
+    return word_in_context([TableSource(VECTORS)], *found)[0]
+
+
+def test_the_threshold_is_learned_and_applied():
+    dev = [pair("[banks]", "[bank] the", True), pair("[shore]", "[banks]", False)]
+    found = score(PAIRS, dev)
+    # cosines of training: 1, 0.8 | 0; of dev: 0.8 | 0.6
+    assert found.threshold == pytest.approx(0.4)
+    assert (found.train_accuracy, found.accuracy) == (100, 50)
+    assert found.counts.tolist() == [[1, 1], [0, 1]]
+
+
+def test_a_word_that_the_tokenizer_splits_has_the_mean_of_its_parts():
+    def split(text):
+        return text.replace("은행에", "은행 에").split()
+
+    from elmokit.probes.word_in_context import find_words
+
+    found = find_words([pair("강 [은행에] 갔다", "[은행] 갔다", True)], split)
+    assert found.sentences == [("강", "은행", "에", "갔다"), ("은행", "갔다")]
+    # (1, 1) / 2 and (1, 0)
+    assert found.cosines(TableSource(VECTORS)).tolist() == [[pytest.approx(0.5**0.5)]]
+
+
+def test_offsets_count_characters_of_the_raw_text():
+    from elmokit.probes.word_in_context import find_words
+
+    words = find_words([pair("  the   [bank]", "[bank]", True)], str.split)
+    assert words.cosines(TableSource(VECTORS)).tolist() == [[pytest.approx(1)]]
+
+
+def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
+    def lossy(text):
+        return [] if "강" in text else text.split()
+
+    dev = [pair("[bank]", "[bank]", True), pair("강 [bank]", "[bank]", True)]
+    found = score(PAIRS, dev, lossy)
+    assert (found.accuracy, found.num_not_found, found.num_pairs) == (50, 1, 2)
+    assert "1 of 2 pairs" in caplog.text
+
+
+def test_a_tokenizer_that_finds_nothing_is_refused():
+    from elmokit.errors import InputError
+    from elmokit.probes.word_in_context import find_words
+
+    with pytest.raises(InputError, match="None of the words"):
+        find_words(PAIRS, lambda text: [])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-4, 4).map(lambda n: n / 4), st.booleans()), min_size=1, max_size=12
+    )
+)
+def test_no_other_threshold_is_better(pairs):
+    from elmokit.probes.word_in_context import best_threshold
+
+    cosines = np.array([cosine for cosine, _ in pairs], dtype=np.float32)
+    truth = np.array([same for _, same in pairs])
+    threshold, accuracy = best_threshold(cosines, truth)
+    assert accuracy == pytest.approx(100 * np.mean((cosines >= threshold) == truth))
+    for other in np.arange(-1.125, 1.2, 0.25):
+        assert np.mean((cosines >= other) == truth) <= accuracy / 100 + 1e-9

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+import torch
+
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, TokenInputs
+from elmokit.text.char_vocab import CharVocab
+from elmokit.vectors.static_vectors import StaticVectors
+
+from ....builders.task_models import toy_model
+
+SENTENCES = [("by", "the", "river"), (), ("배", "by")]
+STATIC = StaticVectors(["by", "river"], np.array([[1, 2], [3, 4]], dtype=np.float32))
+
+
+def layers_of(sentences):
+    random = np.random.default_rng(0)
+    return [random.normal(size=(len(words), 3, 4)).astype(np.float16) for words in sentences]
+
+
+def build(*, static=STATIC, **settings):
+    settings = InputSettings(**settings)
+    inputs = TokenInputs(settings, num_layers=3, layers_dim=4, max_characters=50, static=static)
+    inputs.reset_parameters(torch.Generator().manual_seed(0))
+    return inputs.eval(), BatchMaker(settings, CharVocab(), static)
+
+
+def test_parts_stand_side_by_side_and_padding_is_zero():
+    inputs, maker = build()
+    layers = layers_of(SENTENCES)
+    batch = maker.make(SENTENCES, layers)
+    out = inputs(batch)
+    assert out.shape == (3, 3, 2 + 128 + 4)
+    assert inputs.output_dim == 134
+    np.testing.assert_array_equal(out[0, :, :2].detach(), [[1, 2], [0, 0], [3, 4]])
+    mean = layers[0].astype(np.float32).mean(axis=1)  # fresh weights: the plain mean
+    np.testing.assert_allclose(out[0, :, 130:].detach(), mean, atol=1e-6)
+    assert not out[~batch.mask].any()
+
+
+@pytest.mark.parametrize("layer_norm", ["none", "token"])
+def test_mixtures_start_as_large_as_word_vectors(layer_norm):
+    inputs, maker = build(places="both", dropout=0.5, layer_norm=layer_norm)
+    batch = maker.make(SENTENCES, [9 * layers for layers in layers_of(SENTENCES)])
+    inputs.train().scale_mixes([batch, batch])
+    for place in ("input", "output"):
+        real = inputs.eval().mix(batch, place)[batch.mask]
+        assert float(real.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
+
+
+def test_without_words_or_values_mixtures_stay_as_they_are():
+    inputs, maker = build()
+    nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
+    for sentences, layers in (([()], layers_of([()])), (SENTENCES, nothing)):
+        inputs.scale_mixes([maker.make(sentences, layers)])
+        assert float(inputs.mixes["input"].gamma.detach()) == 1
+
+
+def test_a_row_does_not_depend_on_its_batch():
+    for norm in ("none", "token"):
+        inputs, maker = build(layer_norm=norm)
+        layers = layers_of(SENTENCES)
+        together = inputs(maker.make(SENTENCES, layers))
+        alone = inputs(maker.make(SENTENCES[2:], layers[2:]))
+        torch.testing.assert_close(together[2, :2], alone[0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("arm", "layer"), [("layer0", 0), ("top", 2)])
+def test_one_layer_arms_read_that_layer_alone(arm, layer):
+    inputs, maker = build(embeddings=arm, characters=False, static=None)
+    layers = layers_of(SENTENCES)
+    out = inputs(maker.make(SENTENCES, layers))
+    np.testing.assert_allclose(out[0].detach(), layers[0][:, layer].astype(np.float32), atol=1e-6)
+    assert float(inputs.penalty().detach()) == 0
+
+
+@pytest.mark.parametrize(
+    ("places", "at_input", "at_output"),
+    [("input", True, False), ("output", False, True), ("both", True, True)],
+)
+def test_a_mixture_stands_where_it_is_asked_for(places, at_input, at_output):
+    inputs, maker = build(places=places)
+    batch = maker.make(SENTENCES, layers_of(SENTENCES))
+    encoded = torch.ones(3, 3, 5)
+    joined = inputs.join_output(encoded, batch)
+    assert inputs(batch).shape[2] == inputs.output_dim == 130 + 4 * at_input
+    assert joined.shape[2] == 5 + inputs.output_mix_dim == 5 + 4 * at_output
+    assert (joined[..., :5][batch.mask] == 1).all()
+    assert not joined[~batch.mask].any()
+
+
+def test_the_places_have_weights_of_their_own():
+    inputs, maker = build(places="both")
+    batch = maker.make(SENTENCES, layers_of(SENTENCES))
+    with torch.no_grad():
+        inputs.mixes["output"].mix_weights.copy_(torch.tensor([0.0, 50.0, 0.0]))
+    np.testing.assert_allclose(inputs.mix(batch, "output").detach(), batch.layers[1], atol=1e-6)
+    mean = batch.layers.mean(dim=0)
+    torch.testing.assert_close(inputs.mix(batch, "input").detach(), mean)
+
+
+def test_layers_are_normalized_as_asked_for_over_real_words_only():
+    layers = layers_of(SENTENCES)
+    real = np.concatenate(layers).astype(np.float32)  # (words, L, 2D)
+    expected = {
+        "token": (real - real.mean(axis=2, keepdims=True)) / real.std(axis=2, keepdims=True),
+        "batch": (real - real.mean(axis=(0, 2), keepdims=True))
+        / real.std(axis=(0, 2), keepdims=True),
+    }
+    for norm, values in expected.items():
+        inputs, maker = build(layer_norm=norm, characters=False, static=None)
+        batch = maker.make(SENTENCES, layers)
+        out = inputs(batch)[batch.mask].detach()
+        np.testing.assert_allclose(out, values.mean(axis=1), atol=1e-5)
+
+
+def test_only_the_mix_learns_weights():
+    for arm, learned in (("elmo", True), ("random", True), ("average", False), ("top", False)):
+        inputs, _ = build(embeddings=arm, places="both")
+        mixes = list(inputs.mixes.values())
+        assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
+        assert all(mix.gamma.requires_grad for mix in mixes)
+
+
+def test_the_penalty_is_lambda_times_the_squared_weights_of_all_places():
+    inputs, _ = build(layer_l2=0.5, places="both")
+    with torch.no_grad():
+        for mix in inputs.mixes.values():
+            mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
+    assert float(inputs.penalty().detach()) == pytest.approx(0.5 * 2 * 5)
+
+
+def test_static_vectors_are_not_trained():
+    inputs, _ = build(embeddings="static")
+    assert not inputs.static.weight.requires_grad
+
+
+@pytest.mark.parametrize(("arm", "places"), [("none", "input"), ("elmo", "output")])
+def test_nothing_to_read_is_refused(arm, places):
+    with pytest.raises(ValueError, match="leave a word nothing to be read at the input"):
+        build(embeddings=arm, places=places, characters=False, static=None)
+
+
+class TestALearningBiLM:
+    def make(self, sentences):
+        bilm = toy_model()
+        maker = BatchMaker(InputSettings(), bilm.char_vocab, None, bilm=bilm)
+        return bilm, maker.make(sentences, None)
+
+    def test_gives_the_layers_that_it_gives_alone_without_boundaries(self):
+        bilm, batch = self.make(SENTENCES)
+        for row, words in enumerate(SENTENCES):
+            alone = bilm(bilm.encode([words])).layers[:, 0, 1:-1]
+            torch.testing.assert_close(batch.layers[:, row, : len(words)], alone)
+            assert not batch.layers[:, row, len(words) :].any()
+
+    def test_gets_gradients_in_every_part(self):
+        bilm, batch = self.make(SENTENCES)
+        batch.layers.square().sum().backward()
+        assert all(float(p.grad.abs().sum()) > 0 for p in bilm.parameters())
+
+    def test_takes_a_batch_without_words(self):
+        _, batch = self.make([(), ()])
+        assert batch.layers.shape[1:3] == (2, 0)

@@ -1,0 +1,112 @@
+"""Words found in the text again, and spans of characters in words."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmokit.tasks.inputs.word_offsets import align_words, covering_words
+from elmokit.text.tokenizers.simple import SimpleTokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("the bank", "the bank", [(0, 3), (4, 8)]),
+        (" no,  no\nno ", "no , no no", [(1, 3), (3, 4), (6, 8), (9, 11)]),
+        ("서울에서 삽니다.", "서울 에서 삽니다 .", [(0, 2), (2, 4), (5, 8), (8, 9)]),
+        ("a\u200b b\u200b", "a b", [(0, 1), (3, 4)]),
+        ("The NASA", "the nasa", [(0, 3), (4, 8)]),
+        ("", "", []),
+    ],
+)
+def test_words_of_the_text_are_found_from_left_to_right(text, words, expected):
+    assert align_words(words.split(), text) == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        # 갔 is read as 가 었, 폈 as 피 었; 다 and . stand in the text twice
+        (
+            "나는 갔다. 꽃이 폈다.",
+            "나 는 가 었 다 . 꽃 이 피 었 다 .",
+            [
+                (0, 1), (1, 2), (3, 4), (3, 4), (4, 5), (5, 6),
+                (7, 8), (8, 9), (10, 11), (10, 11), (11, 12), (12, 13),
+            ],
+        ),
+        # of the copula 이 nothing is written
+        ("의사다.", "의사 이 다 .", [(0, 2), (2, 2), (2, 3), (3, 4)]),
+        ("I can't go", "I ca not go", [(0, 1), (2, 4), (4, 7), (8, 10)]),
+        ("in 1998 .", "in 0000 .", [(0, 2), (3, 7), (8, 9)]),
+        ("by 1998 ", "by 0000", [(0, 2), (3, 7)]),
+        ("1998 by", "0000 by", [(0, 4), (5, 7)]),
+        # decomposed in the text, composed in the words: é is one character or two
+        ("le cafe\u0301 noir", "le caf\u00e9 noir", [(0, 2), (3, 8), (9, 13)]),
+        # a character that the tokenizer dropped
+        ("a \x07b c", "a b c", [(0, 1), (3, 4), (5, 6)]),
+        ("", "x", [(0, 0)]),
+        # regardless of case, a word can be longer than what is written
+        ("ß", "ss", [(0, 1)]),
+    ],
+)  # fmt: skip
+def test_words_that_a_tokenizer_altered_share_the_stretch_between_their_neighbors(
+    text, words, expected
+):
+    assert align_words(words.split(), text) == tuple(expected)
+
+
+def test_a_word_that_its_next_one_follows_is_found_before_one_that_stands_alone():
+    # 해 is read as 하 어; the next 어 of the text is that of another word: after it stands no 넣
+    text, words = "일해 넣어요 해요", "일 하 어 넣 어 요 하 어 요"
+    assert align_words(words.split(), text) == (
+        (0, 1), (1, 2), (1, 2), (3, 4), (4, 5), (5, 6), (7, 8), (7, 8), (8, 9),
+    )  # fmt: skip
+
+
+def test_words_that_cannot_be_found_again_have_no_place():
+    assert align_words(["a", "x", "b"], f"a {'y' * 200} b") is None
+    assert align_words(["x"] * 200, "a b") is None
+
+
+@given(st.text(max_size=60))
+def test_words_of_the_simple_tokenizer_are_cut_out_of_any_text_as_they_are(text):
+    words = SimpleTokenizer().tokenize(text)
+    offsets = align_words(words, text)
+    assert offsets is not None
+    assert [text[start:end] for start, end in offsets] == words
+
+
+@given(
+    st.lists(st.text("ab가각ß", min_size=1, max_size=3), max_size=8),
+    st.text("ab가각ß ", max_size=12),
+)
+def test_offsets_of_any_words_follow_each_other_inside_the_text(words, text):
+    offsets = align_words(words, text)
+    assert offsets is not None  # so little can always be passed over
+    assert len(offsets) == len(words)
+    bounds = [(0, 0), *offsets, (len(text), len(text))]
+    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
+    assert all(start <= end for start, end in offsets)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((0, 3), (0, 1)),
+        ((0, 4), (0, 1)),  # the space behind it belongs to no word
+        ((1, 2), (0, 1)),  # inside a word: all of it
+        ((2, 5), (0, 2)),  # cuts two words
+        ((4, 10), (1, 4)),
+        ((3, 4), None),  # between words
+        ((8, 8), None),
+        ((20, 25), None),
+        ((11, 14), None),  # a word of which nothing is written cannot be the answer
+    ],
+)
+def test_a_span_is_all_words_that_have_a_character_of_the_answer(answer, expected):
+    # of the third and of the last word nothing is written
+    offsets = ((0, 3), (4, 8), (8, 8), (8, 10), (12, 12))
+    assert covering_words(offsets, *answer) == expected

@@ -1,0 +1,343 @@
+"""The network of coreference: documents → clusters."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.tasks.coref import CorefTask
+from elmokit.tasks.formats.ontonotes import CorefDocument
+from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
+from elmokit.tasks.networks import coreference as module
+from elmokit.tasks.networks.coreference import CoreferenceModel, _join, _numbers, _speakers
+from elmokit.tasks.networks.spans import enumerate_spans
+from elmokit.tasks.runs.training import Examples, TaskTrainConfig, predict, train_model
+
+from ....builders.task_models import toy_model
+
+TASK = CorefTask()
+
+
+def document(text, *clusters, speakers=None, genre=None):
+    """Sentences of ``text`` end at slashes."""
+    sentences = tuple(tuple(part.split()) for part in text.split("/"))
+    return CorefDocument(
+        name="a", part=0, sentences=sentences, clusters=clusters, speakers=speakers, genre=genre,
+        place=Place(path=Path("a.conll"), line=1),
+    )  # fmt: skip
+
+
+ANNA = document(
+    "Anna met her brother Max by the old river bank / "
+    "she told him that it was late and then they went home",
+    ((0, 1), (2, 3), (10, 11)), ((2, 5), (12, 13)),
+)  # fmt: skip
+KOREAN = document(
+    "민지 가 서울 에 갔다 그리고 돌아왔다 / 거기 서 그 는 배 를 탔다 지난 여름 에",
+    ((0, 1), (9, 10)), ((2, 3), (7, 8)),
+)  # fmt: skip
+RAIN = document("It rained all day / and all night")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+@pytest.fixture(scope="module")
+def keep(model):
+    embedder = Embedder.load(model)
+
+    def keep(sentences):
+        return [
+            vectors.transpose(1, 0, 2)
+            for vectors in embedder.embed([list(words) for words in sentences])
+        ]
+
+    return keep
+
+
+@pytest.fixture
+def build(model):
+    def build(*, settings=None, hidden_dims=(6,), genres=(), seed=0):
+        settings = settings or InputSettings(dropout=0.0)
+        vocab = model.char_vocab
+        inputs = TokenInputs(
+            settings,
+            num_layers=3,
+            layers_dim=16,
+            max_characters=vocab.config.max_characters,
+            static=None,
+        )
+        network = TASK.build(inputs, list(genres), hidden_dims, TASK.default_dropout)
+        network.reset_parameters(torch.Generator().manual_seed(seed))
+        return network, BatchMaker(settings, vocab, None)
+
+    return build
+
+
+def linking(network):
+    """Make every span go back to the nearest one before it."""
+    with torch.no_grad():
+        network.antecedent_score.to_score.bias.fill_(50.0)
+    return network
+
+
+def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_batched(
+    build, keep, monkeypatch
+):
+    network, maker = build()
+    network = linking(network)
+    documents = [ANNA, KOREAN, RAIN, document("one")]
+    together = predict(network, maker, Examples(TASK, documents, keep))
+    assert together[0]
+    alone = [predict(network, maker, Examples(TASK, [one], keep))[0] for one in documents]
+    assert alone == together
+    monkeypatch.setattr("elmokit.tasks.runs.training.PREDICTION_WORDS", 6)
+    assert predict(network, maker, Examples(TASK, documents, keep)) == together
+
+
+def test_empty_documents_have_no_clusters(build, keep):
+    network, maker = build()
+    empty = TASK.example_of()
+    assert predict(network, maker, Examples(TASK, [empty], keep)) == [[]]
+    together = predict(network, maker, Examples(TASK, [empty, ANNA, empty], keep))
+    assert together[0] == together[2] == []
+    assert predict(network, maker, Examples(TASK, [], keep)) == []
+
+
+def test_gold_is_not_looked_at_in_prediction(build, keep):
+    network, maker = build()
+    network = linking(network)
+    new = TASK.example_of(*ANNA.sentences)
+    answers = predict(network, maker, Examples(TASK, [ANNA, new], keep))
+    assert answers[0] == answers[1] != []
+
+
+def test_kept_spans_do_not_cross_and_are_as_many_as_wanted(build, keep):
+    network, maker = build()
+    network.eval()
+    draw = random.Random(0)
+    words = ["a", "the", "river", "bank", "Minji", "서울"]
+    for _ in range(5):
+        lengths = [draw.randint(1, 15) for _ in range(6)]
+        text = " / ".join(" ".join(draw.choices(words, k=length)) for length in lengths)
+        example = document(text)
+        batches = Examples(TASK, [example], keep).batch(maker, [0])
+        ((_, states, embeddings),) = network._read(batches, [example])
+        spans = network._choose(example, states, embeddings).spans
+        assert spans == sorted(set(spans))
+        assert len(spans) == -(-4 * sum(lengths) // 10)  # 0.4 of the words, rounded up
+        assert not any(a < c < b < d for a, b in spans for c, d in spans)
+        borders = [sum(lengths[:end]) for end in range(7)]
+        for start, end in spans:
+            assert end - start <= module.MAX_SPAN_WORDS
+            assert not any(start < border < end for border in borders)
+
+
+def test_kept_spans_are_those_with_the_best_mention_scores(build, keep):
+    network, maker = build()
+    network.eval()
+    batches = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    ((_, states, embeddings),) = network._read(batches, [ANNA])
+    kept = network._choose(ANNA, states, embeddings)
+    assert kept.mentions.requires_grad
+    starts, ends = enumerate_spans(torch.tensor([10, 12]), max_width=module.MAX_SPAN_WORDS)
+    scores = network.mention_score(network.spans(states, embeddings, starts, ends))
+    best = int(scores.argmax())
+    assert (int(starts[best]), int(ends[best])) in kept.spans
+    torch.testing.assert_close(kept.mentions.max(), scores.max())
+
+
+def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):
+    gold = {span for cluster in ANNA.clusters for span in cluster}
+    monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
+    network, maker = build()
+    batches = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    kept = {}
+    for mode in (True, False):
+        network.train(mode)
+        ((_, states, embeddings),) = network._read(batches, [ANNA])
+        kept[mode] = network._choose(ANNA, states, embeddings).spans
+    assert gold <= set(kept[True])
+    assert len(gold) <= len(kept[True]) <= len(gold) + 1
+    assert kept[True] == sorted(kept[True])
+    assert len(kept[False]) == 9
+    assert not gold <= set(kept[False])  # answers are not told in prediction
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        InputSettings(dropout=0.0),
+        InputSettings(embeddings="none"),
+        InputSettings(characters=False, places="both"),
+        InputSettings(places="output"),
+    ],
+)
+def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
+    network, maker = build(settings=settings, genres=("news", "fiction"))
+    network.train()
+    spoken = document(
+        "I saw you / you saw me", ((0, 1), (5, 6)), ((2, 3), (3, 4)),
+        speakers=("A", "A", "A", "B", "B", "B"), genre="fiction",
+    )  # fmt: skip
+    news = document("Minji left / she was late", ((0, 1), (2, 3)), genre="news")
+    examples = [ANNA, spoken, news]
+    with torch.no_grad():  # all spans are mentions of a kind, so that all pairs matter
+        network.antecedent_score.second.bias.fill_(1.0)
+        network.antecedent_score.first.bias.fill_(1.0)
+        network.mention_score.first.bias.fill_(1.0)
+        network.mention_score.second.bias.fill_(1.0)
+    held = Examples(TASK, examples, keep if settings.has_layers else None)
+    torch.manual_seed(0)
+    loss = network.loss(held.batch(maker, [0, 1, 2]), examples)
+    loss.backward()
+    assert loss > 0
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.any(), name
+    for feature in (network.antecedent_score.speaker, network.antecedent_score.genre):
+        assert not feature.weight.grad[0].any()  # not known stays 0
+
+
+def test_the_loss_is_the_mean_over_documents(build, keep):
+    network, maker = build()
+    network.eval()
+    losses = []
+    for chosen in ([ANNA], [KOREAN], [ANNA, KOREAN]):
+        held = Examples(TASK, chosen, keep)
+        losses.append(network.loss(held.batch(maker, list(range(len(chosen)))), chosen))
+    torch.testing.assert_close(losses[2], (losses[0] + losses[1]) / 2)
+
+
+def test_a_network_that_links_nothing_pays_nothing_where_nothing_is_to_be_linked(
+    build, keep, monkeypatch
+):
+    monkeypatch.setattr(module, "SPANS_PER_WORD", 3.0)  # so that all single words are kept
+    network, maker = build()
+    network.eval()
+    with torch.no_grad():
+        network.antecedent_score.to_score.bias.fill_(-50.0)
+    for example, is_right in ((RAIN, True), (document("one"), True), (ANNA, False)):
+        loss = network.loss(Examples(TASK, [example], keep).batch(maker, [0]), [example])
+        assert loss.requires_grad
+        assert (loss.item() < 1e-6) == is_right
+
+
+def test_genre_and_speakers_are_read(build, keep):
+    network, maker = build(genres=("news",))
+    network.eval()
+    losses = {}
+    for genre in (None, "news", "never seen"):
+        for speakers in (None, ("A",) * 10 + ("B",) * 12):
+            example = replace(ANNA, genre=genre, speakers=speakers)
+            batches = Examples(TASK, [example], keep).batch(maker, [0])
+            losses[genre, speakers is None] = network.loss(batches, [example]).item()
+    assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
+    assert losses["never seen", True] == losses[None, True]
+
+
+def test_a_document_of_50_000_words_is_predicted(build, monkeypatch):
+    settings = InputSettings(embeddings="none")
+    network, maker = build(settings=settings, hidden_dims=(2,))
+    monkeypatch.setattr(module, "SPANS_PER_WORD", 0.01)
+    sentences = [
+        tuple(f"w{(row + number) % 50}" for number in range(25)) for row in range(1960)
+    ]  # 49,000 words and a sentence of 1,000
+    example = TASK.example_of(*sentences, ("by",) * 1000)
+    held = Examples(TASK, [example], None)
+    batches = held.batch(maker, [0])
+    assert max(batch.mask.numel() for batch in batches) <= 4000
+    (clusters,) = predict(linking(network), maker, held)
+    found = [mention for cluster in clusters for mention in cluster]
+    assert 1 < len(found) <= 500
+    assert max(end for _, end in found) <= 50_000
+
+
+def test_a_few_documents_are_learned(build, keep):
+    network, maker = build(hidden_dims=(12,))
+    documents = [
+        document("Minji sat / she slept / she left / it rained", ((0, 1), (2, 3), (4, 5))),
+        document("배 를 / 갔다 그리고 / 배 를 / 탔다 그리고", ((0, 1), (4, 5))),
+        RAIN,
+    ]
+    held = Examples(TASK, documents, keep)
+    config = TaskTrainConfig(epochs=80, patience=80, learning_rate=1e-2)
+    reports = []
+    for report in train_model(network, maker, held, held, config):
+        reports.append(report)
+        if report.dev.value == 100:
+            break
+    assert reports[-1].dev.value == 100
+    assert reports[-1].dev.details == {"muc": 100, "b3": 100, "ceaf": 100}
+    answers = predict(network, maker, held)
+    assert answers == [TASK.gold(one) for one in documents]
+
+
+def test_fresh_weights_depend_on_the_seed_alone(build):
+    weights = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(len(weights))
+        network, _ = build(seed=seed)
+        weights.append(torch.cat([one.detach().flatten() for one in network.parameters()]))
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_elmo_is_dropped_from_once_and_characters_by_half(build, keep):
+    network, maker = build()  # the dropout of ELMo is set to 0
+    network.train()
+    (batch,) = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    torch.manual_seed(0)
+    dropped, plain = network._embed(batch), network.inputs(batch)
+    assert torch.equal(dropped[:, :, 128:], plain[:, :, 128:])
+    lexical = dropped[:, :, :128]
+    kept = lexical != 0
+    torch.testing.assert_close(lexical[kept], 2 * plain[:, :, :128][kept])
+    assert (
+        0.4
+        < kept[batch.mask].float().mean() / (plain != 0)[batch.mask][:, :128].float().mean()
+        < 0.6
+    )
+    network.eval()
+    assert torch.equal(network._embed(batch), network.inputs(batch))
+
+
+def test_the_default_width_is_half_of_the_papers():
+    inputs = TokenInputs(
+        InputSettings(), num_layers=3, layers_dim=16, max_characters=16, static=None
+    )
+    network = TASK.build(inputs, [], TASK.default_hidden_dims, TASK.default_dropout)
+    assert isinstance(network, CoreferenceModel)
+    # [first; last; head over the embeddings; width]
+    assert network.spans.output_dim == 200 + 200 + (128 + 16) + 20
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def test_spans_get_the_number_of_their_cluster():
+    spans = [(0, 1), (0, 2), (3, 4), (5, 6)]
+    assert _numbers(spans, [[(0, 1), (5, 6)], [(3, 4), (9, 11)]]) == [1, 0, 2, 1]
+    assert _numbers([], [[(0, 1)]]) == []
+
+
+def test_speakers_are_numbered_and_zero_is_not_known():
+    assert _speakers(document("a b / c", speakers=("M", None, "K"))).tolist() == [1, 0, 2]
+    assert _speakers(document("a b / c")).tolist() == [0, 0, 0]
+
+
+def test_links_are_joined_to_clusters():
+    spans = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+    assert _join(spans, [-1, -1, 0, 1, 2]) == [[(0, 1), (4, 5), (8, 9)], [(2, 3), (6, 7)]]
+    assert _join(spans, [-1, 0, -1, -1, -1]) == [[(0, 1), (2, 3)]]
+    assert _join(spans, [-1] * 5) == []
+    # found late, but first in the text
+    assert _join(spans, [-1, -1, 1, 0, -1]) == [[(0, 1), (6, 7)], [(2, 3), (4, 5)]]

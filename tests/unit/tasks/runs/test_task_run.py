@@ -1,0 +1,342 @@
+"""Task runs: what is written down, where layers are read, and a biLM that learns with the task."""
+
+import dataclasses
+import hashlib
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.networks.encoder import VariationalDropout
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.srl import RoleLabeler
+from elmokit.tasks.runs.task_run import TaskRun, train_task
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+from ....builders.task_models import toy_model
+from ....builders.squad_data import RIVER, paragraph
+
+TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
+ROLES = "".join(
+    json.dumps({"tokens": words, "predicates": [{"index": index, "pos": "VB", "tags": tags}]})
+    + "\n"
+    for words, index, tags in (
+        (["I", "sat"], 1, ["B-A0", "B-V"]),
+        (["by", "the", "river", "sat", "I"], 3, ["B-LOC", "I-LOC", "I-LOC", "B-V", "B-A0"]),
+    )
+)
+PAIRS = "premise\thypothesis\tlabel\nI sat\tI\tyes\nby the river\tI sat\tno\n"
+DOCUMENTS = "".join(
+    f"#begin document ({name}); part 0\n{name}\t0\t0\tMinji\t(1)\n{name}\t0\t1\tsat\t-\n\n"
+    f"{name}\t0\t0\tshe\t(1)\n{name}\t0\t1\tslept\t-\n\n#end document\n"
+    for name in "ab"
+)
+ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
+FILES = {
+    "sentiment": ("tsv", TABLE), "srl": ("jsonl", ROLES), "nli": ("tsv", PAIRS),
+    "ner": ("txt", ENTITIES), "coref": ("conll", DOCUMENTS),
+}  # fmt: skip
+TEXTS = {"srl": "the river *sat*", "nli": "I sat\tby the river", "sentiment": "by the river"}
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "bilm"
+    toy_model().save(path)
+    return path
+
+
+@pytest.fixture
+def train(tmp_path, model_dir):
+    def train(task, name="run", *, inputs=None, precision="fp32", vectors=None, **settings):
+        suffix, text = FILES[task]
+        path = tmp_path / f"{task}.{suffix}"
+        path.write_text(text, encoding="utf-8")
+        config = TaskRunConfig(
+            task=task,
+            hidden_dims=(8, 8) if task == "srl" else (8,),
+            inputs=InputsConfig(**(inputs or {})),
+            train=TaskTrainConfig(**{"epochs": 1, "batch_size": 2} | settings),
+        )
+        train_task(
+            config, path, path, tmp_path / name, model=str(model_dir), precision=precision,
+            vectors=vectors, cache_dir=tmp_path / "layers",
+        )  # fmt: skip
+        return tmp_path / name
+
+    return train
+
+
+def written(run_dir):
+    return json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+
+
+def last_losses(run_dir):
+    """Return the mean loss of the last five epochs."""
+    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return sum(json.loads(line)["loss"] for line in lines[-5:]) / 5
+
+
+def test_a_run_writes_down_what_was_left_open(train):
+    run_dir = train("nli")
+    assert written(run_dir)["config"]["inputs"] == {
+        "embeddings": "elmo", "places": "both", "characters": False, "dropout": 0.0,
+        "layer_l2": 0.001, "layer_norm": "token",
+    }  # fmt: skip
+
+
+def test_a_run_is_loaded_with_what_it_wrote_whatever_the_task_would_choose_today(
+    train, monkeypatch
+):
+    from elmokit.tasks.nli import NliTask
+
+    run_dir = train("nli")
+    expected = list(TaskRun.load(run_dir).predict([TEXTS["nli"]]))
+    monkeypatch.setattr(NliTask, "paper_inputs", InputSettings(layer_norm="batch"))
+    run = TaskRun.load(run_dir)
+    assert run._network.inputs.settings.layer_norm == "token"
+    assert list(run.predict([TEXTS["nli"]])) == expected
+
+
+@pytest.mark.parametrize("task", ["srl", "nli", "sentiment"])
+@pytest.mark.parametrize("places", ["input", "output", "both"])
+def test_elmo_stands_at_the_input_the_output_or_both(task, places, train):
+    run_dir = train(task, inputs={"places": places})
+    tensors = load_file(run_dir / "model.safetensors")
+    mixes = {name.split(".")[2] for name in tensors if name.startswith("inputs.mixes.")}
+    assert mixes == ({"input", "output"} if places == "both" else {places})
+    ((_, answer),) = TaskRun.load(run_dir).predict([TEXTS[task]])
+    assert answer
+
+
+def test_a_place_that_a_network_does_not_have_is_refused(train, tmp_path):
+    with pytest.raises(InputError, match=r"ner cannot read ELMo at inputs\.places='output'; its"):
+        train("ner", inputs={"places": "output"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_an_earlier_version_is_told(train):
+    run_dir = train("ner")
+    facts = written(run_dir)
+    del facts["config"]["inputs"]["layer_norm"]
+    facts["config"]["inputs"]["places"] = None
+    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"does not say inputs\.layer_norm, inputs\.places"):
+        TaskRun.load(run_dir)
+
+
+class TestStaticVectors:
+    @pytest.fixture
+    def vectors(self, tmp_path):
+        path = tmp_path / "vectors.txt"
+        path.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("task", ["coref", "sentiment"])
+    def test_many_texts_need_one_look_up(self, task, train, vectors, monkeypatch):
+        from elmokit.vectors import vector_files
+
+        asked = []
+
+        def read(path, *, only):
+            asked.append(set(only))
+            return read_vectors(path, only=only)
+
+        read_vectors = vector_files.read_vectors
+        run = TaskRun.load(train(task, vectors=vectors))
+        monkeypatch.setattr(vector_files, "read_vectors", read)
+        texts = ["the ocean sat", "by night", "the ocean", "ocean night"]
+        answers = [run.task.show(*answer) for answer in run.predict(texts)]
+        assert asked == [{"the", "ocean", "by", "night"}]
+        alone = [run.task.show(*answer) for text in texts for answer in run.predict([text])]
+        assert answers == alone
+        assert len(asked) == 1
+
+    def test_a_run_keeps_the_hash_and_another_file_is_not_read(self, train, vectors, caplog):
+        run_dir = train("ner", vectors=vectors)
+        assert written(run_dir)["vectors"] == {
+            "path": str(vectors), "sha256": hashlib.sha256(vectors.read_bytes()).hexdigest(),
+        }  # fmt: skip
+        vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
+        run = TaskRun.load(run_dir)
+        list(run.predict(["the ocean"]))
+        static = run._maker.static
+        assert static is not None
+        assert static.id_of("ocean") == 1
+        assert "is not the file that the run was trained with: 2 words" in caplog.text
+
+    @pytest.mark.parametrize("found", ["vectors.txt", {"path": "vectors.txt"}])
+    def test_a_run_of_an_earlier_version_is_told(self, found, train, vectors):
+        run_dir = train("ner", vectors=vectors)
+        facts = written(run_dir) | {"vectors": found}
+        (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+        with pytest.raises(FormatError, match=r"does not say vectors\..*sha256: it is"):
+            TaskRun.load(run_dir)
+
+
+class TestFinetuning:
+    SETTINGS = {  # noqa: RUF012
+        "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "places": "input"},
+        "epochs": 40, "patience": 40, "bilm_learning_rate": 5e-3,
+    }  # fmt: skip
+
+    def test_the_task_is_learned_better_and_the_run_has_the_bilm(self, train, tmp_path, model_dir):
+        runs = {
+            finetune: train("ner", f"run-{finetune}", **self.SETTINGS, finetune_bilm=finetune)
+            for finetune in (False, True)
+        }
+        assert last_losses(runs[True]) < 0.97 * last_losses(runs[False])
+        tensors = load_file(runs[True] / "model.safetensors")
+        before = load_model(model_dir).state_dict()
+        learned = {name for name in before if not name.startswith("softmax")}
+        assert {
+            name.removeprefix("inputs.bilm.") for name in tensors if ".bilm." in name
+        } == learned
+        assert not any(
+            torch.equal(tensors[f"inputs.bilm.{name}"], before[name]) for name in learned
+        )
+        facts = written(runs[True])
+        assert facts["bilm"]["finetuned"]
+        assert facts["config"]["train"]["finetune_bilm"]
+        assert not written(runs[False])["bilm"]["finetuned"]
+
+    def test_the_loaded_run_answers_as_the_trained_one_scored(self, train, tmp_path):
+        run_dir = train("sentiment", finetune_bilm=True, epochs=25, learning_rate=1e-2)
+        assert not (tmp_path / "layers").exists()  # layers that change are not kept
+        run = TaskRun.load(run_dir, cache_dir=tmp_path / "layers")
+        score = run.evaluate(tmp_path / "sentiment.tsv")
+        assert score.value == written(run_dir)["dev"]["value"]
+        texts = ["by the river", "", "갔다 ."]
+        answers = [label for _, label in run.predict(texts)]
+        alone = [label for text in texts for _, label in TaskRun.load(run_dir).predict([text])]
+        assert answers == alone
+        assert not (tmp_path / "layers").exists()
+
+    def test_the_bilm_has_a_rate_of_its_own(self, train, model_dir):
+        run_dir = train("ner", finetune_bilm=True, epochs=3, bilm_learning_rate=1e-9)
+        tensors = load_file(run_dir / "model.safetensors")
+        for name, value in load_model(model_dir).state_dict().items():
+            torch.testing.assert_close(tensors[f"inputs.bilm.{name}"], value, rtol=0, atol=1e-7)
+        gamma = tensors["inputs.mixes.input.gamma"]
+        assert abs(float(gamma) - 1) > 1e-4  # the others learn at theirs
+
+    def test_another_bilm_under_a_run_is_refused(self, train, tmp_path):
+        run_dir = train("ner", finetune_bilm=True)
+        toy_model(seed=9).save(tmp_path / "other")
+        with pytest.raises(FormatError, match="is not the biLM"):
+            TaskRun.load(run_dir, model=str(tmp_path / "other"))
+
+    def test_needs_a_bilm_and_fp32(self, train):
+        with pytest.raises(InputError, match="nothing to train: embeddings='none'"):
+            train("ner", inputs={"embeddings": "none"}, finetune_bilm=True)
+        with pytest.raises(InputError, match="learns in fp32, not in bf16"):
+            train("ner", precision="bf16", finetune_bilm=True)
+
+    def test_its_softmax_takes_no_part(self, tmp_path):
+        from elmokit.bilm.softmax import SoftmaxConfig
+
+        model = PretrainedBiLM(toy_model().config, softmax_config=SoftmaxConfig(), num_words=9)
+        model.save(tmp_path / "bilm")
+        opened = TaskBiLM.open(InputSettings(), str(tmp_path / "bilm"), finetune=True)
+        assert opened.module is not None
+        assert not any(name.startswith("softmax") for name in opened.module.state_dict())
+        assert opened.keep is None
+        assert opened.reference is not None
+        assert opened.reference.model_hash == model.model_hash()
+
+
+def test_a_packaged_bilm_is_remembered_by_its_name(tmp_path):
+    path = tmp_path / "ner.txt"
+    path.write_text(ENTITIES, encoding="utf-8")
+    config = TaskRunConfig(task="ner", hidden_dims=(4,), train=TaskTrainConfig(epochs=1))
+    train_task(config, path, path, tmp_path / "run", cache_dir=tmp_path / "layers")
+    assert written(tmp_path / "run")["bilm"]["path"] == "en"
+    ((_, tags),) = TaskRun.load(tmp_path / "run").predict(["Minji sat ."])
+    assert len(tags) == 3
+
+
+def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
+    path = tmp_path / "ko.conllu"
+    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    config = TaskRunConfig(
+        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputsConfig(embeddings="none"),
+        train=TaskTrainConfig(epochs=1),
+    )  # fmt: skip
+    train_task(config, path, path, tmp_path / "run")
+    run = TaskRun.load(tmp_path / "run")
+    assert run.labels == ["jx", "np"]
+    assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
+    with pytest.raises(InputError, match=r"units='morphemes' is not for the task ner"):
+        train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
+
+
+def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
+    from elmokit.tasks.runs import training
+
+    def nothing(task):
+        return dataclasses.replace(task.score([], []), value=0.0)
+
+    def some(task):
+        return dataclasses.replace(task.score([], []), value=1.0)
+
+    with monkeypatch.context() as right:
+        right.setattr(training, "score_model", lambda model, maker, dev: some(dev.task))
+        train("ner", "right", epochs=2)
+    assert "after every epoch" not in caplog.text
+    monkeypatch.setattr(training, "score_model", lambda model, maker, dev: nothing(dev.task))
+    train("ner", epochs=2)
+    assert "span F1 on" in caplog.text
+    assert "is 0 after every epoch (2)" in caplog.text
+
+
+CONLLU = "1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_\n2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n"
+SQUAD = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph(
+    RIVER, ("Who sat?", "Minji"))]}]})  # fmt: skip
+
+
+@pytest.mark.parametrize("task", [*FILES, "pos", "qa"])
+def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
+    def train(name, **given):
+        config = TaskRunConfig(
+            task=task, hidden_dims=(8, 8) if task == "srl" else (8,),
+            train=TaskTrainConfig(epochs=1), **given,
+        )  # fmt: skip
+        train_task(config, path, path, tmp_path / name, model=str(model_dir))
+        network = TaskRun.load(tmp_path / name)._network
+        rates = {part.share for part in network.modules() if isinstance(part, VariationalDropout)}
+        rates |= {part.p for part in network.modules() if isinstance(part, torch.nn.Dropout)}
+        if isinstance(network, RoleLabeler):
+            rates.add(network.encoder.config.dropout)
+        return written(tmp_path / name)["config"]["dropout"], rates - {0}
+
+    suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    usual = find_task(task).default_dropout
+    assert train("own") == (usual, {usual})
+    assert train("other", dropout=0.375) == (0.375, {0.375})
+    assert train("none", dropout=0.0) == (0.0, set())
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_no_network_drops_everything(dropout):
+    with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
+        TaskRunConfig(task="ner", dropout=dropout)
+
+
+def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatch, train):
+    run_dir = train("ner")
+    facts = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+    facts["bilm"]["path"] = "en"
+    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match="is not the biLM that"):
+        TaskRun.load(run_dir)
+    assert TaskRun.load(run_dir, model="en").labels

@@ -1,0 +1,219 @@
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.tasks.runs import training as training_module
+from elmokit.tasks.task import TaskModel, TaskScore
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.tagging import PosTask
+from elmokit.tasks.runs.training import (
+    Examples,
+    TaskTrainConfig,
+    _batches,
+    _by_words,
+    _chosen,
+    missing_labels,
+    train_model,
+)
+from elmokit.text.char_vocab import CharVocab
+
+
+def examples(lengths):
+    place = Place(path=Path("x"), line=1)
+    made = [
+        TaggedSentence(tokens=("w",) * length, tags=("X",) * length, place=place)
+        for length in lengths
+    ]
+    return Examples(PosTask(), made, None)
+
+
+def test_an_epoch_has_every_example_once_in_another_order():
+    training = examples([3, 1, 4, 1, 5, 9, 2, 6] * 10)
+    first, second = (_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
+    assert first != second
+    assert first == _batches(training, range(80), 7, seed="0 0")
+    for batches in (first, second):
+        assert sorted(index for batch in batches for index in batch) == list(range(80))
+        assert all(1 <= len(batch) <= 7 for batch in batches)
+
+
+def test_batches_hold_sentences_of_like_length():
+    training = examples(range(1, 141))
+    batches = _batches(training, range(140), 7, seed="0 0")
+    assert all(max(batch) - min(batch) == 6 for batch in batches)
+
+
+def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_out():
+    training = examples([0, *[2] * 99])
+    small = _chosen(training, TaskTrainConfig(label_share=0.1))
+    large = _chosen(training, TaskTrainConfig(label_share=0.5))
+    assert (len(small), len(large)) == (10, 50)
+    assert set(small) < set(large)
+    assert 0 not in _chosen(training, TaskTrainConfig())
+
+
+def test_prediction_batches_are_bounded_in_words():
+    held = examples([1, 5000, 3000, 10, 10])
+    order = sorted(range(5), key=held.length)
+    assert list(_by_words(held, order)) == [[0, 3, 4], [2], [1]]
+
+
+class DocumentTask(PosTask):
+    """Its examples are documents: tuples of sentences."""
+
+    batched_by, default_batch_size = "document", 1
+
+    def sentences(self, example):
+        return example
+
+    def part(self, example, draw):
+        start = draw.randint(0, len(example) - 2)
+        return example[start : start + 2]
+
+
+def documents(*lengths):
+    """Documents whose sentences have these lengths, each of a word of its own."""
+    number = itertools.count()
+    made = [tuple((f"w{next(number)}",) * length for length in each) for each in lengths]
+    held = [sentence for document in made for sentence in document]
+    layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(held)}
+    return Examples(DocumentTask(), made, lambda wanted: [layers[words] for words in wanted])
+
+
+def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
+    monkeypatch.setattr(training_module, "PREDICTION_WORDS", 12)
+    held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
+    assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
+    maker = BatchMaker(InputSettings(), CharVocab(), None)
+    batches = held.batch(maker, [0, 1, 2, 3])
+    # padded to 2 · 3, 5, 20, 3 · 4, 4 words: never more than 12 but for one sentence
+    sizes = [batch.mask.sum(dim=1).tolist() for batch in batches]
+    assert sizes == [[3, 2], [5], [20], [1, 4, 4], [4]]
+    read = torch.cat([batch.layers[0, :, :, 0][batch.mask] for batch in batches])
+    expected = [[0] * 3, [1] * 2, [2] * 5, [3] * 20, [4], [5] * 4, [6] * 4, [7] * 4]
+    assert read.tolist() == [float(index) for group in expected for index in group]
+    assert held.batch(maker, [1]) == []
+    (part,) = held.batch_of(maker, [held.examples[0][1:]])
+    assert part.layers[0, :, 0, 0].tolist() == [1, 2]
+
+
+def test_parts_of_documents_are_drawn_by_the_seed(monkeypatch):
+    class Reader(Counter):
+        def __init__(self):
+            super().__init__()
+            self.read = []
+
+        def loss(self, batches, examples):
+            (example,) = examples
+            self.read.append(tuple(words[0] for words in example))
+            assert sum(int(batch.mask.sum()) for batch in batches) == sum(map(len, example))
+            return super().loss(batches, examples)
+
+    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("F1", 1.0))
+    maker = BatchMaker(InputSettings(), CharVocab(), None)
+    read = []
+    for seed in (0, 0, 1):
+        model, held = Reader(), documents([1] * 9, [1] * 9, [])
+        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=3, seed=seed)))
+        read.append(model.read)
+    assert len(read[0]) == 6  # two documents have words; each is an update of its own
+    assert read[0] == read[1] != read[2]
+    assert len(set(read[0])) > 3
+
+
+def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatch):
+    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("F1", 1.0))
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    for settings, num_updates in (({}, 2), ({"batch_size": 16}, 3)):
+        model, held = Counter(), examples([1] * 40)
+        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=1, **settings)))
+        assert len(model.drawn) == num_updates
+    task = PosTask()
+    assert missing_labels(task, ["Y"], held.examples) == ["X"]
+    monkeypatch.setattr(PosTask, "labels_are_answers", False)
+    assert missing_labels(task, ["Y"], held.examples) == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"label_share": 1.5}]
+)
+def test_settings_that_cannot_work_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        TaskTrainConfig(**settings)
+
+
+class Counter(TaskModel):
+    """Its only weight counts the updates; what it draws is kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.updates = torch.nn.Parameter(torch.zeros(()))
+        self.drawn = []
+
+    def loss(self, batches, examples):
+        self.drawn.append(float(torch.rand(())))
+        return self.updates * 1.0
+
+    def predict(self, batches, examples):
+        raise AssertionError("scores are given")
+
+    def reset_parameters(self, generator):
+        raise AssertionError("it starts at 0")
+
+
+def run_scripted(monkeypatch, scores, **settings):
+    """Train with dev scores that are given; return the model and the reports."""
+    script = iter(scores)
+    monkeypatch.setattr(
+        training_module, "score_model", lambda *_: TaskScore("accuracy", next(script))
+    )
+    model = Counter()
+    config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
+    held = examples([1, 1, 1])
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    return model, list(train_model(model, maker, held, held, config))
+
+
+def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
+    model, reports = run_scripted(monkeypatch, [10.0, 30.0, 20.0, 30.0, 99.0])
+    assert [report.is_best for report in reports] == [True, True, False, False]
+    # Adam with a constant gradient moves by the rate at each of the two updates before
+    assert float(model.updates.detach()) == pytest.approx(-2.0, abs=1e-4)
+    assert not model.training
+
+
+@pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
+def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
+    """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
+    model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
+    assert len(reports) == 6
+    assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
+
+
+def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first, _ = run_scripted(monkeypatch, [1.0] * 6)
+    assert torch.equal(torch.rand(3), expected)
+    second, _ = run_scripted(monkeypatch, [1.0] * 6)
+    other, _ = run_scripted(monkeypatch, [1.0] * 6, seed=1)
+    assert first.drawn == second.drawn != other.drawn
+    assert len(set(first.drawn)) == len(first.drawn)
+
+
+def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
+    class Broken(Counter):
+        def loss(self, batches, examples):
+            return self.updates * float("nan")
+
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    held = examples([1])
+    with pytest.raises(FloatingPointError, match=r"Lower train\.learning_rate"):
+        list(train_model(Broken(), maker, held, held, TaskTrainConfig()))

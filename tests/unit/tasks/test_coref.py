@@ -1,0 +1,171 @@
+"""Coreference as a task: reading, windows, scores, output."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.metrics.coref import average_f1_of
+from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
+from elmokit.tasks.formats.ontonotes import CorefDocument
+from elmokit.tasks.formats.reading import Place
+from elmokit.text.tokenizers.registry import WhitespaceTokenizer
+from elmokit.text.tokenizers.simple import SimpleTokenizer
+
+TASK = CorefTask()
+
+
+def written(*sentences, name="GUM_news_river"):
+    """Write sentences of ``word`` or ``word|mark`` as a document."""
+    lines = [f"#begin document ({name}); part 000"]
+    for sentence in sentences:
+        for number, word in enumerate(sentence.split()):
+            text, _, marks = word.partition("|")
+            columns = [name, "0", str(number), text, *"-" * 5, "-", marks or "-"]
+            lines.append("\t".join(columns))
+        lines.append("")
+    return "\n".join([*lines, "#end document", ""])
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*documents, training=True):
+        path = tmp_path / "train.conll"
+        path.write_text("".join(documents), encoding="utf-8")
+        return TASK.read(path, training=training, tokenize=str.split)
+
+    return read
+
+
+ANNA = written("Anna|(1) sees her|(1)|(2 brother|2)", "he|(2) smiles")
+RAIN = written("It rains", name="b")
+
+
+def test_documents_are_read_with_their_clusters(read):
+    anna, rain = read(ANNA, RAIN)
+    assert TASK.sentences(anna) == (("Anna", "sees", "her", "brother"), ("he", "smiles"))
+    assert TASK.gold(anna) == [[(0, 1), (2, 3)], [(2, 4), (4, 5)]]
+    assert TASK.gold(rain) == []
+    assert TASK.labels([anna, rain]) == ["news"]
+
+
+def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
+    (found,) = read(written("a|(1) b|(1)|(2) c|(2) d|(3) b|(3)|(2)", "e|(4)|(5)"))
+    # clusters in the order of their first mentions: 1, 2, 3, 4
+    assert TASK.gold(found) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
+    assert "3 mentions stand in a second cluster" in caplog.text
+    assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
+
+
+def test_clean_data_is_read_without_a_word(read, caplog):
+    read(ANNA, RAIN)
+    assert not caplog.records
+
+
+def test_data_without_clusters_can_be_scored_and_not_learned(read):
+    alone = written("It|(1) rains")
+    with pytest.raises(FormatError, match="none of 2 documents has two mentions of one cluster"):
+        read(RAIN, alone)
+    assert len(read(RAIN, alone, training=False)) == 2
+
+
+def test_documents_without_words_are_counted_and_left_out(read, caplog):
+    documents = [ANNA] * 30 + [written()]
+    assert len(read(*documents)) == 30
+    assert "empty_document: 1" in caplog.text
+
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def long_document(num_sentences):
+    """Sentence n has the words ``n`` and ``x``; 0 and 3, 1 and 4, … mean the same, and all x."""
+    sentences = tuple((str(number), "x") for number in range(num_sentences))
+    numbers = range(0, 2 * num_sentences, 2)
+    clusters = [tuple((at, at + 1) for at in numbers[first::3]) for first in range(3)]
+    clusters.append(tuple((at + 1, at + 2) for at in numbers))
+    return CorefDocument(
+        name="a", part=0, sentences=sentences, clusters=tuple(clusters),
+        speakers=tuple(str(number // 2) for number in range(2 * num_sentences)),
+        place=Place(path=Path("a.conll"), line=1),
+    )  # fmt: skip
+
+
+def test_a_short_document_is_learned_as_a_whole():
+    short = long_document(MAX_TRAINING_SENTENCES)
+    assert TASK.part(short, random.Random(0)) is short
+
+
+def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
+    whole = long_document(120)
+    firsts = set()
+    for seed in range(200):
+        part = TASK.part(whole, random.Random(seed))
+        first = int(part.sentences[0][0])
+        firsts.add(first)
+        assert part.sentences == whole.sentences[first : first + MAX_TRAINING_SENTENCES]
+        assert part.speakers == whole.speakers[2 * first : 2 * first + 100]
+        assert len(part.speakers) == len(part.tokens) == 100
+        for cluster in part.clusters[:3]:
+            words = [int(part.tokens[start]) for start, _ in cluster]
+            assert words == list(range(words[0], first + MAX_TRAINING_SENTENCES, 3))
+        assert part.clusters[3] == tuple((at, at + 1) for at in range(1, 100, 2))
+    assert {0, 70} <= firsts  # the first and the last window there are
+    assert TASK.part(whole, random.Random(3)) == TASK.part(whole, random.Random(3))
+
+
+def test_mentions_that_reach_beyond_a_window_are_left_out():
+    whole = replace(long_document(4), clusters=(((1, 3), (3, 4)), ((0, 1), (6, 7))), speakers=None)
+    part = _window(whole, 1, 3)
+    assert part.tokens == ("1", "x", "2", "x")
+    assert part.clusters == (((1, 2),),)
+    assert part.speakers is None
+
+
+# --- scores and output ----------------------------------------------------------------------------
+
+
+def test_the_score_is_the_mean_of_three_measures_without_single_mentions():
+    gold = [[[(0, 1), (2, 3), (4, 5)], [(6, 7)]], []]
+    predicted = [[[(0, 1), (2, 3)]], []]
+    score = TASK.score(gold, predicted)
+    # MUC: P 1/1, R 1/2; B3: P 2/2, R (2·2/3)/3; CEAF: phi = 2·2/(2 + 3), one cluster each
+    expected = {"muc": 200 / 3, "b3": 100 * 2 * (4 / 9) / (1 + 4 / 9), "ceaf": 80}
+    assert score.details == pytest.approx(expected)
+    assert score.value == pytest.approx(sum(expected.values()) / 3)
+    assert score.metric == TASK.metric == "average F1"
+    assert score.counts.shape == (2, 12)
+    assert average_f1_of(score.counts.sum(axis=0)) == pytest.approx(score.value)
+
+
+def test_mentions_are_shown_in_numbered_brackets_that_nest():
+    example = TASK.example_of(("Anna", "'s", "sister", "saw", "her"), ("배", "가", "왔다"))
+    clusters = [[(0, 1), (4, 5)], [(0, 3), (5, 6)]]
+    assert TASK.show(example, clusters) == "[[Anna]1 's sister]2 saw [her]1 [배]2 가 왔다"
+    assert TASK.show(example, []) == "Anna 's sister saw her 배 가 왔다"
+    ends_together = [[(0, 3), (4, 5)], [(2, 3), (7, 8)]]
+    assert TASK.show(example, ends_together) == "[Anna 's [sister]2]1 saw [her]1 배 가 [왔다]2"
+    same_start_and_end = [[(0, 3), (0, 1)], [(2, 3), (3, 4)]]
+    assert TASK.show(example, same_start_and_end) == "[[Anna]1 's [sister]2]1 [saw]2 her 배 가 왔다"
+
+
+def test_machines_get_words_and_clusters_over_the_whole_document():
+    example = TASK.example_of(("Anna", "sat"), ("She", "slept"))
+    answer = TASK.as_json(example, [[(0, 1), (2, 3)]])
+    assert answer == {
+        "tokens": ["Anna", "sat", "She", "slept"],
+        "clusters": [[[0, 1], [2, 3]]],
+    }
+    assert json.loads(json.dumps(answer)) == answer
+
+
+def test_a_line_of_raw_text_is_a_document_of_sentences():
+    example = TASK.from_text("Anna sat by the bank. She was tired.", SimpleTokenizer())
+    assert [len(words) for words in example.sentences] == [6, 4]
+    assert example.sentences[1] == ("She", "was", "tired", ".")
+    assert TASK.from_text("민지 가 .", WhitespaceTokenizer()).sentences == (("민지", "가", "."),)
+    assert TASK.from_text("", SimpleTokenizer()).sentences == ()
+    assert TASK.gold(example) == []

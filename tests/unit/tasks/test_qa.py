@@ -1,0 +1,181 @@
+"""Questions about a paragraph: reading, scoring, showing."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.networks.span_qa import FoundAnswer
+from elmokit.tasks.qa import MAX_CONTEXT_WORDS, GoldAnswers, QaTask
+from elmokit.text.tokenizers.simple import SimpleTokenizer
+
+from ...builders.squad_data import RIVER, SEOUL, paragraph
+
+TASK = QaTask()
+
+
+def test_questions_are_read_with_the_words_that_cover_their_answers(squad):
+    path = squad(
+        paragraph(RIVER, ("Where?", "river bank", "by the"), ("When?", "1998")),
+        paragraph(SEOUL, ("어디에서?", "서울")),
+    )
+    tokenize = SimpleTokenizer().tokenize
+    for training in (True, False):
+        where, when, korean = TASK.read(path, training=training, tokenize=tokenize)
+        assert TASK.sentences(where)[0] == ("Where", "?")
+        assert where.context_words[:7] == ("Minji", "sat", "by", "the", "river", "bank", ".")
+        assert where.spans == ((4, 6), (2, 4))
+        assert where.answers == ("river bank", "by the")
+        assert where.context == RIVER
+        assert where.context_words is when.context_words
+        ((start, end),) = when.spans
+        assert "".join(when.context_words[start:end]).startswith("1998")
+        # an eojeol is one word, so the answer is only a part of it
+        assert [korean.context_words[start:end] for start, end in korean.spans] == [("서울에서",)]
+        assert TASK.labels([where, when, korean]) == []
+
+
+def test_answers_without_words_are_left_out_of_training_and_kept_otherwise(squad, caplog):
+    def tokenize(text):
+        return text.replace("§", "").split()
+
+    path = squad(paragraph("by law § 5", ("What?", "§"), ("Which?", "5")))
+    (example,) = TASK.read(path, training=True, tokenize=tokenize)
+    assert example.spans == ((2, 3),)
+    assert "1 of 2 questions are left out of training (no word at the answer: 1)" in caplog.text
+    caplog.clear()
+    first, second = TASK.read(path, training=False, tokenize=tokenize)
+    assert (first.spans, first.answers, second.spans) == ((), ("§",), ((2, 3),))
+    assert "1 of 2 questions are without an answer to find, so wrong" in caplog.text
+
+
+def test_a_context_that_is_not_its_words_is_counted_and_never_breaks_the_reading(squad, caplog):
+    def tokenize(text):
+        return ["x"] * 200 if text.startswith("Minji") else text.split()
+
+    path = squad(
+        paragraph(RIVER, ("Where?", "river bank"), ("Who?", "Minji")),
+        paragraph(SEOUL, ("어디에서?", "서울")),
+    )
+    (example,) = TASK.read(path, training=True, tokenize=tokenize)
+    assert example.question == ("어디에서?",)
+    counted = "(words that are not those of the text: 2)"
+    assert f"2 of 3 questions are left out of training {counted}" in caplog.text
+    caplog.clear()
+    kept = TASK.read(path, training=False, tokenize=tokenize)
+    assert [len(one.context_words) for one in kept] == [0, 0, 9]
+    assert f"2 of 3 questions are without an answer to find, so wrong {counted}" in caplog.text
+
+
+def test_a_file_of_which_nothing_can_be_learned_is_refused(squad):
+    path = squad(paragraph(RIVER, ("Where?", "river bank")))
+    with pytest.raises(FormatError, match=r"none of 1 questions can be learned \(words that are"):
+        TASK.read(path, training=True, tokenize=lambda text: ["x"] * 200)
+
+
+def test_clean_data_is_read_without_a_word(squad, caplog):
+    path = squad(paragraph(RIVER, ("Where?", "river bank")))
+    with caplog.at_level(logging.WARNING):
+        TASK.read(path, training=True, tokenize=str.split)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (5, 9), (500, 503), (999, 1000), (300, 800)])
+def test_long_contexts_are_cut_around_the_answer_in_training_only(squad, first, last):
+    words = [f"w{number}" for number in range(1000)]
+    context = " ".join(words)
+    answer = " ".join(words[first:last])
+    path = squad(
+        paragraph(context, *((f"Q {number} ?", f"{answer}") for number in range(8)))
+    )  # fmt: skip
+    examples = TASK.read(path, training=True, tokenize=str.split)
+    begins = set()
+    for example in examples:
+        size = max(400, last - first)
+        ((start, end),) = example.spans
+        assert len(example.context_words) == len(example.offsets) == size
+        assert example.context_words[start:end] == tuple(words[first:last])
+        assert context[example.offsets[start][0] : example.offsets[end - 1][1]] == answer
+        begins.add(example.offsets[0])
+    assert examples == TASK.read(path, training=True, tokenize=str.split)
+    if (first, last) == (500, 503):
+        assert len(begins) > 1  # the answer does not always stand at the same place
+    whole = TASK.read(path, training=False, tokenize=str.split)
+    assert {example.context_words for example in whole} == {tuple(words)}
+
+
+def test_a_context_past_all_limits_is_learned_from_and_counts_as_wrong(squad, caplog):
+    context = "by " * MAX_CONTEXT_WORDS + "Seoul"
+    path = squad(paragraph(context, ("Where?", "Seoul")))
+    (example,) = TASK.read(path, training=True, tokenize=str.split)
+    assert example.context_words == ("by",) * 399 + ("Seoul",)
+    assert not caplog.records
+    (example,) = TASK.read(path, training=False, tokenize=str.split)
+    assert example.context_words == ()
+    assert "(more than 10000 words: 1)" in caplog.text
+
+
+# --- scores and output ----------------------------------------------------------------------------
+
+
+def found(text):
+    return FoundAnswer(text, 0, len(text), 0.5)
+
+
+def test_scores_follow_the_language_of_each_question():
+    gold = [
+        GoldAnswers(("the cat",), "squad"),
+        GoldAnswers(("the cat",), "squad"),
+        GoldAnswers(("부산", "서울"), "korquad"),
+        GoldAnswers(("the cat",), "korquad"),
+    ]
+    predicted = [found("cat sat"), found("cat"), found("서울에"), found("cat")]
+    score = TASK.score(gold, predicted)
+    # words without articles: "cat" of "cat sat" and of "cat": 2·1 / (2 + 1) = 2/3; equal: 1
+    # characters: 서울 of 서울에: 2·2 / (3 + 2) = 4/5; cat of thecat: 2·3 / (3 + 6) = 2/3
+    np.testing.assert_allclose(score.counts[:, 1], [2 / 3, 1, 4 / 5, 2 / 3])
+    assert (score.metric, score.value) == (
+        "F1",
+        pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
+    )
+    assert score.details == {"exact match": 25}
+    with pytest.raises(InputError, match="one entry for each of the 4 gold examples"):
+        TASK.score(gold, predicted[:3])
+
+
+def test_hangul_in_the_question_decides_not_in_the_answer_or_the_context(squad):
+    path = squad(
+        paragraph("Seoul (서울) since 1394", ("Which city?", "서울"), ("언제 ?", "1394")),
+    )
+    english, korean = TASK.read(path, training=False, tokenize=str.split)
+    assert TASK.gold(english) == GoldAnswers(("서울",), "squad")
+    assert TASK.gold(korean) == GoldAnswers(("1394",), "korquad")
+
+
+def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
+    example = TASK.example_of(("Who", "?"), ("Minji", "Kim", "sat", "."))
+    assert example.context == "Minji Kim sat ."
+    assert example.offsets == ((0, 5), (6, 9), (10, 13), (14, 15))
+    assert TASK.sentences(example) == (("Who", "?"), ("Minji", "Kim", "sat", "."))
+    answer = FoundAnswer("Minji Kim", 0, 9, 0.25)
+    assert TASK.show(example, answer) == "Minji Kim\tWho ?"
+    assert TASK.as_json(example, answer) == {
+        "id": "", "question": "Who ?", "answer": "Minji Kim", "start": 0, "end": 9, "score": 0.25,
+    }  # fmt: skip
+
+
+def test_a_question_needs_one_context_of_a_length_that_fits_into_memory():
+    with pytest.raises(InputError, match=r"A question is asked about a context: .* got 1 texts"):
+        TASK.example_of(("Who", "?"))
+    with pytest.raises(InputError, match="has 10001 words, allowed are 10000"):
+        TASK.example_of(("Who", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
+
+
+def test_raw_text_keeps_its_own_characters_in_the_answer():
+    example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
+    assert example.context.startswith("She said")
+    assert [example.context[a:b] for a, b in example.offsets] == list(example.context_words)
+    answer = FoundAnswer("no", 10, 12, 0.5)
+    assert QaTask().show(example, answer) == "no\tWho?"
+    assert QaTask().as_json(example, answer)["question"] == "Who?"

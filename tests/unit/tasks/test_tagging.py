@@ -1,0 +1,63 @@
+"""Taggers in training: what the mixture of layers learns at the default rate."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
+from elmokit.tasks.runs.training import Examples, TaskTrainConfig, train_model
+from elmokit.tasks.tagging import PosTask
+from elmokit.text.char_vocab import CharVocab
+
+NUM_LAYERS, DIM, WORDS = 3, 8, 6
+TAGS = ["A", "B", "C", "D"]
+INFORMATIVE = 1
+"""The layer that tells the tags apart; the others are noise."""
+
+
+@pytest.fixture
+def held():
+    """Sentences of words with random tags, and layers of which one follows the tags."""
+    random = np.random.default_rng(0)
+    centers = random.normal(size=(len(TAGS), DIM))
+    place = Place(path=Path("made"), line=1)
+    examples, layers = [], {}
+    for number in range(100):
+        tags = random.integers(len(TAGS), size=WORDS)
+        tokens = tuple(f"w{number}.{index}" for index in range(WORDS))
+        values = random.normal(size=(WORDS, NUM_LAYERS, DIM))
+        values[:, INFORMATIVE] = centers[tags] + 0.3 * values[:, INFORMATIVE]
+        names = tuple(TAGS[tag] for tag in tags)
+        examples.append(TaggedSentence(tokens=tokens, tags=names, place=place))
+        layers[tokens] = values.astype(np.float16)
+    return Examples(PosTask(), examples, lambda wanted: [layers[words] for words in wanted])
+
+
+def learned_shares(held, *, layer_l2):
+    """Train with the defaults; return the share of each layer after 300 updates."""
+    task = PosTask()
+    settings = replace(task.paper_inputs, characters=False, layer_l2=layer_l2)
+    inputs = TokenInputs(
+        settings, num_layers=NUM_LAYERS, layers_dim=DIM, max_characters=50, static=None
+    )
+    network = task.build(inputs, TAGS, (8,), task.default_dropout)
+    network.reset_parameters(torch.Generator().manual_seed(0))
+    config = TaskTrainConfig(epochs=12, patience=12, batch_size=4)
+    list(train_model(network, BatchMaker(settings, CharVocab(), None), held, held, config))
+    return torch.softmax(inputs.mixes["input"].mix_weights.detach(), dim=0).tolist()
+
+
+def test_the_mixture_finds_the_layer_that_tells_the_tags_apart(held):
+    shares = learned_shares(held, layer_l2=PosTask.paper_inputs.layer_l2)
+    assert shares[INFORMATIVE] > 0.37
+    assert max(shares[0], shares[2]) < 0.32
+
+
+def test_a_large_lambda_keeps_the_plain_average(held):
+    shares = learned_shares(held, layer_l2=1.0)
+    assert shares == pytest.approx([1 / 3] * 3, abs=0.02)

@@ -1,0 +1,68 @@
+import logging
+
+import pytest
+
+from elmokit.errors import ConfigError
+from elmokit.text.tokenizers import registry as tokenizers
+from elmokit.text.tokenizers.registry import (
+    TokenizerConfig,
+    WhitespaceTokenizer,
+    build_tokenizer,
+    cut_long_text,
+    sentences_batch,
+)
+
+
+def test_whitespace_keeps_tokens_and_lines():
+    tokenizer = WhitespaceTokenizer()
+    assert tokenizer.tokenize(" don't  (split)\tme\u00a0! ") == ["don't", "(split)", "me", "!"]
+    assert tokenizer.sentences("a b\r\n\nc\x85d\u2028e\n") == [["a", "b"], ["c", "d", "e"]]
+    assert tokenizer.sentences("") == []
+
+
+def test_the_same_name_is_the_same_tokenizer():
+    assert build_tokenizer("simple") is build_tokenizer(TokenizerConfig(name="simple"))
+    assert build_tokenizer(TokenizerConfig()).name == "whitespace"
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ConfigError, match=r"no tokenizer 'moses'.*whitespace, simple, english"):
+        build_tokenizer("moses")
+
+
+def test_another_version_is_warned_about_once(caplog):
+    tokenizers._warn_of_version.cache_clear()
+    config = TokenizerConfig(name="simple", version="0")
+    with caplog.at_level(logging.WARNING):
+        build_tokenizer(config)
+        build_tokenizer(config)
+        build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
+        build_tokenizer(TokenizerConfig(name="simple"))
+    assert [record.message for record in caplog.records] == [
+        "The model's text was split by tokenizer 'simple' version '0', here is version '1': some "
+        "tokens may differ. Install that version for the very same tokens."
+    ]
+
+
+def test_the_batch_path_is_used_where_there_is_one():
+    class Batch(WhitespaceTokenizer):
+        def sentences_batch(self, texts):
+            return ([["batch"]] for _ in texts)
+
+    assert list(sentences_batch(Batch(), ["a", "b"])) == [[["batch"]], [["batch"]]]
+    assert list(sentences_batch(WhitespaceTokenizer(), ["a", ""])) == [[["a"]], []]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "short", "One. Two three four. Five six", "no stop at all here", "x" * 35, "  " * 20],
+)
+def test_long_text_is_cut_and_nothing_lost(text):
+    pieces = cut_long_text(text, 10)
+    assert "".join(pieces) == text
+    assert all(len(piece) <= 10 for piece in pieces)
+
+
+def test_long_text_is_cut_at_a_full_stop_else_at_a_space():
+    assert cut_long_text("aaa bb. cc dd", 10) == ["aaa bb. ", "cc dd"]
+    assert cut_long_text("aaa bbb ccc ddd", 10) == ["aaa bbb ", "ccc ddd"]

@@ -1,0 +1,112 @@
+import time
+
+import pytest
+
+from elmokit.text.tokenizers.simple import SimpleTokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return SimpleTokenizer()
+
+
+def split(text):
+    return text.split(" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("He didn't; I can't, won’t!", "He did n't ; I ca n't , wo n’t !"),
+        ("Mary's dog, the students' books", "Mary 's dog , the students ' books"),
+        ("I'm sure you'll've DON'T", "I 'm sure you'll 've DO N'T"),
+        ("I cannot. Gonna go", "I can not . Gon na go"),
+        ("a 15-year-old anti-war e-mail", "a 15 - year - old anti-war e-mail"),
+        ("rock'n'roll by O'Neill", "rock'n'roll by O'Neill"),
+        ("Dr. J. R. Smith Jr. (Inc.)", "Dr. J. R. Smith Jr. ( Inc . )"),
+        ("the U.S. Army, e.g. at 5 p.m. on", "the U.S. Army , e.g. at 5 p.m. on"),
+        ("$5.50, US$6 or 10% of 200,000", "$ 5.50 , US$ 6 or 10 % of 200,000"),
+        ("11:30 on 9/11, 713-853-3989", "11:30 on 9/11 , 713-853-3989"),
+        ("5pm 10km 1990s 1980's 3rd H2O", "5 pm 10 km 1990s 1980 's 3rd H2O"),
+        ("1914–18 and/or AT&T's C++", "1914 – 18 and / or AT&T 's C++"),
+        ("see https://x.org/a_b?c=d.", "see https://x.org/a_b?c=d ."),
+        ("write me@x.co.uk, @you #tag a.doc", "write me@x.co.uk , @you #tag a.doc"),
+        ("wait... what?! no!!! -- yes", "wait ... what ?! no !!! -- yes"),
+        ("(\"quoted\") ``old'' “new” ok :)", "( \" quoted \" ) `` old '' “ new ” ok :)"),
+        ("vitamin C.", "vitamin C ."),
+        ("in the U.S.", "in the U.S ."),
+        ("No. 5 is pp. 3", "No. 5 is pp. 3"),
+        # tokenized text is left alone
+        ("He did n't say ' s . Mr. X 's", "He did n't say ' s . Mr. X 's"),
+        # other scripts
+        ('한국어(Korean)는 "어렵다"고 했다.', '한국어 ( Korean ) 는 " 어렵다 " 고 했다 .'),
+        ("3.1운동은 2,000명이 C#의 ㅋㅋ", "3.1운동은 2,000명이 C# 의 ㅋㅋ"),
+        ("大韓民國とコーヒーを飲む", "大 韓 民 國 と コーヒー を 飲 む"),
+        ("मैं हूँ। ما اسمك؟ ฉันรัก", "मैं हूँ । ما اسمك ؟ ฉันรัก"),
+        ("e\u0301te\u0301 x\u00ady", "e\u0301te\u0301 x\u00ady"),
+        ("👨‍👩‍👧👍🏽 🇰🇷🇺🇸", "👨‍👩‍👧 👍🏽 🇰🇷 🇺🇸"),
+        ("a\u200bb\ufeff c", "a b c"),
+    ],
+)
+def test_tokens(tokenizer, text, tokens):
+    assert tokenizer.tokenize(text) == split(tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("He left. She stayed.", ["He left .", "She stayed ."]),
+        ("Mr. J. R. Smith met Dr. Who. Then", ["Mr. J. R. Smith met Dr. Who .", "Then"]),
+        ("In the U.S. Army. In the U.S. The", ["In the U.S. Army .", "In the U.S .", "The"]),
+        ("It is 3.5 now. 2 come.", ["It is 3.5 now .", "2 come ."]),
+        ("1. First item. 2. Second", ["1 . First item .", "2 . Second"]),
+        ('He said, "Go." Then "No!" he said.', ['He said , " Go . "', 'Then " No ! " he said .']),
+        ('He said , " Go . " Then', ['He said , " Go . "', "Then"]),
+        ("(He left.) She did.", ["( He left . )", "She did ."]),
+        ("What? no way! ok.", ["What ? no way !", "ok ."]),
+        ("Univ. of Ulm. See No. 5 and p. 3.", ["Univ. of Ulm .", "See No. 5 and p. 3 ."]),
+        ("it ended.The end", ["it ended .", "The end"]),
+        ("Use java.lang.String now", ["Use java.lang.String now"]),
+        ("one\n\ntwo. three", ["one", "two .", "three"]),
+        ("그는 갔다. 나는 왔다.그래", ["그는 갔다 .", "나는 왔다 .", "그래"]),
+        ('"갔다."라고 했다. 2020. 3. 5. 봄', ['" 갔다 . " 라고 했다 .', "2020 . 3 . 5 .", "봄"]),
+        ("我走。你好！再见", ["我 走 。", "你 好 ！", "再 见"]),
+        ("यह है। वह", ["यह है ।", "वह"]),
+        ("", []),
+        (" \n\t", []),
+    ],
+)
+def test_sentences(tokenizer, text, sentences):
+    assert tokenizer.sentences(text) == [split(sentence) for sentence in sentences]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "a-",
+        "a.",
+        "@",
+        '" ',
+        'a. " ',
+        "'x",
+        "你。",
+        ":(",
+        "1-",
+        "e\u0301",
+        "-a",
+        "a%",
+        "x. 1. ",
+    ],
+)
+def test_time_grows_with_length_only(tokenizer, text):
+    start = time.process_time()
+    tokenizer.sentences(text * 20_000 + ".")
+    assert time.process_time() - start < 3
+
+
+def test_a_full_cache_changes_nothing(monkeypatch):
+    monkeypatch.setattr("elmokit.text.tokenizers.simple._MAX_CACHED_CHUNKS", 3)
+    small, text = SimpleTokenizer(), "He didn't go. She (Mary) did. It's Mr. X's U.S. dog."
+    assert small.sentences(text) == SimpleTokenizer().sentences(text)
+    assert len(small._cache) <= 3

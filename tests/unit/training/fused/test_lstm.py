@@ -1,0 +1,154 @@
+"""The training LSTM against the plain one: equal values, equal gradients."""
+
+import pytest
+import torch
+
+from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+from elmokit.training.fused.lstm import run_fused
+
+ROWS, STEPS, INPUT, CELL = 3, 5, 4, 6
+
+CONFIGS = {
+    "clips": LSTMConfig(cell_dim=CELL, projection_dim=3, cell_clip=0.5, projection_clip=0.2),
+    "no clips": LSTMConfig(cell_dim=CELL, projection_dim=3, cell_clip=None, projection_clip=None),
+    "no projection": LSTMConfig(cell_dim=CELL, projection_dim=CELL, cell_clip=0.5),
+    "neither": LSTMConfig(cell_dim=CELL, projection_dim=CELL, cell_clip=None, projection_clip=None),
+}
+
+
+@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS.keys())
+def config(request):
+    return request.param
+
+
+def build(config):
+    layer = LSTMP(INPUT, config).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_(std=0.8, generator=torch.Generator().manual_seed(parameter.numel()))
+    return layer
+
+
+def inputs(config, *, seed=0):
+    """x and the state before it, all with gradients."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape, scale=1.0):
+        return scale * torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    return tuple(
+        tensor.requires_grad_()
+        for tensor in (
+            draw(ROWS, STEPS, INPUT),
+            draw(ROWS, config.projection_dim, scale=0.2),
+            draw(ROWS, CELL, scale=0.4),
+        )
+    )
+
+
+def results(run, layer, config):
+    """Outputs, state, and the gradients of a loss that uses each of them."""
+    x, hidden, cell = inputs(config)
+    outputs, (last_hidden, last_cell) = run(layer, x, (hidden, cell))
+    weights = torch.linspace(-1, 1, outputs.numel(), dtype=torch.float64).view_as(outputs)
+    loss = (outputs * weights).sum() + last_hidden.square().sum() + last_cell.sin().sum()
+    gradients = torch.autograd.grad(loss, [x, hidden, cell, *layer.parameters()])
+    return [outputs, last_hidden, last_cell, *gradients]
+
+
+def plain(layer, x, state):
+    return layer(x, state)
+
+
+def test_values_and_gradients_equal_the_plain_layer(config):
+    layer = build(config)
+    for fused, expected in zip(
+        results(run_fused, layer, config), results(plain, layer, config), strict=True
+    ):
+        torch.testing.assert_close(fused, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_clips_of_this_test_act():
+    config = CONFIGS["clips"]
+    outputs, _, cell, *_ = results(run_fused, build(config), config)
+    assert (outputs.abs() == config.projection_clip).any()
+    assert (cell.abs() == config.cell_clip).any()
+    assert (outputs.abs() < config.projection_clip).any()
+
+
+class Fused(torch.nn.Module):
+    """`run_fused` as a module, so that its parameters can be given from outside."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, hidden, cell):
+        outputs, state = run_fused(self.layer, x, (hidden, cell))
+        return outputs, *state
+
+
+@pytest.mark.parametrize("name", ["no clips", "neither"])
+def test_the_gradient_is_that_of_the_function(name):
+    module = Fused(build(CONFIGS[name]))
+    x, hidden, cell = inputs(CONFIGS[name])
+    parameters = dict(module.named_parameters())
+
+    def call(x, hidden, cell, *values):
+        given = dict(zip(parameters, values, strict=True))
+        return torch.func.functional_call(module, given, (x, hidden, cell))
+
+    arguments = (x[:2, :3], hidden[:2], cell[:2], *parameters.values())
+    assert torch.autograd.gradcheck(call, arguments, fast_mode=True)
+
+
+def test_only_what_needs_a_gradient_gets_one():
+    """As in training: state and input without gradient, frozen parameters too."""
+    layer = build(CONFIGS["clips"])
+    layer.recurrent_weight.requires_grad_(False)
+    x, hidden, cell = (tensor.detach() for tensor in inputs(CONFIGS["clips"]))
+    run_fused(layer, x, (hidden, cell))[0].sum().backward()
+    assert layer.recurrent_weight.grad is None
+    assert layer.projection_weight.grad.abs().sum() > 0
+
+
+def test_padding_takes_the_plain_way(config):
+    layer = build(config)
+    x, hidden, cell = inputs(config)
+    mask = torch.tensor([[True] * STEPS, [True, True, *[False] * 3], [True, *[False] * 4]])
+    ours, state = run_fused(layer, x, (hidden, cell), mask)
+    expected, expected_state = layer(x, (hidden, cell), mask)
+    assert torch.equal(ours, expected)
+    assert torch.equal(state[1], expected_state[1])
+
+
+def test_no_steps_leave_the_state_alone(config):
+    layer = build(config)
+    x, hidden, cell = inputs(config)
+    outputs, state = run_fused(layer, x[:, :0], (hidden, cell))
+    assert outputs.shape == (ROWS, 0, config.projection_dim)
+    assert torch.equal(state[0], hidden)
+    assert torch.equal(state[1], cell)
+
+
+def test_autocast_computes_in_half_width():
+    layer = build(CONFIGS["clips"]).float()
+    x, hidden, cell = (tensor.detach().float() for tensor in inputs(CONFIGS["clips"]))
+    exact = run_fused(layer, x, (hidden, cell))[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = run_fused(layer, x, (hidden, cell))[0]
+    assert not torch.equal(half.float(), exact)
+    torch.testing.assert_close(half.float(), exact, atol=0.02, rtol=0.05)
+
+
+def test_outputs_are_not_touched_by_the_next_call():
+    """Buffers are the call's own: the state of one window is the start of the next."""
+    layer = build(CONFIGS["clips"])
+    x, hidden, cell = inputs(CONFIGS["clips"])
+    outputs, state = run_fused(layer, x, (hidden, cell))
+    before = outputs.clone()
+    run_fused(layer, 2 * x, state)
+    assert torch.equal(outputs, before)
+    whole, _ = run_fused(layer, torch.cat((x, 2 * x), dim=1), (hidden, cell))
+    second, _ = run_fused(layer, 2 * x, state)
+    torch.testing.assert_close(torch.cat((outputs, second), dim=1), whole)

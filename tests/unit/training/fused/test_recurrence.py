@@ -1,0 +1,126 @@
+"""The compiled recurrence against the plain layer."""
+
+import pytest
+import torch
+
+from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+from elmokit.kernels.training import kernels_for
+from elmokit.training.fused import lstm as fused_lstm
+from elmokit.training.fused.lstm import run_fused
+
+INPUT = 6
+CONFIGS = {
+    "clips": LSTMConfig(cell_dim=48, projection_dim=18, cell_clip=0.5, projection_clip=0.2),
+    "no clips": LSTMConfig(cell_dim=80, projection_dim=70, cell_clip=None, projection_clip=None),
+    "no projection": LSTMConfig(cell_dim=32, projection_dim=32, cell_clip=0.5),
+}
+
+
+@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS.keys())
+def config(request):
+    return request.param
+
+
+def build(config):
+    layer = LSTMP(INPUT, config)
+    with torch.no_grad():
+        for index, parameter in enumerate(layer.parameters()):
+            parameter.normal_(std=0.2, generator=torch.Generator().manual_seed(index))
+    return layer
+
+
+def results(run, config, *, rows=7, steps=5, autocast=False):
+    """Outputs, state, and the gradients of a loss that uses each of them."""
+    layer, generator = build(config), torch.Generator().manual_seed(9)
+    x, hidden, cell = (
+        (scale * torch.randn(*shape, generator=generator)).requires_grad_()
+        for scale, shape in (
+            (1.0, (rows, steps, INPUT)),
+            (0.2, (rows, config.projection_dim)),
+            (0.4, (rows, config.cell_dim)),
+        )
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        outputs, (last_hidden, last_cell) = run(layer, x, (hidden, cell))
+    weights = torch.linspace(-1, 1, outputs.numel()).view_as(outputs)
+    loss = (outputs * weights).sum() + last_hidden.square().sum() + last_cell.sin().sum()
+    gradients = torch.autograd.grad(loss, [x, hidden, cell, *layer.parameters()])
+    return [outputs, last_hidden, last_cell, *gradients]
+
+
+def plain(layer, x, state):
+    return layer(x, state)
+
+
+def relative_errors(ours, expected):
+    return [
+        float((a - b).detach().abs().max() / b.detach().abs().max())
+        for a, b in zip(ours, expected, strict=True)
+    ]
+
+
+def test_values_and_gradients_equal_the_plain_layer(with_kernels, config, monkeypatch):
+    monkeypatch.delattr(fused_lstm._LSTMPFunction, "forward")  # it is not what runs
+    ours = results(run_fused, config)
+    assert max(relative_errors(ours, results(plain, config))) < 5e-6
+
+
+def test_gradients_may_come_transposed(with_kernels, config):
+    """Their layout is that of the loss, which may read the state the other way round."""
+
+    def gradients(run):
+        layer, x = build(config), torch.randn(7, 5, INPUT, generator=torch.Generator())
+        state = torch.zeros(7, config.projection_dim), torch.zeros(7, config.cell_dim)
+        outputs, (hidden, cell) = run(layer, x, state)
+        loss = sum(
+            (tensor.movedim(0, -1).contiguous().flatten() * torch.linspace(-1, 1, tensor.numel()))
+            .square()
+            .sum()
+            for tensor in (outputs, hidden, cell)
+        )
+        return torch.autograd.grad(loss, list(layer.parameters()))
+
+    assert max(relative_errors(gradients(run_fused), gradients(plain))) < 5e-6
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_half_width_is_near_and_keeps_its_state_wide(name):
+    config = CONFIGS[name]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = kernels_for(torch.zeros(1))
+    if found is None:
+        pytest.skip("no instructions for bf16 on this machine")
+    assert found[1] == torch.bfloat16
+    ours = results(run_fused, config, autocast=True)
+    assert all(tensor.dtype == torch.float32 for tensor in ours)
+    errors = relative_errors(ours, results(plain, config))
+    assert 1e-5 < max(errors) < 0.1  # where a clip holds or not hangs on the last digit
+
+
+@pytest.mark.parametrize("rows", [3, 60])
+def test_no_bit_hangs_on_the_number_of_threads(with_kernels, config, rows, on_threads):
+    """Few rows are shared by columns, many by rows."""
+    alone, *others = (
+        on_threads(count, lambda: results(run_fused, config, rows=rows)[:3]) for count in (1, 2, 5)
+    )
+    for other in others:
+        assert all(torch.equal(a, b) for a, b in zip(alone, other, strict=True))
+
+
+def test_a_row_hardly_hangs_on_its_company(with_kernels, config):
+    layer = build(config)
+    x = torch.randn(50, 4, INPUT, generator=torch.Generator().manual_seed(1))
+    hidden, cell = torch.zeros(50, config.projection_dim), torch.zeros(50, config.cell_dim)
+    whole, _ = run_fused(layer, x, (hidden, cell))
+    few, _ = run_fused(layer, x[:16], (hidden[:16], cell[:16]))
+    torch.testing.assert_close(whole[:16], few, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [LSTMConfig(cell_dim=33, projection_dim=8), LSTMConfig(cell_dim=32, projection_dim=7)],
+    ids=["cells", "projection"],
+)
+def test_widths_that_do_not_fit_take_the_other_way(config):
+    ours = results(run_fused, config)
+    assert max(relative_errors(ours, results(plain, config))) < 5e-6

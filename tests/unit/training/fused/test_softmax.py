@@ -1,0 +1,107 @@
+"""The training loss against the plain one: equal values, equal gradients."""
+
+import pytest
+import torch
+
+from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax
+from elmokit.kernels.training import kernels_for
+from elmokit.training.fused.softmax import ROWS_TOGETHER, training_nlls
+
+WORDS, DIM = 300, 10
+
+
+def build(num_samples, *, kind=SampledSoftmax):
+    arguments = {"num_samples": num_samples} if kind is SampledSoftmax else {}
+    softmax = kind(WORDS, DIM, **arguments)
+    softmax.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        softmax.bias.normal_(generator=torch.Generator().manual_seed(1))
+    return softmax
+
+
+def plain(softmax, hiddens, word_ids, *, generators):
+    return [
+        softmax.training_nll(hidden, ids, generator=generator)
+        for hidden, ids, generator in zip(hiddens, word_ids, generators, strict=True)
+    ]
+
+
+def results(run, softmax, rows, *, autocast=False):
+    generator = torch.Generator().manual_seed(2)
+    hiddens = [torch.randn(rows, DIM, generator=generator).requires_grad_() for _ in range(2)]
+    # frequent words: candidates hit targets
+    ids = [torch.randint(1, 40, (rows,), generator=generator) for _ in range(2)]
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        losses = run(
+            softmax, hiddens, ids, generators=[torch.Generator().manual_seed(k) for k in range(2)]
+        )
+    total = sum((loss * torch.linspace(0, 1, rows)).sum() for loss in losses)
+    losses = [loss.detach() for loss in losses]
+    return [*losses, *torch.autograd.grad(total, [*hiddens, softmax.weight, softmax.bias])]
+
+
+@pytest.mark.parametrize("num_samples", [32, 77])
+@pytest.mark.parametrize("rows", [5, ROWS_TOGETHER + 3])
+def test_values_and_gradients_equal_the_plain_softmax(with_kernels, num_samples, rows, monkeypatch):
+    softmax = build(num_samples)
+    expected = results(plain, softmax, rows)
+    monkeypatch.delattr(SampledSoftmax, "sampled_nll")  # it is not what runs
+    for ours, wanted in zip(results(training_nlls, softmax, rows), expected, strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-5, atol=1e-5 * float(wanted.abs().max()))
+
+
+def test_no_bit_hangs_on_the_number_of_threads(with_kernels, on_threads):
+    softmax = build(77)
+    alone, *others = (
+        on_threads(count, lambda: results(training_nlls, softmax, 50)[:2]) for count in (1, 2, 5)
+    )
+    for other in others:
+        assert all(torch.equal(a, b) for a, b in zip(alone, other, strict=True))
+
+
+def test_half_width_is_near():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        if kernels_for(torch.zeros(1)) is None:
+            pytest.skip("no instructions for bf16 on this machine")
+    softmax = build(64)
+    exact, half = (results(training_nlls, softmax, 20, autocast=on) for on in (False, True))
+    assert half[0].dtype == torch.float32
+    assert 1e-5 < float((half[0] - exact[0]).abs().max()) < 0.02
+    for ours, wanted in zip(half[2:], exact[2:], strict=True):
+        assert float((ours - wanted).norm()) < 0.02 * float(wanted.norm())
+
+
+def test_a_loss_that_is_no_number_is_none(with_kernels):
+    softmax = build(32)
+    with torch.no_grad():
+        softmax.weight[:] = torch.nan
+    assert results(training_nlls, softmax, 5)[0].isnan().all()
+
+
+@pytest.mark.parametrize("wrong", [0, WORDS + 1])
+def test_targets_that_are_no_words_are_refused(with_kernels, wrong):
+    ids = torch.tensor([1, wrong, WORDS])
+    with pytest.raises(ValueError, match=rf"target ids must be 1 to {WORDS}, got {wrong}\."):
+        training_nlls(
+            build(32),
+            [torch.zeros(3, DIM)],
+            [ids],
+            generators=[torch.Generator()],
+        )
+
+
+@pytest.mark.parametrize("kind", [SampledSoftmax, FullSoftmax])
+def test_without_kernels_and_for_other_kinds_the_softmax_is_called(without_kernels, kind):
+    softmax = build(32, kind=kind)
+    for ours, wanted in zip(
+        results(training_nlls, softmax, 5), results(plain, softmax, 5), strict=True
+    ):
+        assert torch.equal(ours, wanted)
+
+
+def test_the_full_softmax_is_called():
+    softmax = build(0, kind=FullSoftmax)
+    for ours, wanted in zip(
+        results(training_nlls, softmax, 5), results(plain, softmax, 5), strict=True
+    ):
+        assert torch.equal(ours, wanted)

@@ -1,0 +1,271 @@
+"""Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax, SoftmaxConfig
+from elmokit.corpus.preparation import VocabConfig
+from elmokit.errors import ConfigError
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.word_vocab import WordVocab
+from elmokit.training.loop import OptimizerConfig
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
+from elmokit.training.pretraining.run_config import TrainConfig
+from elmokit.training.pretraining.start import RunOptions
+from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.schedules import Limits
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.convert import convert
+from elmokit.weights.model_dir import load_model
+
+from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
+
+FULL = SoftmaxConfig(kind="full")
+CONFIG = FinetuneConfig(
+    vocab=VocabConfig(min_count=1),
+    train=TrainConfig(batch_size=4, unroll_steps=5, log_steps=1),
+    optimizer=OptimizerConfig(learning_rate=0.02),
+    validation=ValidationConfig(num_times=2),
+)
+SHORT = Limits(tokens=10 * 4 * 5)
+
+
+def probs(model, hidden):
+    """The probability of every word at every position, by word."""
+    logits = hidden @ model.softmax.weight.T + model.softmax.bias
+    values = logits.softmax(dim=1).detach()
+    return {word: values[:, row] for row, word in enumerate(model.word_vocab.words)}
+
+
+def bilm_tensors(model):
+    return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
+
+
+class TestWithVocab:
+    LARGER = WordVocab(["<S>", "</S>", "<UNK>", "ship", *reversed(WORDS), "unseen", "port"])
+    """All old words in another order, and three new ones."""
+
+    @pytest.fixture
+    def hidden(self):
+        return torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
+
+    def test_shared_words_keep_their_probability(self, hidden):
+        base = toy_model()
+        model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL)
+        assert not is_fresh
+        before, after = probs(base, hidden), probs(model, hidden)
+        for word in (*WORDS, "<S>", "</S>"):
+            torch.testing.assert_close(after[word], before[word])
+
+    def test_new_words_and_unk_share_what_unk_had(self, hidden):
+        base = toy_model()
+        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
+        before, after = probs(base, hidden), probs(model, hidden)
+        new = after["ship"] + after["unseen"] + after["port"]
+        torch.testing.assert_close(after["<UNK>"], before["<UNK>"] / 2)
+        torch.testing.assert_close(new, before["<UNK>"] / 2)
+        assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
+        assert (after["unseen"] > after["port"]).all()
+
+    def test_a_smaller_vocabulary_keeps_the_rows_of_its_words(self):
+        base = toy_model()
+        vocab = WordVocab(["<S>", "</S>", "<UNK>", "boat", "river"])
+        model, is_fresh = with_vocab(base, vocab, softmax=FULL)
+        assert not is_fresh
+        rows = torch.from_numpy(VOCAB.encode(vocab.words)) - 1
+        assert torch.equal(model.softmax.weight, base.softmax.weight[rows])
+        torch.testing.assert_close(model.softmax.bias, base.softmax.bias[rows])
+
+    def test_the_same_vocabulary_changes_nothing(self):
+        base = toy_model()
+        model, is_fresh = with_vocab(base, VOCAB, softmax=SoftmaxConfig(kind="adaptive"))
+        assert not is_fresh
+        assert model.model_hash() == base.model_hash()
+        assert model.softmax_config == base.softmax_config
+
+    def test_the_model_given_is_not_changed_and_shares_nothing(self):
+        base = toy_model()
+        before = base.model_hash()
+        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(1)
+        assert base.model_hash() == before
+        assert base.word_vocab == VOCAB
+
+    @pytest.mark.parametrize(
+        "base",
+        [
+            {"vocab": None, "softmax": None},
+            {"softmax": None},
+            {"softmax": SoftmaxConfig(kind="adaptive")},
+        ],
+        ids=["no vocabulary", "no softmax", "adaptive"],
+    )
+    def test_without_rows_to_keep_the_softmax_is_fresh(self, base):
+        base = toy_model(**base)
+        model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL, seed=3)
+        again, _ = with_vocab(base, self.LARGER, softmax=FULL, seed=3)
+        assert is_fresh
+        assert type(model.softmax) is FullSoftmax
+        assert torch.equal(model.softmax.weight, again.softmax.weight)
+        for name, value in bilm_tensors(base).items():
+            assert torch.equal(bilm_tensors(model)[name], value), name
+
+    def test_the_kind_of_softmax_stays(self):
+        base = toy_model(softmax=SoftmaxConfig(kind="sampled", num_samples=4))
+        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
+        assert type(model.softmax) is SampledSoftmax
+        assert model.softmax.sampler.num_classes == len(self.LARGER)
+
+    def test_a_word_input_model_keeps_its_vocabulary(self):
+        base = toy_model(word_input=True)
+        assert with_vocab(base, VOCAB, softmax=FULL)[1] is False
+        with pytest.raises(ConfigError, match="reads its vocabulary too"):
+            with_vocab(base, self.LARGER, softmax=FULL)
+
+
+class TestFinetune:
+    DOMAIN = [["the", "ship", "is", "unseen"], ["a", "ship", "of", "money"]] * 40
+
+    @pytest.fixture
+    def domain(self, tmp_path):
+        return write_text(tmp_path / "domain.txt", self.DOMAIN)
+
+    @pytest.fixture
+    def save(self, tmp_path):
+        """A function that stores a toy model and returns its path."""
+
+        def save(**settings):
+            model = toy_model(**settings)
+            model.save(tmp_path / "base")
+            return str(tmp_path / "base")
+
+        return save
+
+    def run(self, model_path, domain, tmp_path, **settings):
+        config = settings.pop("config", CONFIG)
+        own = {key: settings.pop(key) for key in ("general", "count_vocab") if key in settings}
+        options = RunOptions(**{"limits": SHORT, "device": "cpu", **settings})
+        return finetune(config, model_path, [domain], tmp_path / "tuned", options, **own)
+
+    def test_perplexity_falls_in_the_domain(self, save, domain, tmp_path):
+        general = write_text(tmp_path / "general.txt", random_sentences(20))
+        model_path = save()
+        result = self.run(model_path, domain, tmp_path, general=[general])
+        assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
+        expected = perplexity(load_model(model_path), random_sentences(20)).mean
+        assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
+        tuned = perplexity(load_model(tmp_path / "tuned"), random_sentences(20)).mean
+        assert result.after["out_of_domain"].mean == pytest.approx(tuned, rel=1e-5)
+
+    def test_both_perplexities_are_over_the_new_vocabulary(self, save, domain, tmp_path):
+        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
+        result = self.run(save(), domain, tmp_path, vocab=vocab)
+        before, after = result.before["in_domain"], result.after["in_domain"]
+        assert before.vocabulary == after.vocabulary == len(vocab)
+        assert before.oov_rate == after.oov_rate == 0
+        assert load_model(tmp_path / "tuned").word_vocab == vocab
+
+    def test_the_vocabulary_can_be_counted(self, save, domain, tmp_path):
+        self.run(save(), domain, tmp_path, count_vocab=True)
+        words = {word for sentence in self.DOMAIN for word in sentence}
+        assert set(load_model(tmp_path / "tuned").word_vocab.words[3:]) == words
+
+    def test_a_model_without_vocabulary_gets_a_fresh_softmax(self, save, domain, tmp_path):
+        model_path = save(vocab=None, softmax=None)
+        base = bilm_tensors(load_model(model_path))
+        result = self.run(model_path, domain, tmp_path, count_vocab=True)
+        assert result.before == {}
+        assert result.after["in_domain"].vocabulary == 3 + 7
+        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
+        changed = [name for name, value in base.items() if not torch.equal(tuned[name], value)]
+        assert changed, "after its share the biLM is trained too"
+
+    def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
+        """With a share of nearly everything, the biLM comes out as it went in."""
+        model_path = save(vocab=None, softmax=None)
+        config = FinetuneConfig(
+            vocab=CONFIG.vocab,
+            train=CONFIG.train,
+            optimizer=CONFIG.optimizer,
+            validation=CONFIG.validation,
+            softmax=FULL,
+            softmax_first_share=1.0,
+        )
+        self.run(model_path, domain, tmp_path, count_vocab=True, config=config)
+        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
+        for name, value in bilm_tensors(load_model(model_path)).items():
+            assert torch.equal(tuned[name], value), name
+
+    def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
+        with pytest.raises(ValueError, match=r"came without a vocabulary.*--vocab corpus"):
+            self.run(save(vocab=None, softmax=None), domain, tmp_path)
+
+    def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):
+        model_path = save()
+
+        class Stopped(Exception):
+            pass
+
+        def stop(event):
+            raise Stopped
+
+        with pytest.raises(Stopped):
+            self.run(model_path, domain, tmp_path, on_event=stop)
+        saved = json.loads((tmp_path / "tuned" / "before.json").read_text())
+        result = self.run(model_path, domain, tmp_path, resume=True)
+        assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
+        assert np.isfinite(result.after["in_domain"].mean)
+
+    def test_a_resumed_run_has_the_same_base(self, save, domain, tmp_path):
+        self.run(save(), domain, tmp_path)
+        before = load_model(tmp_path / "tuned").model_hash()
+        other = save(gain=1.5)
+        with pytest.raises(ConfigError, match="this run has model="):
+            self.run(other, domain, tmp_path, resume=True)
+        assert load_model(tmp_path / "tuned").model_hash() == before
+
+    def test_the_model_knows_its_base(self, save, domain, tmp_path):
+        scores = {
+            "scores": {"names": "71.0"},
+            "scores_note": "in percent",
+        }  # not those of the new one
+        model_path = save(training={"steps": 90, "corpus": "news", **scores})
+        self.run(model_path, domain, tmp_path)
+        facts = load_model(tmp_path / "tuned").training_facts
+        base_hash = load_model(model_path).model_hash()
+        assert facts["base_model"] == {"name": "base", "hash": base_hash}
+        assert facts["base"] == {"steps": 90, "corpus": "news"}
+        assert facts["steps"] == 10
+
+    def test_the_options_of_an_original_come_back(self, domain, tmp_path):
+        original, files = tmp_path / "original", ("options.json", "weights.hdf5")
+        write_bilm_tf(toy_model(vocab=VOCAB), *(original / name for name in files))
+        VOCAB.write(original / "vocab.txt")
+        options = json.loads((original / "options.json").read_text())
+        options |= {"n_train_tokens": 768648884, "all_clip_norm_val": 10.0, "unroll_steps": 20}
+        (original / "options.json").write_text(json.dumps(options))
+        convert(original, tmp_path / "base")
+
+        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
+        self.run(str(tmp_path / "base"), domain, tmp_path, vocab=vocab)
+        report = convert(tmp_path / "tuned", tmp_path / "back")
+        back = json.loads((tmp_path / "back" / "options.json").read_text())
+        assert options["n_tokens_vocab"] == len(VOCAB)
+        assert back == {**options, "n_tokens_vocab": len(vocab)}
+        assert report.same_bits
+        assert "original_options" not in load_model(tmp_path / "tuned").training_facts["base"]
+
+    def test_mistyped_general_text_is_refused_at_once(self, save, domain, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            self.run(save(), domain, tmp_path, general=[tmp_path / "genreal.txt"])
+        assert not (tmp_path / "tuned").exists()
+
+    def test_the_tokenizer_is_the_models_own(self, save, tmp_path):
+        domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)
+        self.run(save(), domain, tmp_path, count_vocab=True)
+        assert "don't" in load_model(tmp_path / "tuned").word_vocab

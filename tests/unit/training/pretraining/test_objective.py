@@ -1,0 +1,213 @@
+"""The pre-training loss on a window."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.stream import WindowStream
+from elmokit.corpus.windows import WindowBatch
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+
+from ....builders.training_models import VOCAB, toy_model, toy_shards
+
+ROWS, STEPS = 4, 6
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    return toy_shards(tmp_path_factory.mktemp("shards") / "shards")
+
+
+def windows(shards, model, *, num=1, num_steps=STEPS):
+    """The first windows of the corpus, as tensors."""
+    stream = iter(
+        WindowStream(shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=num_steps)
+    )
+    word_input = model.config.char_cnn is None
+    return [
+        WindowTensors.from_batch(next(stream)[0], word_input=word_input, device=torch.device("cpu"))
+        for _ in range(num)
+    ]
+
+
+def loss_of(model, *, dropout=0.0, seed=0, num_rows=ROWS, first_row=0):
+    return BiLMLoss(
+        model, model.softmax, dropout=dropout, seed=seed, num_rows=num_rows, first_row=first_row
+    )
+
+
+def zeros(model, num_rows=ROWS):
+    return BiLMState.zeros(model.config.lstm, num_rows)
+
+
+def rows_of(batch, rows):
+    """Some rows of a window, as another process would have them."""
+    return WindowTensors(
+        batch.token_ids,
+        batch.forward_inputs[rows],
+        batch.backward_inputs[rows],
+        batch.forward_targets[rows],
+        batch.backward_targets[rows],
+    )
+
+
+@pytest.mark.parametrize("word_input", [False, True])
+def test_equals_a_plain_computation(shards, word_input):
+    model = toy_model(word_input=word_input)
+    (batch,) = windows(shards, model)
+    forward, backward, state = loss_of(model)(batch, zeros(model), 0)
+    for loss, direction, inputs, targets in (
+        (forward, "forward", batch.forward_inputs, batch.forward_targets),
+        (backward, "backward", batch.backward_inputs, batch.backward_targets),
+    ):
+        start = zeros(model).direction(direction)
+        outputs, last = model.run_direction(
+            direction, model.encode_tokens(batch.token_ids)[inputs], state=start
+        )
+        logits = outputs[-1] @ model.softmax.weight.T + model.softmax.bias
+        expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten() - 1)
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(state.direction(direction)[1], last[1])
+
+
+def test_a_window_in_two_halves_is_the_whole_window(shards):
+    """The state goes on: twice T steps are once 2T steps."""
+    model = toy_model()
+    (whole,) = windows(shards, model, num_steps=2 * STEPS)
+    halves = [
+        WindowTensors(
+            whole.token_ids,
+            whole.forward_inputs[:, part],
+            whole.backward_inputs[:, part],
+            whole.forward_targets[:, part],
+            whole.backward_targets[:, part],
+        )
+        for part in (slice(0, STEPS), slice(STEPS, 2 * STEPS))
+    ]
+    loss, state = loss_of(model), zeros(model)
+    expected_forward, expected_backward, expected_state = loss(whole, state, 0)
+    sums = torch.zeros(2)
+    for half in halves:
+        forward, backward, state = loss(half, state, 0)
+        sums += torch.stack((forward, backward)).detach() / 2
+    torch.testing.assert_close(sums, torch.stack((expected_forward, expected_backward)).detach())
+    torch.testing.assert_close(state.cell, expected_state.cell)
+
+
+def test_the_state_has_no_graph(shards):
+    model = toy_model()
+    (batch,) = windows(shards, model)
+    *_, state = loss_of(model)(batch, zeros(model), 0)
+    assert not state.hidden.requires_grad
+    assert not state.cell.requires_grad
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_every_parameter_gets_a_gradient(shards, kind):
+    model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=6))
+    (batch,) = windows(shards, model)
+    forward, backward, _ = loss_of(model)(batch, zeros(model), 0)
+    ((forward + backward) / 2).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        if kind != "adaptive":  # a window need not have words of every cluster
+            assert parameter.grad.abs().sum() > 0, name
+
+
+class TestRandomness:
+    """Dropout and candidates are functions of seed and step."""
+
+    def losses(self, shards, *, step, seed=0, dropout=0.3):
+        model = toy_model(softmax=SoftmaxConfig(num_samples=6))
+        (batch,) = windows(shards, model)
+        forward, backward, _ = loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)
+        return forward.item(), backward.item()
+
+    def test_the_same_step_gives_the_same_loss(self, shards):
+        assert self.losses(shards, step=5) == self.losses(shards, step=5)
+
+    @pytest.mark.parametrize("dropout", [0.0, 0.3])
+    def test_another_step_or_seed_draws_anew(self, shards, dropout):
+        first = self.losses(shards, step=5, dropout=dropout)
+        assert self.losses(shards, step=6, dropout=dropout) != first
+        assert self.losses(shards, step=5, seed=1, dropout=dropout) != first
+
+    def test_two_processes_have_the_loss_of_one(self, shards):
+        """Each has half of the rows and drops what one process would drop there."""
+        model = toy_model()
+        (batch,) = windows(shards, model)
+        start = zeros(model, 2)
+        whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
+        halves = [
+            loss_of(model, dropout=0.3, first_row=first)(
+                rows_of(batch, slice(first, first + 2)), start, 3
+            )
+            for first in (0, 2)
+        ]
+        for part in (0, 1):
+            mean = (halves[0][part] + halves[1][part]) / 2
+            torch.testing.assert_close(mean, whole[part])
+        cells = torch.cat([half[2].cell for half in halves], dim=2)
+        torch.testing.assert_close(cells, whole[2].cell)
+
+
+def test_bf16_keeps_loss_and_state_in_full_precision(shards):
+    model = toy_model()
+    (batch,) = windows(shards, model)
+    exact = loss_of(model)(batch, zeros(model), 0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        forward, backward, state = loss_of(model)(batch, zeros(model), 0)
+    assert forward.dtype == state.hidden.dtype == state.cell.dtype == torch.float32
+    torch.testing.assert_close(forward, exact[0], rtol=0.02, atol=0)
+    torch.testing.assert_close(backward, exact[1], rtol=0.02, atol=0)
+
+
+def test_tensors_of_a_batch_are_int64_on_the_device(shards):
+    model = toy_model()
+    (batch,) = windows(shards, model)
+    assert {tensor.dtype for tensor in vars(batch).values()} == {torch.int64}
+    assert batch.num_targets == ROWS * STEPS
+    assert VOCAB.sentence_begin_id not in batch.forward_targets
+    assert VOCAB.sentence_end_id not in batch.backward_targets
+    assert batch.forward_targets.min() >= 1
+
+
+class TestPaddingOfTheWords:
+    """Windows hold ever another number of distinct words; their tensors come in few sizes."""
+
+    def batch(self, num_tokens):
+        places = np.zeros((ROWS, STEPS), np.int64)
+        char_ids = np.ones((num_tokens, 14), np.uint16)
+        return WindowBatch(char_ids, np.ones(num_tokens, np.int64), *[places] * 4)
+
+    def size(self, num_tokens):
+        tensors = WindowTensors.from_batch(
+            self.batch(num_tokens), word_input=False, device=torch.device("cpu")
+        )
+        return len(tensors.token_ids)
+
+    def test_at_most_an_eighth_is_added(self):
+        for num_tokens in (*range(1, 70), 513, 1024, 1025):
+            assert num_tokens <= self.size(num_tokens) <= num_tokens * 9 / 8
+
+    def test_there_are_eight_sizes_to_a_doubling(self):
+        assert len({self.size(num_tokens) for num_tokens in range(513, 1025)}) == 8
+
+    @pytest.mark.parametrize("word_input", [False, True])
+    def test_losses_and_gradients_are_those_without_it(self, shards, word_input):
+        model = toy_model(word_input=word_input)
+        (batch,) = windows(shards, model)
+        found = {}
+        for num_padding in (0, 5):
+            pad = batch.token_ids.new_zeros(num_padding, *batch.token_ids.shape[1:])
+            padded = dataclasses.replace(batch, token_ids=torch.cat((batch.token_ids, pad)))
+            model.zero_grad()
+            forward, backward, _ = loss_of(model)(padded, zeros(model), 0)
+            (forward + backward).backward()
+            gradients = [parameter.grad for parameter in model.parameters()]
+            found[num_padding] = [forward.detach(), backward.detach(), *gradients]
+        torch.testing.assert_close(found[5], found[0])

@@ -1,0 +1,156 @@
+"""Presets, recipes and single settings laid over each other."""
+
+import pytest
+
+from elmokit.config import to_dict
+from elmokit.errors import ConfigError
+from elmokit.training.pretraining.finetune import FinetuneConfig
+from elmokit.training.pretraining.presets import PRESETS, finetune_config, pretrain_config
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def write(text):
+        path = tmp_path / "recipe.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_is_a_configuration(preset):
+    config = pretrain_config(preset)
+    assert config.model.char_cnn is not None
+    assert config.model.lstm.num_layers == 2
+
+
+def test_the_original_is_the_papers_model():
+    config = pretrain_config("original")
+    assert (config.model.lstm.cell_dim, config.model.lstm.projection_dim) == (4096, 512)
+    assert config.model.char_cnn.num_filters == 2048
+    assert config.model.char_cnn.num_highway == 2
+    assert config.model.dropout == 0.1
+    assert config.softmax.num_samples == 8192
+    assert config.optimizer.name == "adagrad"
+    assert (config.optimizer.learning_rate, config.optimizer.clip_norm) == (0.2, 10.0)
+    assert config.optimizer.loss_scale == config.train.unroll_steps == 20
+    assert config.schedule.kind == "constant"
+
+
+def test_presets_grow():
+    sizes = [pretrain_config(preset).model.lstm.cell_dim for preset in PRESETS]
+    assert sizes == sorted(sizes)
+
+
+def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
+    path = recipe("[train]\nbatch_size = 7\nlog_steps = 3\n[model.lstm]\ncell_dim = 100\n")
+    config = pretrain_config("toy", recipe=path, overrides=["train.batch_size=9"])
+    toy = pretrain_config("toy")
+    assert config.train.batch_size == 9
+    assert config.train.log_steps == 3
+    assert config.model.lstm.cell_dim == 100
+    assert config.model.lstm.projection_dim == toy.model.lstm.projection_dim
+    assert config.optimizer == toy.optimizer
+
+
+def test_a_recipe_can_choose_its_preset(recipe):
+    path = recipe('preset = "small"\n')
+    assert pretrain_config(recipe=path) == pretrain_config("small")
+    assert pretrain_config("small", recipe=path) == pretrain_config("small")
+
+
+def test_without_a_choice_the_preset_is_tiny():
+    assert pretrain_config() == pretrain_config("tiny")
+
+
+def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
+    with pytest.raises(ValueError, match=r"'toy'.*recipe\.toml builds on 'small'"):
+        pretrain_config("toy", recipe=recipe('preset = "small"\n'))
+
+
+def test_an_unknown_preset_is_refused():
+    with pytest.raises(ValueError, match="no preset 'huge'; choose one of toy, tiny, small"):
+        pretrain_config("huge")
+
+
+def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
+    path = recipe("[train]\nbatchsize = 7\n")
+    with pytest.raises(ConfigError, match=r"recipe\.toml.*`train.batchsize`.*`batch_size`"):
+        pretrain_config("toy", recipe=path)
+
+
+def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
+    with pytest.raises(
+        ConfigError, match=r"^--set train.batch_size=0: `train.batch_size`: .*, got 0"
+    ):
+        pretrain_config("toy", overrides=["train.batch_size=0"])
+    path = recipe("[model.lstm]\ncell_dim = 0\n")
+    with pytest.raises(ConfigError, match=r"recipe\.toml: `model.lstm.cell_dim`: .*, got 0"):
+        pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
+
+
+def test_an_unknown_key_of_a_setting_is_not_blamed_on_the_preset():
+    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: .*Did you mean `batch_size`"):
+        pretrain_config("toy", overrides=["train.batchsize=3"])
+    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: "):
+        finetune_config(overrides=["train.batchsize=3"])
+
+
+@pytest.mark.parametrize(
+    ("override", "changed"),
+    [
+        ("train.seed=1", ("train", "seed", 1)),
+        ("optimizer.weight_decay=0.1", ("optimizer", "weight_decay", 0.1)),
+        ("validation.patience=2", ("validation", "patience", 2)),
+        ("text.tokens_per_shard=100", ("text", "tokens_per_shard", 100)),
+        ("vocab.min_count=3", ("vocab", "min_count", 3)),
+        ("softmax.num_samples=5", ("softmax", "num_samples", 5)),
+    ],
+)
+def test_one_setting_of_fine_tuning_leaves_the_others_of_its_table(override, changed):
+    table, key, value = changed
+    expected = to_dict(FinetuneConfig())
+    expected[table][key] = value
+    assert to_dict(finetune_config(overrides=[override])) == expected
+
+
+def test_a_recipe_of_fine_tuning_leaves_the_other_defaults(recipe):
+    config = finetune_config(recipe=recipe("[train]\nseed = 1\n"), overrides=["train.log_steps=3"])
+    assert (config.train.seed, config.train.log_steps) == (1, 3)
+    assert (config.train.batch_size, config.train.num_epochs) == (16, 1.0)
+
+
+def test_word_input_is_two_settings():
+    config = pretrain_config("toy", overrides=["model.char_cnn=none", "model.num_words=0"])
+    assert (config.model.char_cnn, config.model.num_words) == (None, 0)
+    with pytest.raises(ConfigError, match=r"char_cnn=none and num_words=0"):
+        pretrain_config("toy", overrides=["model.char_cnn=none"])
+
+
+class TestInput:
+    def test_words_are_a_choice_of_the_command(self):
+        config = pretrain_config("toy", input_kind="words")
+        assert (config.model.char_cnn, config.model.num_words) == (None, 0)
+        assert config.model.lstm == pretrain_config("toy").model.lstm
+
+    def test_words_are_a_choice_of_the_recipe(self, recipe):
+        path = recipe('preset = "toy"\ninput = "words"\n')
+        assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
+
+    def test_the_command_wins_over_the_recipe(self, recipe):
+        path = recipe('preset = "toy"\ninput = "words"\n')
+        assert pretrain_config(recipe=path, input_kind="chars") == pretrain_config("toy")
+
+    def test_another_input_is_refused(self, recipe):
+        with pytest.raises(ConfigError, match=r"`input` must be one of chars, words, got 'bytes'"):
+            pretrain_config(recipe=recipe('input = "bytes"\n'))
+
+    def test_a_char_cnn_has_no_place_in_a_model_of_words(self):
+        with pytest.raises(ConfigError, match=r"`char_cnn` is a value, not a table"):
+            pretrain_config("toy", input_kind="words", overrides=["model.char_cnn.num_highway=2"])
+
+
+def test_one_setting_of_the_tokenizer_leaves_its_name():
+    config = pretrain_config("toy", overrides=['text.tokenizer.version="9"'])
+    assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "simple"

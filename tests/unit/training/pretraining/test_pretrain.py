@@ -1,0 +1,249 @@
+"""Pre-training as a function: from text files to a model directory."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.preparation import PreparedText, VocabConfig
+from elmokit.corpus.shards import write_shards
+from elmokit.corpus.text_shards import TextConfig
+from elmokit.errors import ConfigError
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.training.loop import OptimizerConfig
+from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
+from elmokit.training.pretraining.run_config import TrainConfig
+from elmokit.training.pretraining.run_dir import held_alone, record_run
+from elmokit.training.pretraining.start import RunOptions
+from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.schedules import Limits
+from elmokit.weights.model_dir import load_model
+
+from ....builders.training_models import (
+    VOCAB,
+    WORDS,
+    random_sentences,
+    toy_config,
+    toy_shards,
+    write_text,
+)
+
+CONFIG = PretrainConfig(
+    text=TextConfig(tokenizer=TokenizerConfig(name="whitespace")),
+    vocab=VocabConfig(min_count=1),
+    model=toy_config(),
+    softmax=SoftmaxConfig(kind="full"),
+    train=TrainConfig(batch_size=4, unroll_steps=5, log_steps=1),
+    optimizer=OptimizerConfig(learning_rate=0.02),
+    validation=ValidationConfig(num_times=2),
+)
+SHORT = Limits(tokens=100)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_text(tmp_path / "corpus.txt", random_sentences(60))
+
+
+def test_text_becomes_a_model(corpus, tmp_path):
+    events = []
+    result = pretrain(
+        CONFIG,
+        [corpus],
+        tmp_path / "run",
+        RunOptions(limits=SHORT, device="cpu", on_event=events.append),
+    )
+    model = load_model(tmp_path / "run")
+    assert len(events) == 5
+    assert result.progress.tokens == 100
+    assert set(WORDS) <= set(model.word_vocab.words)
+    assert model.tokenizer.name == "whitespace"
+    assert model.warm_text
+    assert model.config == CONFIG.model
+    held_out = model.training_facts["perplexity"]
+    assert held_out["mean"] == pytest.approx(result.perplexity.mean)
+
+
+@pytest.mark.parametrize("num_words", [0, 999])
+def test_a_word_input_model_reads_its_own_vocabulary(corpus, tmp_path, num_words):
+    config = dataclasses.replace(CONFIG, model=toy_config(word_input=True, num_words=num_words))
+    pretrain(config, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
+    model = load_model(tmp_path / "run")
+    assert model.config.num_words == len(model.word_vocab)
+
+
+class TestRunDirectory:
+    @pytest.fixture
+    def run_dir(self, corpus, tmp_path):
+        pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
+        return tmp_path / "run"
+
+    def test_a_run_is_not_overwritten(self, corpus, run_dir):
+        with pytest.raises(FileExistsError, match="holds a training run already"):
+            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
+
+    def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
+        before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
+        longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
+        with held_alone(run_dir), pytest.raises(FileExistsError, match="Another process trains"):
+            pretrain(CONFIG, [corpus], run_dir, longer)
+        assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
+
+    def test_a_run_that_another_process_made_meanwhile_is_not_overwritten(
+        self, corpus, tmp_path, monkeypatch
+    ):
+        def held_late(run_dir):
+            record_run(run_dir, CONFIG, {})
+            return held_alone(run_dir)
+
+        monkeypatch.setattr("elmokit.training.pretraining.start.held_alone", held_late)
+        with pytest.raises(FileExistsError, match="holds a training run already"):
+            pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
+        assert not (tmp_path / "new" / "shards").exists()
+
+    def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
+        other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
+        with pytest.raises(ConfigError, match=r"softmax.kind='full', the command says 'adaptive'"):
+            pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
+
+    def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
+        corpus.unlink()
+        result = pretrain(
+            CONFIG,
+            [corpus],
+            run_dir,
+            RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
+        )
+        assert result.progress.tokens == 200
+
+    @pytest.mark.parametrize("valid", [False, True])
+    def test_a_text_that_has_changed_is_refused(self, corpus, tmp_path, valid):
+        held_out = write_text(tmp_path / "held_out.txt", random_sentences(5))
+        settings = {"valid": [held_out] if valid else [], "device": "cpu"}
+        run_dir = tmp_path / "run"
+        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, **settings))
+        again = RunOptions(limits=SHORT, resume=True, **settings)
+        changed = held_out if valid else corpus
+        before = changed.read_text()
+        changed.write_text("more .\n" + before)
+        with pytest.raises(ConfigError, match=rf"{changed.name} has changed since the run in"):
+            pretrain(CONFIG, [corpus], run_dir, again)
+        changed.write_text(before)
+        assert pretrain(CONFIG, [corpus], run_dir, again).progress.tokens == 100
+
+    def test_another_origin_is_refused_and_changes_nothing(self, corpus, run_dir, tmp_path):
+        other = write_text(tmp_path / "other.txt", random_sentences(60, seed=9))
+        before = load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text()
+        for corpora, settings, name in (
+            ([other], {}, "corpus"),
+            ([corpus], {"valid": [other]}, "valid"),
+            ([corpus], {"vocab": VOCAB}, "vocab"),
+        ):
+            with pytest.raises(ConfigError, match=f"this run has {name}="):
+                pretrain(
+                    CONFIG,
+                    corpora,
+                    run_dir,
+                    RunOptions(limits=SHORT, resume=True, device="cpu", **settings),
+                )
+        assert before == (load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text())
+
+    def test_a_lower_learning_rate_may_be_resumed_with(self, corpus, run_dir):
+        lower = dataclasses.replace(CONFIG, optimizer=OptimizerConfig(learning_rate=0.001))
+        pretrain(
+            lower,
+            [corpus],
+            run_dir,
+            RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
+        )
+
+    def test_files_of_the_user_are_not_touched(self, tmp_path):
+        project = tmp_path / "project"
+        (project / "valid").mkdir(parents=True)
+        corpus = write_text(project / "train.txt", random_sentences(60))
+        valid = write_text(project / "valid" / "a.txt", random_sentences(9))
+        with pytest.raises(FileExistsError, match="is not empty"):
+            pretrain(CONFIG, [corpus], project, RunOptions(valid=[valid.parent], device="cpu"))
+        assert corpus.exists()
+        assert valid.exists()
+
+    def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
+        run_dir = tmp_path / "new"
+        with pytest.raises(FileNotFoundError):
+            pretrain(
+                CONFIG, [tmp_path / "corpsu.txt"], run_dir, RunOptions(limits=SHORT, device="cpu")
+            )
+        with pytest.raises(FileNotFoundError):
+            pretrain(
+                CONFIG, [corpus], run_dir, RunOptions(valid=[tmp_path / "vaild.txt"], device="cpu")
+            )
+        assert not run_dir.exists()
+        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
+
+
+def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
+    small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
+    with pytest.raises(ValueError, match="smaller"):
+        pretrain(
+            dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20)),
+            [small],
+            tmp_path / "run",
+            RunOptions(limits=SHORT, device="cpu"),
+        )
+    config = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=1, unroll_steps=2))
+    pretrain(config, [small], tmp_path / "run", RunOptions(limits=Limits(tokens=4), device="cpu"))
+
+
+class TestNewModel:
+    @pytest.fixture
+    def text(self, tmp_path):
+        return PreparedText(toy_shards(tmp_path / "shards"), VOCAB, None)
+
+    def test_the_seed_decides(self, text):
+        first, again = (new_model(CONFIG, text).model_hash() for _ in range(2))
+        other = dataclasses.replace(CONFIG, train=TrainConfig(seed=1))
+        assert first == again != new_model(other, text).model_hash()
+
+    @pytest.mark.parametrize("kind", ["full", "sampled"])
+    def test_its_perplexity_before_training_is_near_v(self, text, kind):
+        config = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind=kind, num_samples=5))
+        report = perplexity(new_model(config, text), random_sentences(40, seed=1))
+        assert report.mean == pytest.approx(len(VOCAB), rel=0.35)
+
+    def test_the_tokenizer_is_the_one_of_finished_shards(self, tmp_path):
+        facts = {"tokenizer": {"name": "korean", "version": "9"}}
+        shards = write_shards(random_sentences(9), tmp_path / "finished", metadata=facts)
+        model = new_model(CONFIG, PreparedText(shards, VOCAB, None))
+        assert model.tokenizer == TokenizerConfig(name="korean", version="9")
+
+
+def test_a_few_sentences_are_learned_by_heart(tmp_path):
+    """In both directions; only the first word read, one of 12, cannot be known."""
+    sentences = [[f"begin{k}", "the", f"middle{k}", "of", f"end{k}"] for k in range(12)]
+    corpus = write_text(tmp_path / "corpus.txt", sentences)
+    lstm = LSTMConfig(cell_dim=32, projection_dim=16)
+    model = dataclasses.replace(toy_config(word_input=True), lstm=lstm)
+    config = dataclasses.replace(
+        CONFIG,
+        model=model,
+        train=TrainConfig(batch_size=6, unroll_steps=6, num_epochs=60),
+        optimizer=OptimizerConfig(learning_rate=0.05),
+    )
+    report = pretrain(
+        config, [corpus], tmp_path / "run", RunOptions(valid=[corpus], device="cpu")
+    ).perplexity
+    least = 12 ** (1 / 6)
+    assert least * 0.98 < report.forward < 2
+    assert least * 0.98 < report.backward < 2
+
+
+def test_the_result_does_not_depend_on_global_randomness(corpus, tmp_path):
+    hashes = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        pretrain(CONFIG, [corpus], tmp_path / f"run{seed}", RunOptions(limits=SHORT, device="cpu"))
+        hashes.append(load_model(tmp_path / f"run{seed}").model_hash())
+    assert hashes[0] == hashes[1]

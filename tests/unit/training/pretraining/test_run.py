@@ -1,0 +1,348 @@
+"""A run over prepared text: events, log, checkpoints, going on, stopping."""
+
+import dataclasses
+import os
+import signal
+
+import pytest
+import torch
+
+from elmokit.corpus.preparation import PreparedText
+from elmokit.errors import ConfigError, Stopped
+from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
+from elmokit.training.distributed import World
+from elmokit.training.loop import OptimizerConfig
+from elmokit.training.metrics_log import read_log
+from elmokit.training.pretraining.run import TrainingRun
+from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
+from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
+from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.schedules import Limits
+from elmokit.weights.model_dir import load_model
+
+from ....builders.training_models import VOCAB, random_sentences, toy_model, toy_shards
+
+TARGETS = 4 * 5
+"""Of one update."""
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    held_out = toy_shards(folder / "valid", random_sentences(8, seed=5))
+    return PreparedText(toy_shards(folder / "shards"), VOCAB, held_out)
+
+
+@pytest.fixture
+def build(text, tmp_path):
+    """A function that builds a run of some updates, in ``tmp_path / name``."""
+
+    def build(
+        updates=12, *, name="run", text=text, resume=False, train=None, validation=None, **settings
+    ):
+        config = RunConfig(
+            train=TrainConfig(
+                **{"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
+                | (train or {})
+            ),
+            optimizer=OptimizerConfig(learning_rate=0.02),
+            validation=ValidationConfig(**{"num_times": 3} | (validation or {})),
+        )
+        run_dir = tmp_path / name
+        run_dir.mkdir(exist_ok=True)
+        limits = Limits(tokens=updates * TARGETS)
+        model = toy_model()
+        return TrainingRun(config, text, model, run_dir, World(), limits, resume=resume, **settings)
+
+    return build
+
+
+def log_of(run):
+    """All rows of the log but what the clock says."""
+    clock = ("seconds", "tokens_per_second")
+    return [
+        {name: value for name, value in row.items() if name not in clock}
+        for row in read_log(run.run_dir / METRICS_FILE)
+    ]
+
+
+class TestEvents:
+    def test_one_an_update_with_its_validation(self, build):
+        events = []
+        result = build().run(events.append)
+        assert [event.report.progress.step for event in events] == list(range(1, 13))
+        assert [k for k, event in enumerate(events, start=1) if event.validation] == [4, 8, 12]
+        assert all(event.tokens_per_second > 0 for event in events)
+        assert result.progress.tokens == 12 * TARGETS
+        assert not result.stopped_early
+
+    def test_the_log_has_every_logged_update_and_every_validation(self, build):
+        run = build(train={"log_steps": 3})
+        run.run()
+        rows = read_log(run.run_dir / METRICS_FILE)
+        assert [row["step"] for row in rows if "loss" in row] == [3, 6, 9, 12]
+        assert [row["step"] for row in rows if "valid_mean" in row] == [4, 8, 12]
+        assert {
+            "tokens", "forward_loss", "backward_loss", "tokens_per_second", "learning_rate",
+            "gradient_norm", "seconds",
+        } <= rows[0].keys()  # fmt: skip
+        first = rows[0]
+        assert first["loss"] == pytest.approx((first["forward_loss"] + first["backward_loss"]) / 2)
+
+
+class TestResult:
+    def test_the_run_directory_is_the_best_model(self, build):
+        run = build()
+        result = run.run()
+        model = load_model(run.run_dir)
+        assert result.model_dir == run.run_dir
+        assert result.perplexity.mean == model.training_facts["perplexity"]["mean"]
+        assert model.word_vocab == VOCAB
+
+    def test_epochs_are_counted_over_the_corpus(self, build, text):
+        assert build().run().num_epochs == pytest.approx(12 * TARGETS / text.shards.num_targets)
+
+    def test_without_held_out_text_there_is_no_perplexity(self, build, text):
+        run = build(text=dataclasses.replace(text, valid=None))
+        assert run.run().perplexity is None
+        for name, value in load_model(run.run_dir).state_dict().items():
+            assert torch.equal(value, run.model.state_dict()[name]), name
+
+
+class TestResuming:
+    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build):
+        whole = build(name="whole")
+        whole.run()
+
+        class Stopped(Exception):
+            pass
+
+        def stop(event):
+            if event.report.progress.step == 7:
+                raise Stopped
+
+        stopped = build(name="stopped")
+        with pytest.raises(Stopped):
+            stopped.run(stop)
+        resumed = build(name="stopped", resume=True)
+        assert resumed.progress.step == 5
+        resumed.run()
+        assert log_of(resumed) == log_of(whole)
+        assert (resumed.run_dir / "model.safetensors").read_bytes() == (
+            whole.run_dir / "model.safetensors"
+        ).read_bytes()
+
+    def test_a_longer_budget_changes_the_published_model(self, build):
+        first = build(6, validation={"num_times": 10})
+        before = first.run()
+        hash_before = load_model(first.run_dir).model_hash()
+        longer = build(30, resume=True, validation={"num_times": 10})
+        after = longer.run()
+        assert after.progress.step == 30
+        assert after.perplexity.mean < before.perplexity.mean
+        assert load_model(longer.run_dir).model_hash() != hash_before
+
+    def test_a_shorter_budget_still_validates_what_was_trained(self, build):
+        class Stopped(Exception):
+            pass
+
+        def stop(event):
+            if event.report.progress.step == 6:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            build(30).run(stop)  # the first of three validations would have been at 10
+        shorter = build(5, resume=True)
+        assert shorter.run().perplexity is not None
+        assert [row["step"] for row in log_of(shorter) if "valid_mean" in row] == [5]
+
+    def test_a_run_without_patience_left_does_not_train_on(self, build):
+        first = build(30, validation={"num_times": 30, "patience": 1})
+        first.validation.best = 1.0  # nothing beats it
+        assert first.run().stopped_early
+        again = build(30, resume=True, validation={"num_times": 30, "patience": 1})
+        result = again.run()
+        assert result.stopped_early
+        assert result.progress.step == first.progress.step == 1
+
+    def test_without_a_checkpoint_it_says_that_it_begins_anew(self, build, caplog):
+        assert build(resume=True).progress.step == 0
+        assert "no checkpoint in" in caplog.text
+        assert "beginning anew" in caplog.text
+
+    def test_a_finished_run_has_the_same_result_again(self, build):
+        finished = build()
+        first, log = finished.run(), log_of(finished)
+        again = build(resume=True)
+        second = again.run()
+        assert second.progress == first.progress
+        assert second.perplexity == first.perplexity
+        assert log_of(again) == log
+
+    def test_a_finished_run_can_be_gone_on_with(self, build):
+        build(6).run()
+        longer = build(12, resume=True)
+        assert longer.run().progress.step == 12
+        logged = [row["step"] for row in log_of(longer) if "loss" in row]
+        assert logged == list(range(1, 13))
+
+    def test_without_a_checkpoint_it_begins(self, build):
+        assert build(resume=True).progress.step == 0
+
+    def test_the_last_checkpoint_is_of_the_last_update(self, build):
+        run = build()
+        run.run()
+        checkpoint = load_checkpoint(latest_checkpoint(run.run_dir / CHECKPOINTS))
+        assert checkpoint.facts["progress"]["step"] == 12
+        assert torch.equal(checkpoint.carry["hidden"], run.state.hidden)
+
+
+class TestStopping:
+    def test_patience_ends_a_run_that_gets_no_better(self, build, monkeypatch):
+        run = build(
+            updates=40, validation={"num_times": 20, "patience": 2}, train={"checkpoint_steps": 100}
+        )
+        run.validation.best = 0.0  # nothing beats it
+        result = run.run()
+        assert result.stopped_early
+        assert result.progress.step == 4
+        assert latest_checkpoint(run.run_dir / CHECKPOINTS).name == "step-000000004"
+
+    def test_time_decides_where_no_steps_are_given(self, build):
+        run = build(train={"checkpoint_steps": None, "checkpoint_seconds": 0.0})
+        saved = []
+        save, run.save = run.save, lambda: saved.append(run.progress.step) or save()
+        run.run()
+        assert saved == list(range(1, 13))
+
+    def test_each_update_is_saved_once(self, build):
+        run = build(10)
+        saved = []
+        save, run.save = run.save, lambda: saved.append(run.progress.step) or save()
+        run.run()
+        assert saved == [5, 10]
+
+
+class TestTimeOfCheckpoints:
+    @pytest.fixture
+    def run(self, build):
+        return build(train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
+
+    @pytest.mark.parametrize(
+        ("seconds", "was_validated", "due"),
+        [(14.9, False, False), (15.0, False, True), (0.1, True, True)],
+    )
+    def test_the_first_comes_early(self, run, seconds, was_validated, due):
+        assert run._save_is_due(seconds, was_validated) is due
+
+    @pytest.mark.parametrize(
+        ("seconds", "was_validated", "due"),
+        [(119.0, False, False), (15.0, True, False), (120.0, False, True)],
+    )
+    def test_the_others_at_their_interval(self, run, seconds, was_validated, due):
+        run.save()
+        assert run._save_is_due(seconds, was_validated) is due
+
+    def test_a_resumed_run_has_its_first_already(self, run, build):
+        run.save()
+        resumed = build(resume=True, train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
+        assert not resumed._save_is_due(15.0, True)
+
+    def test_a_short_budget_has_at_least_ten(self, run):
+        run.budget = dataclasses.replace(run.budget, seconds=90.0)
+        assert not run._save_is_due(8.9, False)
+        assert run._save_is_due(9.0, False)
+        run.save()
+        assert not run._save_is_due(8.9, False)
+        assert run._save_is_due(9.0, False)
+
+
+class TestSignals:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, number, caplog):
+        caplog.set_level("INFO")
+        whole = build(name="whole")
+        whole.run()
+
+        def kill(event):
+            if event.report.progress.step == 7:
+                os.kill(os.getpid(), number)
+
+        stopped = build(name="stopped")
+        with pytest.raises(Stopped, match=rf"stopped by {number.name} after step 7") as raised:
+            stopped.run(kill, save_on_signals=True)
+        assert raised.value.signal_number == number
+        assert "stopping after step 7, with a checkpoint" in caplog.text
+        resumed = build(name="stopped", resume=True)
+        assert resumed.progress.step == 7
+        resumed.run()
+        assert log_of(resumed) == log_of(whole)
+        assert (resumed.run_dir / "model.safetensors").read_bytes() == (
+            whole.run_dir / "model.safetensors"
+        ).read_bytes()
+
+    def test_at_the_last_update_too(self, build):
+        def kill(event):
+            if event.report.progress.step == 12:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        run = build()
+        with pytest.raises(Stopped):
+            run.run(kill, save_on_signals=True)
+        assert latest_checkpoint(run.run_dir / CHECKPOINTS).name == "step-000000012"
+        assert build(resume=True).run().perplexity is not None
+
+    def test_nothing_is_held_back_unless_asked_for(self, build):
+        def kill(event):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt) as raised:
+            build().run(kill)
+        assert not isinstance(raised.value, Stopped)
+
+
+class TestSoftmaxFirst:
+    def test_the_bilm_is_untouched_during_its_share(self, build):
+        run = build(softmax_first_share=0.5)
+        start = {name: value.clone() for name, value in run.model.state_dict().items()}
+        changed = []
+
+        def compare(event):
+            values = run.model.state_dict()
+            changed.append(
+                {name.split(".")[0] for name in start if not torch.equal(values[name], start[name])}
+            )
+
+        run.run(compare)
+        assert changed[:6] == [{"softmax"}] * 6
+        everything = {"softmax", "token_encoder", "forward_layers", "backward_layers"}
+        assert changed[6] == everything
+
+
+class TestErrors:
+    def test_rows_that_cannot_be_shared_evenly(self, text, tmp_path):
+        with pytest.raises(ConfigError, match=r"train.batch_size=4 rows .* by 3 processes"):
+            TrainingRun(
+                RunConfig(train=TrainConfig(batch_size=4)),
+                text,
+                toy_model(),
+                tmp_path,
+                World(0, 3),
+                Limits(),
+                resume=False,
+            )
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"batch_size": 0}, "`batch_size`.* must be at least 1"),
+            ({"unroll_steps": 0}, "`unroll_steps`.* must be at least 1"),
+            ({"log_steps": 0}, "`log_steps`.* must be at least 1"),
+            ({"checkpoint_steps": 0}, "`checkpoint_steps` must be at least 1"),
+            ({"num_epochs": 0.0}, "`num_epochs` must be positive"),
+            ({"checkpoint_seconds": -1.0}, "`checkpoint_seconds` must not be negative"),
+        ],
+    )
+    def test_settings_that_cannot_work(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            TrainConfig(**settings)

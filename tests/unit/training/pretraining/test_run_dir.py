@@ -1,0 +1,219 @@
+"""The run directory: opened, gone on with, closed."""
+
+import errno
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from elmokit.config import to_dict
+from elmokit.errors import ConfigError
+from elmokit.training.pretraining import run_dir as run_dir_module
+from elmokit.training.pretraining.run_dir import (
+    BEST,
+    LOCK,
+    RUN_FILE,
+    absolute_paths,
+    held_alone,
+    is_recorded,
+    open_run,
+    publish_best,
+    record_run,
+    write_json,
+)
+
+from ....builders.training_models import toy_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Some settings, fixed (``seed``) and not."""
+
+    seed: int = 0
+    log_steps: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Of a run."""
+
+    train: Train = field(default_factory=Train)
+
+
+CONFIG = Config()
+ORIGIN = {"corpus": ["a.txt"], "valid": [], "vocab": "counted"}
+
+
+class TestOpening:
+    def test_a_new_directory_is_made_and_taken_once_recorded(self, tmp_path):
+        run_dir = tmp_path / "deep" / "run"
+        open_run(run_dir, CONFIG, ORIGIN, resume=False)
+        (run_dir / "shards").mkdir()
+        open_run(run_dir, CONFIG, ORIGIN, resume=False)  # preparing the text failed: try again
+        assert not is_recorded(run_dir)
+        record_run(run_dir, CONFIG, ORIGIN)
+        with pytest.raises(FileExistsError, match=r"holds a training run already\. Add --resume"):
+            open_run(run_dir, CONFIG, ORIGIN, resume=False)
+        assert json.loads((run_dir / RUN_FILE).read_text())["config"] == to_dict(CONFIG)
+        assert {path.name for path in run_dir.iterdir()} == {RUN_FILE, "shards"}
+
+    @pytest.mark.parametrize("resume", [False, True])
+    def test_a_directory_with_other_files_is_refused(self, tmp_path, resume):
+        (tmp_path / "vocab.txt").write_text("mine")
+        with pytest.raises(FileExistsError, match=r"not empty \(it holds 'vocab.txt'\)"):
+            open_run(tmp_path, CONFIG, ORIGIN, resume=resume)
+        assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+    def test_a_file_is_refused_in_plain_words(self, tmp_path):
+        path = tmp_path / "taken"
+        path.touch()
+        with pytest.raises(NotADirectoryError, match=r"taken is a file, .*\(--output\) is a dir"):
+            open_run(path, CONFIG, ORIGIN, resume=False)
+
+    def test_an_empty_directory_is_taken(self, tmp_path):
+        open_run(tmp_path, CONFIG, ORIGIN, resume=False)
+
+    def test_resuming_what_was_never_begun_begins(self, tmp_path):
+        open_run(tmp_path, CONFIG, ORIGIN, resume=True)
+
+    def test_a_resumed_run_keeps_its_first_record(self, tmp_path):
+        record_run(tmp_path, CONFIG, ORIGIN)
+        record_run(tmp_path, Config(train=Train(seed=8)), ORIGIN)
+        assert json.loads((tmp_path / RUN_FILE).read_text())["config"] == to_dict(CONFIG)
+
+    def test_a_model_of_another_origin_is_not_overwritten(self, tmp_path):
+        toy_model().save(tmp_path / "model")
+        with pytest.raises(FileExistsError, match="holds a model already"):
+            open_run(tmp_path / "model", CONFIG, ORIGIN, resume=False)
+
+
+class TestResuming:
+    @pytest.fixture
+    def run_dir(self, tmp_path):
+        origin = {"model": {"path": "base", "hash": "1f"}, **ORIGIN}
+        record_run(tmp_path, CONFIG, {**origin, "corpus": absolute_paths([Path("a.txt")])})
+        return tmp_path
+
+    def test_what_the_checkpoint_rests_on_must_be_the_same(self, run_dir):
+        with pytest.raises(ConfigError, match=r"this run has train.seed=0, the command says 7"):
+            open_run(run_dir, Config(train=Train(seed=7)), ORIGIN, resume=True)
+
+    def test_other_settings_may_change_and_are_logged(self, run_dir, caplog):
+        with caplog.at_level(logging.INFO, logger="elmokit"):
+            open_run(run_dir, Config(train=Train(log_steps=3)), ORIGIN, resume=True)
+        assert "train.log_steps was 10 and is now 3" in caplog.text
+
+    def test_a_setting_that_is_newer_than_the_run_has_its_default(self, run_dir):
+        record = json.loads((run_dir / RUN_FILE).read_text())
+        del record["config"]["train"]["seed"]
+        write_json(run_dir / RUN_FILE, record)
+        open_run(run_dir, CONFIG, ORIGIN, resume=True)
+        with pytest.raises(ConfigError, match=r"train.seed=0"):
+            open_run(run_dir, Config(train=Train(seed=7)), ORIGIN, resume=True)
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("corpus", ["a.txt", "b.txt"]),
+            ("valid", ["b.txt"]),
+            ("vocab", "sha256 77"),
+            ("model", {"path": "base", "hash": "2e"}),
+        ],
+    )
+    def test_the_origin_must_be_the_same(self, run_dir, key, value):
+        with pytest.raises(ConfigError, match=f"this run has {key}="):
+            open_run(run_dir, CONFIG, {**ORIGIN, key: value}, resume=True)
+
+    def test_however_its_path_is_written(self, run_dir):
+        moved = {"path": "elsewhere/base", "hash": "1f"}
+        for path in ("a.txt", str(Path.cwd() / "a.txt")):
+            open_run(run_dir, CONFIG, {**ORIGIN, "corpus": [path], "model": moved}, resume=True)
+
+    def test_a_run_of_an_older_version_recorded_less(self, tmp_path):
+        record_run(tmp_path, CONFIG, {"corpus": ["a.txt"]})
+        open_run(tmp_path, CONFIG, ORIGIN, resume=True)
+
+
+def test_json_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "facts.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+
+
+class TestPublishing:
+    def test_the_run_directory_becomes_the_model(self, tmp_path):
+        model = toy_model()
+        model.save(tmp_path / BEST)
+        (tmp_path / "run.json").write_text("{}")
+        names = {path.name for path in (tmp_path / BEST).iterdir()}
+        publish_best(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == names | {"run.json"}
+
+    def test_a_kill_on_the_way_can_be_made_good(self, tmp_path, monkeypatch):
+        toy_model().save(tmp_path / BEST)
+        copied = []
+
+        def dies(source, target):
+            copied.append(source.name)
+            if len(copied) == 3:
+                raise KeyboardInterrupt
+            target.write_bytes(source.read_bytes())
+
+        with monkeypatch.context() as patch:
+            patch.setattr(run_dir_module.shutil, "copyfile", dies)
+            with pytest.raises(KeyboardInterrupt):
+                publish_best(tmp_path)
+        assert "config.json" not in copied, "a directory without it is no model yet"
+        publish_best(tmp_path)
+        assert not (tmp_path / BEST).exists()
+        assert (tmp_path / "config.json").exists()
+
+
+TRAINS = """
+import sys, time
+from pathlib import Path
+from elmokit.training.pretraining.run_dir import held_alone
+with held_alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+class TestOneProcessAtATime:
+    def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(self, tmp_path):
+        command = [sys.executable, "-c", TRAINS, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+            try:
+                assert other.stdout.readline() == "held\n"
+                refused = pytest.raises(FileExistsError, match=r"trains in .*go on with --resume")
+                with refused, held_alone(tmp_path):
+                    pytest.fail("two processes hold one directory")
+            finally:
+                other.kill()
+        with held_alone(tmp_path):
+            assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        open_run(tmp_path, CONFIG, ORIGIN, resume=False)  # what is left does not make it another's
+
+    @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+    def test_a_file_system_without_locks_is_told(self, number, tmp_path, monkeypatch, caplog):
+        monkeypatch.setattr("fcntl.flock", refusing(number))
+        with held_alone(tmp_path):
+            assert f"cannot be locked ([Errno {number}] no locks): start no second" in caplog.text
+
+    def test_another_error_of_the_lock_is_not_hidden(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
+        with pytest.raises(OSError, match="no locks"), held_alone(tmp_path):
+            pytest.fail("held what cannot be held")
+
+
+def refusing(number):
+    def flock(file, operation):
+        raise OSError(number, "no locks")
+
+    return flock

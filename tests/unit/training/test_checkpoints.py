@@ -1,0 +1,152 @@
+"""Checkpoints: whole or absent, and equal to what was saved."""
+
+import os
+
+import pytest
+import torch
+
+from elmokit.errors import FormatError
+from elmokit.files import atomic
+from elmokit.training import checkpoints as checkpoint_module
+from elmokit.training.checkpoints import (
+    latest_checkpoint,
+    load_checkpoint,
+    restore_optimizer,
+    save_checkpoint,
+)
+from elmokit.training.loop import OptimizerConfig
+
+
+@pytest.fixture
+def module():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+
+
+def step(module, optimizer):
+    optimizer.zero_grad()
+    module(torch.arange(6.0).view(2, 3)).square().mean().backward()
+    optimizer.step()
+
+
+def trained(module, *, name="adamw"):
+    """An optimizer with state."""
+    optimizer = OptimizerConfig(name=name, weight_decay=0.1).build(module)
+    for _ in range(3):
+        step(module, optimizer)
+    return optimizer
+
+
+def save(folder, number, module, optimizer, **arguments):
+    return save_checkpoint(
+        folder,
+        number,
+        model=module.state_dict(),
+        optimizer=optimizer,
+        carry={"hidden": torch.arange(4.0)},
+        facts={"number": number, "best": float("inf")},
+        **arguments,
+    )
+
+
+@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+def test_training_goes_on_bit_for_bit(module, tmp_path, name):
+    optimizer = trained(module, name=name)
+    path = save(tmp_path, 3, module, optimizer)
+    step(module, optimizer)
+
+    restored = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    checkpoint = load_checkpoint(path)
+    restored.load_state_dict(checkpoint.model)
+    again = OptimizerConfig(name=name, weight_decay=0.1).build(restored)
+    restore_optimizer(again, checkpoint.optimizer)
+    step(restored, again)
+
+    assert checkpoint.carry["hidden"].tolist() == [0, 1, 2, 3]
+    assert checkpoint.facts == {"number": 3, "best": float("inf")}
+    for key, value in module.state_dict().items():
+        assert torch.equal(value, restored.state_dict()[key]), key
+
+
+def test_an_optimizer_without_steps_can_be_saved(module, tmp_path):
+    optimizer = OptimizerConfig().build(module)
+    path = save(tmp_path, 1, module, optimizer)
+    restore_optimizer(optimizer, load_checkpoint(path).optimizer)
+
+
+def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
+    """While a fresh softmax is trained alone, the biLM has no moments yet."""
+    optimizer = OptimizerConfig().build(module)
+    module(torch.ones(1, 3)).sum().backward()
+    for parameter in module[0].parameters():
+        parameter.grad = None
+    optimizer.step()
+    path = save(tmp_path, 1, module, optimizer)
+    fresh = OptimizerConfig().build(module)
+    restore_optimizer(fresh, load_checkpoint(path).optimizer)
+    assert set(fresh.state) == set(module[1].parameters())
+
+
+class TestFolder:
+    def test_the_newest_is_found_and_old_ones_go(self, module, tmp_path):
+        optimizer = trained(module)
+        assert latest_checkpoint(tmp_path / "none") is None
+        for number in (5, 20, 100):
+            save(tmp_path, number, module, optimizer)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "step-000000020",
+            "step-000000100",
+        ]
+        assert latest_checkpoint(tmp_path) == tmp_path / "step-000000100"
+
+    def test_the_same_step_can_be_saved_again(self, module, tmp_path):
+        optimizer = trained(module)
+        save(tmp_path, 5, module, optimizer)
+        step(module, optimizer)
+        save(tmp_path, 5, module, optimizer)
+        saved = load_checkpoint(latest_checkpoint(tmp_path)).model
+        assert torch.equal(saved["0.weight"], module[0].weight)
+
+    @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
+    def test_a_kill_while_writing_leaves_the_one_before(
+        self, module, tmp_path, monkeypatch, kill_at
+    ):
+        optimizer = trained(module)
+        save(tmp_path, 5, module, optimizer)
+        calls = []
+
+        def dies(original):
+            def call(*arguments, **settings):
+                calls.append(1)
+                if len(calls) > kill_at:
+                    raise KeyboardInterrupt
+                return original(*arguments, **settings)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoint_module, "save_file", dies(checkpoint_module.save_file))
+            patch.setattr(atomic, "_force_to_disk", dies(os.fspath))
+            with pytest.raises(KeyboardInterrupt):
+                save(tmp_path, 9, module, optimizer)
+        assert latest_checkpoint(tmp_path) == tmp_path / "step-000000005"
+        load_checkpoint(latest_checkpoint(tmp_path))
+
+        save(tmp_path, 12, module, optimizer)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "step-000000005",
+            "step-000000012",
+        ]
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", ["model.safetensors", "carry.safetensors", "facts.json"])
+    @pytest.mark.parametrize("damage", ["cut", "missing"])
+    def test_is_named_with_the_cure(self, module, tmp_path, name, damage):
+        path = save(tmp_path, 5, module, trained(module))
+        if damage == "missing":
+            (path / name).unlink()
+        else:
+            (path / name).write_bytes((path / name).read_bytes()[:-9])
+        with pytest.raises(FormatError, match=r"step-000000005: .* damaged .* Delete the folder"):
+            load_checkpoint(path)

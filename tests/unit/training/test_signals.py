@@ -1,0 +1,71 @@
+"""Signals that ask a run to stop."""
+
+import os
+import signal
+
+import pytest
+
+from elmokit.training.signals import SIGNALS, held_signals
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_noted_and_no_more(number, caplog):
+    caplog.set_level("DEBUG")
+    with held_signals(second_stops_at_once=True) as stop:
+        assert not stop.is_made
+        send(number)
+        assert stop.is_made
+        assert stop.signal_number == number
+    assert not caplog.records  # the signal may have come in the middle of a log line
+
+
+def test_the_handlers_from_before_come_back():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with held_signals(second_stops_at_once=True):
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_second_interrupt_is_obeyed():
+    with held_signals(second_stops_at_once=True) as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert stop.is_made
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_torchrun_may_repeat_itself():
+    with held_signals(second_stops_at_once=False) as stop:
+        send(signal.SIGINT)
+        send(signal.SIGINT)
+        assert stop.signal_number == signal.SIGINT
+
+
+def test_a_handler_of_c_is_left_alone(monkeypatch):
+    """Python has no name for it, and could not put it back."""
+    python_knows = signal.getsignal
+
+    def getsignal(number):
+        return None if number == signal.SIGTERM else python_knows(number)
+
+    monkeypatch.setattr(signal, "getsignal", getsignal)
+    before = python_knows(signal.SIGTERM)
+    with held_signals(second_stops_at_once=True):
+        assert python_knows(signal.SIGTERM) == before
+        assert python_knows(signal.SIGINT) != signal.default_int_handler
+    assert python_knows(signal.SIGINT) == signal.default_int_handler
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with held_signals(second_stops_at_once=True) as stop:
+            send(signal.SIGINT)
+            assert not stop.is_made
+    finally:
+        signal.signal(signal.SIGINT, before)

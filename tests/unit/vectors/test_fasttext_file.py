@@ -1,0 +1,159 @@
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.vectors.fasttext_file import Subwords
+from elmokit.vectors.vector_files import read_vectors
+
+DIM, BUCKETS = 3, 7
+WORDS = ["</s>", "the", "강물", "bank"]
+
+
+def model_bytes(
+    words=WORDS, *, labels=(), matrix=None, min_characters=2, max_characters=3, quantised=False,
+    version=12, kind=2, buckets=BUCKETS, dim=DIM,
+):  # fmt: skip
+    """A fastText model, written out by hand from the original's source."""
+    if matrix is None:
+        matrix = matrix_of(len(words))
+    parts = [
+        struct.pack("<2i", 793712314, version),
+        struct.pack("<12id", dim, 5, 5, 1, 5, 1, 2, kind, buckets, min_characters,
+                    max_characters, 100, 1e-4),
+        struct.pack("<3i2q", len(words) + len(labels), len(words), len(labels), 100, -1),
+        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
+        *(label.encode() + b"\0" + struct.pack("<qb", 9, 1) for label in labels),
+        struct.pack("<?2q", quantised, *matrix.shape),
+        matrix.astype("<f4").tobytes(),
+        struct.pack("<?2q", False, len(words), dim),
+        bytes(4 * len(words) * max(dim, 0)),
+    ]  # fmt: skip
+    return b"".join(parts)
+
+
+def matrix_of(num_words):
+    return np.random.default_rng(1).normal(size=(num_words + BUCKETS, DIM)).astype(np.float32)
+
+
+def fnv1a(text):
+    value = 2166136261
+    for byte in text.encode():
+        signed = byte - 256 if byte > 127 else byte
+        value = ((value ^ (signed & 0xFFFFFFFF)) * 16777619) & 0xFFFFFFFF
+    return value
+
+
+def rows_of(word, num_words, lengths=(2, 3)):
+    """The rows of a word's n-grams, by the plainest way."""
+    marked = f"<{word}>"
+    grams = [marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1)]
+    return [num_words + fnv1a(gram) % BUCKETS for gram in grams]
+
+
+@pytest.fixture(params=["model.bin", "model.bin.gz", "model.txt"])
+def written(request, tmp_path):
+    def write(content):
+        path = tmp_path / request.param
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+        return path
+
+    return write
+
+
+def test_the_vector_of_a_word_is_the_mean_of_its_rows(written):
+    vectors = read_vectors(written(model_bytes()))
+    assert vectors.words == WORDS
+    matrix = matrix_of(4)
+    np.testing.assert_array_equal(vectors.values[vectors.id_of("</s>")], matrix[0])
+    for number, word in enumerate(WORDS[1:], 1):
+        expected = matrix[[number, *rows_of(word, 4)]].mean(axis=0)
+        np.testing.assert_allclose(vectors.values[vectors.id_of(word)], expected, atol=1e-6)
+
+
+def test_words_of_the_task_that_the_model_lacks_get_the_mean_of_their_ngrams(written):
+    vectors = read_vectors(written(model_bytes()), only={"강가에", "river", "Bank", "the"})
+    assert vectors.words == ["the", "bank", "river", "강가에"]
+    for word in ("river", "강가에"):
+        expected = matrix_of(4)[rows_of(word, 4)].mean(axis=0)
+        np.testing.assert_allclose(vectors.values[vectors.id_of(word)], expected, atol=1e-6)
+    assert vectors.id_of("Bank") == vectors.id_of("bank")
+
+
+def test_words_without_ngrams_have_no_vector_if_they_are_unknown(written):
+    content = model_bytes(min_characters=6, max_characters=6)
+    vectors = read_vectors(written(content), only={"bank", "river", "ab", "</s>"})
+    assert vectors.words == ["</s>", "bank", "river"]
+    plain = read_vectors(
+        written(model_bytes(matrix=matrix_of(4)[:4], max_characters=0, buckets=0)),
+        only={"bank", "river"},
+    )
+    assert plain.words == ["bank"]
+    np.testing.assert_array_equal(plain.values[2], matrix_of(4)[3])
+
+
+def test_a_supervised_model_has_word_vectors_too(written):
+    content = model_bytes(labels=["__label__good"], kind=3)
+    assert read_vectors(written(content)).words == WORDS
+    old = read_vectors(written(model_bytes(labels=["__label__good"], kind=3, version=11)))
+    np.testing.assert_array_equal(old.values[2:], matrix_of(4)[:4])  # they had no n-grams
+
+
+@pytest.mark.parametrize("word", ["a", "강", "bank", "강물이", "👍🏽", "naïve", "e\u0301", "<>"])
+@pytest.mark.parametrize("lengths", [(1, 1), (2, 3), (3, 6), (1, 12)])
+def test_ngrams_are_counted_in_characters_without_lone_borders(word, lengths):
+    shortest, longest = lengths
+    found = Subwords(0, BUCKETS, shortest, longest).rows(word)
+    marked = f"<{word}>"
+    grams = [
+        marked[i : i + n]
+        for i in range(len(marked))
+        for n in range(shortest, min(longest, len(marked) - i) + 1)
+        if not (n == 1 and i in (0, len(marked) - 1))
+    ]
+    assert found == [fnv1a(gram) % BUCKETS for gram in grams]
+
+
+GOOD = model_bytes()
+MATRIX_AT = GOOD.index(matrix_of(4).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD[:6], r"byte 4: the file ends in the middle of the version"),
+        (GOOD[:40], r"the file ends in the middle of the settings"),
+        (GOOD[:110], r"the file ends in the middle of the dictionary"),
+        (GOOD[: MATRIX_AT + 50], r"the file ends in the middle of the matrix"),
+        (model_bytes(version=13), r"fastText's format 13; only 11 and 12"),
+        (model_bytes(quantised=True), r"a quantised fastText model \(\.ftz\)"),
+        (model_bytes(dim=4), r"a matrix of 11 rows of 3, but 4 words, 7 buckets and width 4"),
+        (model_bytes(buckets=8), r"a matrix of 11 rows of 3, but 4 words, 8 buckets"),
+        (model_bytes(dim=-1), r"vectors of -1 numbers and 7 buckets cannot be"),
+        (model_bytes(words=[]), r"a dictionary of 0 entries"),
+        (model_bytes(matrix=np.full((11, 3), np.nan)), r"the vector of '</s>' holds nan"),
+        (GOOD.replace(b"bank\0" + struct.pack("<qb", 9, 0), b"bank\0" + struct.pack("<qb", 9, 1)),
+         r"entry 4 of the dictionary is of kind 1"),
+    ],
+)  # fmt: skip
+def test_damage_is_told(written, content, message):
+    with pytest.raises(FormatError, match=message):
+        read_vectors(written(content))
+
+
+def test_only_rows_that_are_needed_are_read(tmp_path, monkeypatch):
+    from elmokit.vectors import fasttext_file
+
+    path = tmp_path / "model.bin.gz"
+    path.write_bytes(gzip.compress(model_bytes()))
+    asked = []
+    read_rows = fasttext_file._read_rows
+    monkeypatch.setattr(
+        fasttext_file,
+        "_read_rows",
+        lambda stream, needed, dim: asked.append(needed) or read_rows(stream, needed, dim),
+    )
+    read_vectors(path, only={"the"})
+    assert asked == [sorted({1, *rows_of("the", 4)})]

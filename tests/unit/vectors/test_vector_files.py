@@ -1,0 +1,206 @@
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.vectors.vector_files import (
+    LaterWords,
+    VectorsReference,
+    form_of,
+    read_vectors,
+    write_vectors,
+)
+
+WORDS = ["the", "강", "bank", "New\u00a0York"]
+VALUES = np.array([[0.5, 1, -3], [-1, 2, 1e-8], [3, 4, 0.1], [7, -7, 1e20]], dtype=np.float32)
+
+
+def binary(words, values, *, line_feed=b"\n", header=None):
+    """word2vec's binary form, written out by hand."""
+    rows = np.asarray(values, dtype="<f4")
+    header = header or f"{len(words)} {rows.shape[1]}"
+    return header.encode() + b"\n" + b"".join(
+        word.encode() + b" " + row.tobytes() + line_feed
+        for word, row in zip(words, rows, strict=True)
+    )  # fmt: skip
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content, name="vectors.bin"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def check(vectors):
+    assert vectors.words == WORDS
+    np.testing.assert_array_equal(vectors.values[2:], VALUES)
+
+
+@pytest.mark.parametrize("line_feed", [b"\n", b""])
+@pytest.mark.parametrize("name", ["vectors.bin", "vectors.txt", "vectors"])
+def test_word2vec_binary_is_known_by_its_content(written, line_feed, name):
+    check(read_vectors(written(binary(WORDS, VALUES, line_feed=line_feed), name)))
+
+
+def test_compressed_files_are_read(written):
+    check(read_vectors(written(gzip.compress(binary(WORDS, VALUES)), "vectors.bin.gz")))
+
+
+@pytest.mark.parametrize("header", [b"", b"2 3\n"])
+def test_text_is_known_by_its_content(written, header):
+    vectors = read_vectors(written(header + "the 0.5 1 2\n강 1 2 3\n".encode(), "vectors.bin"))
+    assert vectors.words == ["the", "강"]
+    np.testing.assert_array_equal(vectors.values[2:], [[0.5, 1, 2], [1, 2, 3]])
+
+
+def test_only_wanted_words_are_kept_in_lower_case_too(written):
+    vectors = read_vectors(written(binary(WORDS, VALUES)), only=["BANK", "강", "river"])
+    assert vectors.words == ["강", "bank"]
+    np.testing.assert_array_equal(vectors.values[2:], VALUES[1:3])
+    assert read_vectors(written(binary(WORDS, VALUES)), only=["x"]).values.shape == (2, 3)
+
+
+def test_memory_holds_wanted_words_alone(written):
+    words = [f"w{number}" for number in range(500)]
+    path = written(binary(words, np.full((500, 10_000), 0.1)))
+    assert path.stat().st_size > 20_000_000
+    tracemalloc.start()
+    vectors = read_vectors(path, only=["w7", "w499"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert vectors.words == ["w7", "w499"]
+    assert peak < 3_000_000
+
+
+def test_the_first_of_two_vectors_counts(written):
+    vectors = read_vectors(written(binary(["a", "a"], [[1, 2], [3, 4]])))
+    np.testing.assert_array_equal(vectors.values[2:], [[1, 2]])
+
+
+def test_words_that_are_not_utf8_are_left_out_and_told(written, caplog):
+    cut = binary(WORDS, VALUES).replace("강".encode(), "강".encode()[:2])
+    assert read_vectors(written(cut)).words == [WORDS[0], *WORDS[2:]]
+    assert "1 of 4 words are not UTF-8 (the first at byte 21)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (binary(WORDS, VALUES)[:-5], r"the file ends in the middle of word 4 of 4 \(width 3\)"),
+        (binary(WORDS, VALUES, header="5 3"), r"the file ends in the middle of word 5 of 5"),
+        (binary(WORDS, VALUES, header="3 3"), r"the file goes on .* after the 3 words of 3"),
+        (binary(WORDS, VALUES, header="4 2"), r"the file goes on .* after the 4 words of 2"),
+        (binary(WORDS, VALUES, header="4 4"), r"the file ends in the middle of word [34] of 4"),
+        (binary(WORDS, VALUES, header="4 999999"), r"line 1: 4 words of 999999 numbers each"),
+        (binary(WORDS, VALUES) + b"more", r"the file goes on \(b'more'\)"),
+        (binary(["a", "b"], [[1, 2], [np.nan, 1]]), r"byte 15: the vector of 'b' holds nan"),
+        (binary(["a", "b"], [[1, -np.inf], [1, 1]]), r"the vector of 'a' holds -inf"),
+        (b"\x80\x04\x95anything", r"looks like a Python pickle, as gensim saves its models"),
+        (b"", r"no word vectors"),
+        (b"\0\1\2\3 and so on\n", r"holds a NUL byte; expected is text"),
+    ],
+)
+def test_damage_is_told(written, content, message):
+    with pytest.raises(FormatError, match=message):
+        read_vectors(written(content))
+
+
+def test_a_width_that_does_not_fit_is_told_early(written):
+    words = [f"w{number}" for number in range(1000)]
+    values = np.random.default_rng(1).normal(size=(1000, 50))
+    with pytest.raises(FormatError, match=r"words are not UTF-8, the first at byte .* 49 numbers"):
+        read_vectors(written(binary(words, values, header="1000 49")))
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+        read_vectors(tmp_path / "none.bin")
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.BIN"])
+def test_what_is_written_is_read(tmp_path, name):
+    write_vectors(tmp_path / name, WORDS, VALUES)
+    check(read_vectors(tmp_path / name))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_binary_is_written_as_word2vec_has_it(tmp_path):
+    write_vectors(tmp_path / "v.bin", WORDS, VALUES.astype(np.float64))
+    assert (tmp_path / "v.bin").read_bytes() == binary(WORDS, VALUES)
+
+
+def test_text_is_written_in_the_shortest_decimals(tmp_path):
+    write_vectors(tmp_path / "v.txt", ["강"], np.array([[0.1, 2, 1e-8]], np.float32))
+    assert (tmp_path / "v.txt").read_text("utf-8") == "1 3\n강 0.1 2.0 1e-08\n"
+
+
+def test_a_suffix_without_a_form_is_refused(tmp_path):
+    assert (form_of("a.bin"), form_of("a.txt"), form_of("a.vec")) == ("binary", "text", "text")
+    with pytest.raises(InputError, match=r"must say the form of the vectors: \.bin"):
+        write_vectors(tmp_path / "v.npz", WORDS, VALUES)
+
+
+@pytest.mark.parametrize("word", ["", "a b", "a\n", "\0"])
+def test_words_that_would_break_the_file_are_refused(tmp_path, word):
+    with pytest.raises(ValueError, match="cannot be a word"):
+        write_vectors(tmp_path / "v.bin", [word], VALUES[:1])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_number_of_rows_is_checked(tmp_path):
+    with pytest.raises(ValueError, match="4 words need as many rows"):
+        write_vectors(tmp_path / "v.bin", WORDS, VALUES[:2])
+
+
+class TestLaterWords:
+    def test_every_word_is_looked_up_once(self, written, monkeypatch):
+        from elmokit.vectors import vector_files
+
+        asked = []
+
+        def read(path, *, only):
+            asked.append(sorted(only))
+            return read_vectors(path, only=only)
+
+        monkeypatch.setattr(vector_files, "read_vectors", read)
+        words = LaterWords(VectorsReference.of(written(binary(WORDS, VALUES))))
+        found = words.find(["bank", "river"])
+        assert found is not None
+        assert found.words == ["bank"]
+        assert words.find(["river", "bank"]) is None
+        found = words.find(["river", "강"])
+        assert found is not None
+        np.testing.assert_array_equal(found.values[2:], VALUES[1:2])
+        assert asked == [["bank", "river"], ["강"]]
+
+    @pytest.mark.parametrize("change", ["gone", "another"])
+    def test_a_file_that_is_not_the_same_is_told_once_and_never_read(self, written, change, caplog):
+        path = written(binary(WORDS, VALUES))
+        words = LaterWords(VectorsReference.of(path))
+        if change == "gone":
+            path.unlink()
+        else:
+            written(binary(WORDS, VALUES + 1))
+        assert words.find(["bank", "river"]) is None
+        assert words.find(["the"]) is None
+        (record,) = caplog.records
+        problem = "is gone" if change == "gone" else "is not the file that the run was trained with"
+        assert f"vectors.bin {problem}: 2 words that" in record.getMessage()
+
+    def test_a_file_that_goes_between_two_look_ups_is_told(self, written, caplog):
+        path = written(binary(WORDS, VALUES))
+        words = LaterWords(VectorsReference.of(path))
+        assert words.find(["bank"]) is not None
+        path.unlink()
+        assert words.find(["the"]) is None
+        assert "is gone: 1 words" in caplog.text
+
+    def test_a_missing_file_cannot_be_referred_to(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+            VectorsReference.of(tmp_path / "none.bin")
