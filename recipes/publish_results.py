@@ -18,14 +18,14 @@ from elmokit.errors import FormatError
 from elmokit.experiments.registry import EXPERIMENTS
 from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.results.tables import NOTHING
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
 SOURCES = {"en": "table1", "ko": "korean"}
 """Where the scores of a language stand."""
 ARMS_TABLES = ("table2", "table3")
-"""Whose arms stand side by side where a document has the marks."""
+"""Whose conditions stand side by side where a document has the marks."""
 DOCUMENTS = {"README.md": "en", "docs/results/experiments.md": "en", "README.ko.md": "ko"}
 """With tables of scores, and what they are written in."""
 HEADERS = {
@@ -135,11 +135,11 @@ def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
 
 
 def arms_table(results: dict[str, Any]) -> str:
-    """Return a table with a row for each task and a column for each arm, the best in bold."""
+    """Return a table with a row for each task and a column for each condition, the best in bold."""
     table = results["tables"][0]
-    arms = table["header"][table["header"].index("examples") + 1 :]
-    lines = [("", *arms), ("---",) * (len(arms) + 1)]
-    for dataset, *scores in columns_of(table, "data", *arms):
+    conditions = table["header"][table["header"].index("examples") + 1 :]
+    lines = [("", *conditions), ("---",) * (len(conditions) + 1)]
+    for dataset, *scores in columns_of(table, "data", *conditions):
         values = [_value(score) for score in scores]
         best = max((value for value in values if value is not None), default=None)
         shown = [
@@ -207,7 +207,7 @@ def _between(text: str, mark: str, content: str, document: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write_bytes(content)
 
 

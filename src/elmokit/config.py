@@ -38,13 +38,13 @@ def from_dict(
 
     Raises:
         ConfigError: for an unknown key (the nearest real one is suggested), a wrong type or a
-            refused value; an override that is to blame is named instead of ``source``.
+            refused value; an override that is to context is named instead of ``source``.
     """
     import pydantic
 
     settings = apply_overrides(data, overrides) if overrides else dict(data)
-    blame = _Blame(source, tuple(overrides))
-    _check_keys(cls, settings, path="", blame=blame)
+    context = _ErrorContext(source, tuple(overrides))
+    _check_keys(cls, settings, path="", context=context)
     try:
         return _adapter(cls).validate_python(settings)
     except pydantic.ValidationError as error:
@@ -52,12 +52,14 @@ def from_dict(
         where, value = first["loc"], first.get("input")
         message = first["msg"].removeprefix("Value error, ").removesuffix(".")
         if isinstance(value, Mapping):  # a dataclass refused its values: which of them?
-            key = _refused_key(cls, settings, where, blame)
+            key = _refused_key(cls, settings, where, context)
             where, value = (where, None) if key is None else ((*where, key), value[key])
         path = ".".join(map(str, where))
         is_said = value is None or ", got " in message
         got = "" if is_said else f", got {value!r}"
-        raise ConfigError(f"{blame.of(path)}: `{path or 'the table'}`: {message}{got}.") from error
+        raise ConfigError(
+            f"{context.of(path)}: `{path or 'the table'}`: {message}{got}."
+        ) from error
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def _parse_value(text: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Blame:
+class _ErrorContext:
     """Which of the places that settings came from a key came from."""
 
     source: str
@@ -139,7 +141,7 @@ class _Blame:
 
 
 def _refused_key(
-    cls: type, settings: Mapping[str, Any], where: tuple[int | str, ...], blame: _Blame
+    cls: type, settings: Mapping[str, Any], where: tuple[int | str, ...], context: _ErrorContext
 ) -> str | None:
     """Return the key of the table at ``where`` without which the table would not be refused."""
     import pydantic
@@ -155,7 +157,7 @@ def _refused_key(
 
     overridden_first = sorted(
         _at(settings, where),
-        key=lambda key: blame.override(".".join(map(str, (*where, key)))) is None,
+        key=lambda key: context.override(".".join(map(str, (*where, key)))) is None,
     )
     return next((key for key in overridden_first if not is_refused_without(key)), None)
 
@@ -174,11 +176,11 @@ def _adapter(cls: type) -> Any:
     return pydantic.TypeAdapter(cls)
 
 
-def _check_keys(cls: type, data: Any, *, path: str, blame: _Blame) -> None:
+def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> None:
     """Raise for the first key, at any depth, that is not a field of its dataclass."""
     if not isinstance(data, Mapping):
         raise ConfigError(
-            f"{blame.of(path)}: `{path or 'the top'}` must be a table of settings, got {data!r}."
+            f"{context.of(path)}: `{path or 'the top'}` must be a table of settings, got {data!r}."
         )
     hints = get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]
@@ -188,12 +190,12 @@ def _check_keys(cls: type, data: Any, *, path: str, blame: _Blame) -> None:
             near = difflib.get_close_matches(str(key), names, n=1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ConfigError(
-                f"{blame.of(where)}: unknown setting `{where}`.{hint} Allowed here: "
+                f"{context.of(where)}: unknown setting `{where}`.{hint} Allowed here: "
                 f"{', '.join(sorted(names))}."
             )
         nested = _dataclass_in(hints[key])
         if nested is not None and value is not None:
-            _check_keys(nested, value, path=where, blame=blame)
+            _check_keys(nested, value, path=where, context=context)
 
 
 def _dataclass_in(hint: Any) -> type | None:

@@ -3,7 +3,7 @@
 All of them mean "the input is wrong" to the command line (exit code 2), and so does a system error
 about a path. A plain ``ValueError`` or ``TypeError`` is what a wrong argument gets from Python; one
 that comes out of a command is a bug (exit code 1). So what a user can cause by an option, a text or
-a setting raises `InputError`, or is checked inside `at_the_door`.
+a setting raises `InputError`, or is checked inside `as_input_error`.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ class MissingExtraError(ElmokitError, ImportError):
 
 
 @contextmanager
-def at_the_door() -> Iterator[None]:
+def as_input_error() -> Iterator[None]:
     """Turn what checks of arguments raise into `InputError`, where a user's input reaches them.
 
     Keep the block small: a bug inside it would be reported as wrong input.

@@ -6,9 +6,11 @@ from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult
 
 
-def planned(arm="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):
-    decides = {"arm": arm, "task": task, "share": share, "seed": seed, **facts}
-    return PlannedRun(task=task, dataset=dataset, arm=arm, share=share, seed=seed, facts=decides)
+def planned(condition="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):
+    decides = {"condition": condition, "task": task, "share": share, "seed": seed, **facts}
+    return PlannedRun(
+        task=task, dataset=dataset, condition=condition, share=share, seed=seed, facts=decides
+    )
 
 
 def result(value=50.0, *, right=None, epochs=(), seconds=10.0, wall_seconds=12.0, weights=()):

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.formats.senses import Sense, SenseInventory, SenseOccurrence, SenseSentence
 
-PLACE = Place(path=Path("data"), line=1)
+LOCATION = Location(path=Path("data"), line=1)
 
 
 class TableSource:
@@ -38,7 +38,7 @@ def tagged(text):
     """``the/DET cat/NOUN`` as a sentence."""
     pairs = [word.rsplit("/", 1) for word in text.split()]
     tokens, tags = (tuple(column) for column in zip(*pairs, strict=True))
-    return TaggedSentence(tokens=tokens, tags=tags, place=PLACE)
+    return TaggedSentence(tokens=tokens, tags=tags, location=LOCATION)
 
 
 def annotated(name, text, *words):
@@ -50,7 +50,7 @@ def annotated(name, text, *words):
         for number, (start, end, lemma, pos, *senses) in enumerate(words)
         for senses in [tuple(senses)]
     )
-    return SenseSentence(tokens=tuple(text.split()), occurrences=occurrences, place=PLACE)
+    return SenseSentence(tokens=tuple(text.split()), occurrences=occurrences, location=LOCATION)
 
 
 def inventory(**senses):

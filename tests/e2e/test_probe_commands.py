@@ -153,7 +153,7 @@ def test_layer_weights_of_runs(folder):
             assert len(place["weights"]) == 3
     assert (folder / "weights.png").read_bytes().startswith(b"\x89PNG")
     table = elmokit("weights", runs[0]).stdout.splitlines()
-    assert table[0].split()[:4] == ["run", "task", "arm", "place"]
+    assert table[0].split()[:4] == ["run", "task", "condition", "place"]
     assert table[1].split()[:3] == ["one", "pos", "elmo"]
 
 

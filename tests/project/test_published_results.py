@@ -37,7 +37,7 @@ def test_every_page_has_its_numbers_and_a_model_of_the_package(recipe):
 
 
 SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
-GAINS = ["task", "data", "labels", "arm", "gain", "error reduction", "p", "seeds"]
+GAINS = ["task", "data", "labels", "condition", "gain", "error reduction", "p", "seeds"]
 RESULTS = {
     "tables": [
         {"header": SCORES, "rows": [

@@ -8,7 +8,7 @@ from elmokit.errors import (
     FormatError,
     InputError,
     MissingExtraError,
-    at_the_door,
+    as_input_error,
 )
 
 
@@ -37,13 +37,13 @@ def test_a_missing_extra_says_what_to_install():
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError])
 def test_a_check_at_the_door_is_about_the_input(kind):
-    with pytest.raises(InputError, match="`layers` must be 3") as raised, at_the_door():
+    with pytest.raises(InputError, match="`layers` must be 3") as raised, as_input_error():
         raise kind("`layers` must be 3")
     assert type(raised.value.__cause__) is kind
 
 
 @pytest.mark.parametrize("error", [ConfigError("x"), RuntimeError("x"), FileNotFoundError("x")])
 def test_other_errors_pass_the_door_as_they_are(error):
-    with pytest.raises(type(error)) as raised, at_the_door():
+    with pytest.raises(type(error)) as raised, as_input_error():
         raise error
     assert raised.value is error

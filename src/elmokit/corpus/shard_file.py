@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 
 MENDING = "Delete the directory and write the shards again from the text."
 """How every damage to a shard directory is mended."""
@@ -124,7 +124,7 @@ class ShardBuilder:
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
-        with whole_file(directory / name) as aside, aside.open("wb") as file:
+        with atomic_file(directory / name) as temp_path, temp_path.open("wb") as file:
             file.writelines(parts)
         return ShardEntry(
             file=name,

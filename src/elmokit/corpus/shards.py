@@ -27,7 +27,7 @@ from elmokit.corpus.shard_file import (
     read_shard,
 )
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"
@@ -194,8 +194,8 @@ def _write_manifest(shards: ShardSet) -> None:
         "shards": [vars(entry) for entry in shards.entries],
     }
     text = json.dumps(manifest, ensure_ascii=True, indent=1) + "\n"
-    with whole_file(shards.shard_dir / MANIFEST_NAME) as aside:
-        aside.write_text(text, encoding="ascii")
+    with atomic_file(shards.shard_dir / MANIFEST_NAME) as temp_path:
+        temp_path.write_text(text, encoding="ascii")
 
 
 def _read_manifest(directory: Path) -> ShardSet:

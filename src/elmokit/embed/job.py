@@ -27,7 +27,7 @@ from elmokit.embed.writers import (
     write_embeddings,
 )
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import check_target, reserve, whole_file
+from elmokit.files.atomic import atomic_file, check_target, reserve
 from elmokit.files.sources import Paths
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.results import Layers
@@ -301,10 +301,10 @@ class _Job:
         counts = (parts[-1].end if parts else 0, self.store.num_words())
         self.facts = self.facts | {_TEXT_HASH: self.lines.sha256()}
         facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
-        with whole_file(self.path) as aside:
+        with atomic_file(self.path) as temp_path:
             if self.container == "hdf5":
-                reserve(aside, sum(part.path.stat().st_size for part in parts))
-            write_embeddings(aside, self.store.blocks(), container=self.container, facts=facts)
+                reserve(temp_path, sum(part.path.stat().st_size for part in parts))
+            write_embeddings(temp_path, self.store.blocks(), container=self.container, facts=facts)
         self.store.remove()
         return counts
 

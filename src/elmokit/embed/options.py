@@ -5,7 +5,7 @@ from typing import get_args
 
 from elmokit.embed.embedder import check_state_policy
 from elmokit.embed.writers import Container, FileDtype, container_of
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
 
 
@@ -41,7 +41,7 @@ def check_options(
         InputError: for an option with none of its allowed values, or two that exclude each other.
         MissingExtraError: for Parquet without pyarrow.
     """
-    with at_the_door():
+    with as_input_error():
         check_layers(layers, num_layers)
         check_state_policy(state)
     container = container_of(path, file_format)

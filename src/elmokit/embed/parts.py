@@ -1,7 +1,7 @@
 """What an unfinished embedding job has already done, safe against a kill at any moment.
 
 Beside the output OUT stands a directory ``OUT.parts`` with one file for each block of finished
-sentences, each whole or absent (`whole_file`). The names of the parts are
+sentences, each whole or absent (`atomic_file`). The names of the parts are
 the record of progress: ``part-FIRST-END.npz`` holds the FIRST-th to the last before the END-th
 sentence of this job. ``job.json`` says what the job is; only the same job may go on with the parts.
 """
@@ -24,7 +24,7 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.writers import Block
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ class PartStore:
         self.remove()
         self.directory.mkdir(parents=True)
         job = {"settings": settings, "replaces": _identity(output)}
-        with whole_file(self._job_path) as aside:
-            aside.write_text(json.dumps(job, indent=1), encoding="utf-8")
+        with atomic_file(self._job_path) as temp_path:
+            temp_path.write_text(json.dumps(job, indent=1), encoding="utf-8")
 
     def is_finished(self, output: Path) -> bool:
         """Tell whether ``output`` is the finished work, not an older file to be replaced."""
@@ -128,7 +128,7 @@ class PartStore:
             arrays["hidden"] = state.hidden.cpu().numpy()
             arrays["cell"] = state.cell.cpu().numpy()
         name = f"part-{first:012d}-{first + len(block.indices):012d}.npz"
-        with whole_file(self.directory / name) as aside, aside.open("wb") as file:
+        with atomic_file(self.directory / name) as temp_path, temp_path.open("wb") as file:
             np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
     @contextmanager

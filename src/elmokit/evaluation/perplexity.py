@@ -18,7 +18,7 @@ from torch.nn import functional
 from elmokit.bilm.bilm import BiLMState, Direction
 from elmokit.bilm.device import pick_device
 from elmokit.corpus.readers import ReadReport, read_sentences
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 from elmokit.inference.warm_state import distinct_vectors, reading_order, warm_state
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.char_vocab import normalize
@@ -203,7 +203,7 @@ def perplexity_of_files(
 
     A warning is logged where most of what is scored is the unknown word.
     """
-    with at_the_door():
+    with as_input_error():
         torch_device = pick_device(device)
     model = load_model(find_model(model_path)).to(torch_device)
     scoring_vocab(model)

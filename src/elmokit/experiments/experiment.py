@@ -51,11 +51,11 @@ class ExperimentOptions:
     tasks: tuple[str, ...] = ()
     """None: all of the experiment."""
     tune: bool = False
-    """Try `RATE_FACTORS` for every arm with seed 0 and take the best."""
+    """Try `RATE_FACTORS` for every condition with seed 0 and take the best."""
     keep_models: bool = False
     """Keep trained task models in ``models`` beside the tables."""
     overrides: tuple[str, ...] = ()
-    """Dotted settings of `TaskRunConfig`, over those of the experiment, for every arm."""
+    """Dotted settings of `TaskRunConfig`, over those of the experiment, for every condition."""
     cache_dir: Path | None = None
     """Where layers are kept; none: the user's cache."""
     command: str = ""
@@ -191,7 +191,7 @@ class _Work:
     ) -> list[PlannedRun]:
         return plan_tasks(
             self.tasks,
-            self.experiment.arms,
+            self.experiment.conditions,
             shares=shares,
             seeds=range(seeds),
             facts=self.facts,
@@ -200,7 +200,7 @@ class _Work:
         )
 
     def _make_plan(self, chosen: ChosenRates) -> _Plan:
-        """Return the plan; with tuning, arms without a chosen rate cannot be run yet."""
+        """Return the plan; with tuning, conditions without a chosen rate cannot be run yet."""
         options, probe = self.options, self.experiment.probe
         if probe is not None:
             runs = plan_probe(

@@ -1,4 +1,4 @@
-"""What a run is: task, data, arm, share of the labels, seed; and the name that all this gives it.
+"""What a run is: task, data, condition, share of the labels, seed; and its id.
 
 A run's id is a hash of everything that decides its result: settings, data, biLM, word vectors,
 versions. The same run of two experiments has one id, and a changed setting another.
@@ -20,7 +20,7 @@ ID_LENGTH = 16
 RUN_VERSION = 1
 """Changes whenever the same settings, data, biLM and vectors would give other numbers."""
 MODEL_FACT = "model"
-"""Among the facts: the hash of the biLM's weights, which decides the arms that read it."""
+"""Among the facts: the hash of the biLM's weights, which decides the conditions that read it."""
 PLANNED_KEYS = {
     "task": "the experiment's tasks have it, see --tasks",
     "train.seed": "each run of a cell has its own, see --seeds",
@@ -30,7 +30,7 @@ PLANNED_KEYS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arm:
+class Condition:
     """A column of a table: what a word is represented by, or how."""
 
     name: str
@@ -46,7 +46,7 @@ class PlannedRun:
     """Who makes it: ``task``, or the name of a probe."""
     task: str
     dataset: str
-    arm: str
+    condition: str
     share: float = 1.0
     """Of the training examples."""
     seed: int = 0
@@ -63,22 +63,22 @@ class PlannedRun:
 
     @property
     def comparison(self) -> tuple[str, str, float, int]:
-        """What the arms have in common that are compared with each other."""
+        """What the conditions have in common that are compared with each other."""
         return self.task, self.dataset, self.share, self.seed
 
     def describe(self) -> str:
         """Return the run in words."""
         share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
-        return f"{self.task} ({self.dataset}), {self.arm}{share}, seed {self.seed}"
+        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
 
 
 LearningRates = Mapping[tuple[str, str, str], float]
-"""By task, data set and arm."""
+"""By task, data set and condition."""
 
 
 def plan_tasks(
     tasks: Sequence[TaskSettings],
-    arms: Sequence[Arm],
+    conditions: Sequence[Condition],
     *,
     shares: Sequence[float],
     seeds: Iterable[int],
@@ -88,31 +88,34 @@ def plan_tasks(
 ) -> list[PlannedRun]:
     """Return task runs in the order in which they make complete comparisons.
 
-    All tasks and arms with the first share and seed 0, then the next share, then the next seed.
+    All tasks and conditions with the first share and seed 0, then the next share, then the next
+    seed.
 
     Args:
         tasks: Their settings.
-        arms: All with the same settings but for their own overrides.
+        conditions: All with the same settings but for their own overrides.
         shares: Of the labels, the first one first.
         seeds: Of weights, order and dropout, and of the share's draw.
-        facts: What else decides a result, by data set; `MODEL_FACT` only of arms with a biLM.
-        overrides: Settings over those of the tasks, for every arm.
+        facts: What else decides a result, by data set; `MODEL_FACT` only of conditions with a biLM.
+        overrides: Settings over those of the tasks, for every condition.
         learning_rates: Chosen ones, over those of the settings.
 
     Raises:
         ConfigError: for an override that no task has.
-        InputError: for an override of what is compared, or that an arm cannot have.
+        InputError: for an override of what is compared, or that a condition cannot have.
     """
-    check_overrides(overrides, arms)
+    check_overrides(overrides, conditions)
     runs = []
     for seed in seeds:
         for share in shares:
             for settings in tasks:
                 if settings.shares is not None and share not in settings.shares:
                     continue
-                for arm in arms:
-                    config = config_of(settings, arm, share, seed, overrides)
-                    rate = (learning_rates or {}).get((settings.task, settings.dataset, arm.name))
+                for condition in conditions:
+                    config = config_of(settings, condition, share, seed, overrides)
+                    rate = (learning_rates or {}).get(
+                        (settings.task, settings.dataset, condition.name)
+                    )
                     if rate is not None:
                         config["train"]["learning_rate"] = rate
                     decides = {**facts[settings.dataset], "config": config}
@@ -120,7 +123,7 @@ def plan_tasks(
                         decides.pop(MODEL_FACT, None)  # holds for every biLM that reads such words
                     runs.append(
                         PlannedRun(
-                            task=settings.task, dataset=settings.dataset, arm=arm.name,
+                            task=settings.task, dataset=settings.dataset, condition=condition.name,
                             share=share, seed=seed, facts=decides,
                         )
                     )  # fmt: skip
@@ -128,7 +131,7 @@ def plan_tasks(
     return runs
 
 
-def check_overrides(overrides: Sequence[str], arms: Sequence[Arm]) -> None:
+def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
     """Refuse a user's settings that would make alike what the experiment compares.
 
     A whole table (``train={...}``) is refused too if such a setting is in it.
@@ -137,9 +140,9 @@ def check_overrides(overrides: Sequence[str], arms: Sequence[Arm]) -> None:
         InputError: with the setting, and who gives it.
     """
     given = dict(PLANNED_KEYS)
-    for arm in arms:
-        for override in arm.overrides:
-            given.setdefault(_key(override), "the arms of the experiment differ in it")
+    for condition in conditions:
+        for override in condition.overrides:
+            given.setdefault(_key(override), "the conditions of the experiment differ in it")
     for override in overrides:
         for key, reason in given.items():
             if f"{key}.".startswith(f"{_key(override)}."):
@@ -167,27 +170,28 @@ def _key(override: str) -> str:
 
 
 def config_of(
-    settings: TaskSettings, arm: Arm, share: float, seed: int, overrides: Sequence[str]
+    settings: TaskSettings, condition: Condition, share: float, seed: int, overrides: Sequence[str]
 ) -> dict[str, Any]:
     """Return the resolved configuration of a run.
 
     Raises:
         ConfigError: for an override that there is not.
-        InputError: if a biLM is to learn in an arm without one.
+        InputError: if a biLM is to learn in a condition without one.
     """
     table = settings.to_config(share)
     table["train"]["seed"] = seed
-    table = apply_overrides(table, arm.overrides)
+    table = apply_overrides(table, condition.overrides)
     # the user's come last, and are named in a message about them
-    config = from_dict(TaskRunConfig, table, source=arm.name, overrides=overrides)
+    config = from_dict(TaskRunConfig, table, source=condition.name, overrides=overrides)
     config = config.resolved(with_static=True)  # what it leaves open is part of the id, too
-    _check_finetuning(config, arm)
+    _check_finetuning(config, condition)
     return to_dict(config)
 
 
-def _check_finetuning(config: TaskRunConfig, arm: Arm) -> None:
+def _check_finetuning(config: TaskRunConfig, condition: Condition) -> None:
     if config.train.finetune_bilm and config.inputs.embeddings not in WITH_LAYERS:
         raise InputError(
-            f"train.finetune_bilm=true has nothing to train in the arm {arm.name!r}, which reads "
-            "no biLM. Take it away, or choose an experiment whose arms all have a biLM."
+            f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "
+            "which reads no biLM. Take it away, or choose an experiment whose conditions all have "
+            "a biLM."
         )

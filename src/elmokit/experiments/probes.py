@@ -168,7 +168,7 @@ def plan_probe(
                 facts["vectors"] = vectors_hash
             runs.append(
                 PlannedRun(
-                    kind=probe.kind, task=probe.kind, dataset=probe.dataset, arm=family,
+                    kind=probe.kind, task=probe.kind, dataset=probe.dataset, condition=family,
                     seed=seed, facts=facts,
                 )
             )  # fmt: skip

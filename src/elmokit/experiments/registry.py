@@ -1,4 +1,4 @@
-"""The experiments, as data: tasks, arms, label shares, and how what they find is shown."""
+"""The experiments, as data: tasks, conditions, label shares, and how what they find is shown."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmokit.errors import InputError
 from elmokit.experiments import settings
-from elmokit.experiments.plan import Arm
+from elmokit.experiments.plan import Condition
 from elmokit.experiments.probes import NEIGHBOR_PROBE, POS_PROBE, WSD_PROBE, Probe
 from elmokit.experiments.results import tables
 from elmokit.experiments.results.findings import Findings
@@ -29,23 +29,23 @@ class Experiment:
     tables: tuple[ShowTable, ...]
     plot: Plot | None = None
     tasks: tuple[TaskSettings, ...] = ()
-    arms: tuple[Arm, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     shares: tuple[float, ...] = (1.0,)
     """Of the labels, the most important first."""
     reference: str | None = None
-    """Arm that others are compared with."""
+    """Condition that others are compared with."""
     language: str = "en"
     """Of the packaged biLM that is taken if none is named."""
     probe: Probe | None = None
     """What is measured instead of tasks."""
 
 
-STATIC = Arm(name="static", overrides=("inputs.embeddings=static",))
-ELMO = Arm(name="elmo", overrides=("inputs.embeddings=elmo",))
+STATIC = Condition(name="static", overrides=("inputs.embeddings=static",))
+ELMO = Condition(name="elmo", overrides=("inputs.embeddings=elmo",))
 
 
-def _elmo(name: str, *overrides: str) -> Arm:
-    return Arm(name=name, overrides=(*ELMO.overrides, *overrides))
+def _elmo(name: str, *overrides: str) -> Condition:
+    return Condition(name=name, overrides=(*ELMO.overrides, *overrides))
 
 
 _QA_NLI_SRL = (settings.QA, settings.NLI, settings.SRL)
@@ -54,16 +54,16 @@ _EXPERIMENTS = (
     Experiment(
         name="table1",
         title="Table 1: the six tasks with static word vectors, and with ELMo beside them",
-        tasks=settings.ENGLISH, arms=(STATIC, ELMO), shares=(1.0, 0.1), reference="static",
+        tasks=settings.ENGLISH, conditions=(STATIC, ELMO), shares=(1.0, 0.1), reference="static",
         tables=_COMPARED,
     ),
     Experiment(
         name="table2",
         title="Table 2: how the layers are weighted",
         tasks=_QA_NLI_SRL,
-        arms=(
+        conditions=(
             STATIC,
-            Arm(name="top layer", overrides=("inputs.embeddings=top",)),
+            Condition(name="top layer", overrides=("inputs.embeddings=top",)),
             _elmo("all layers, λ = 1", "inputs.layer_l2=1.0"),
             _elmo("all layers, λ = 0.001", "inputs.layer_l2=0.001"),
         ),
@@ -73,7 +73,7 @@ _EXPERIMENTS = (
         name="table3",
         title="Table 3: ELMo at the input of the task model, at its output, or at both",
         tasks=_QA_NLI_SRL,
-        arms=(
+        conditions=(
             _elmo("input", "inputs.places=input"),
             _elmo("input and output", "inputs.places=both"),
             _elmo("output", "inputs.places=output"),
@@ -97,18 +97,18 @@ _EXPERIMENTS = (
     ),
     Experiment(
         name="figure1", title="Figure 1: score over the number of labels",
-        tasks=(settings.NLI, settings.SRL, settings.NER), arms=(STATIC, ELMO),
+        tasks=(settings.NLI, settings.SRL, settings.NER), conditions=(STATIC, ELMO),
         shares=(1.0, 0.1, 0.01, 0.5, 0.2, 0.05), reference="static",
         tables=(*_COMPARED, tables.curve_table), plot=plot_curves,
     ),
     Experiment(
         name="figure2", title="Figure 2: what the tasks make of the layers",
-        tasks=settings.ENGLISH, arms=(ELMO,), tables=(tables.mix_table, tables.score_table),
+        tasks=settings.ENGLISH, conditions=(ELMO,), tables=(tables.mix_table, tables.score_table),
         plot=plot_mixes,
     ),
     Experiment(
         name="korean", title="Korean: static word vectors, and ELMo beside them",
-        tasks=settings.KOREAN, arms=(STATIC, ELMO), shares=(1.0, 0.1), reference="static",
+        tasks=settings.KOREAN, conditions=(STATIC, ELMO), shares=(1.0, 0.1), reference="static",
         tables=_COMPARED, language="ko",
     ),
 )  # fmt: skip

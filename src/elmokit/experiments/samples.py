@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import InputError
-from elmokit.files.atomic import whole_file
-from elmokit.tasks.formats.reading import Place, numbered_lines, read_text, shown
+from elmokit.files.atomic import atomic_file
+from elmokit.tasks.formats.reading import Location, numbered_lines, read_text, shown
 from elmokit.tasks.formats.records import Record
 
 SAMPLE_VERSION = 2
@@ -54,15 +54,15 @@ def sample_file(
         units = _units(lines[header:], task)
         if predicates == "verbs":
             units = [
-                [_only_verbs(line, Place(path=source, line=number))]
+                [_only_verbs(line, Location(path=source, line=number))]
                 for number, line in enumerate(lines, 1)
                 if line.strip()
             ]
         chosen = draw.of(units)
         text = "".join(f"{line}\n" for unit in [lines[:header], *chosen] for line in unit)
     target = directory / f"{source.name.partition('.')[0]}{suffix}"
-    with whole_file(target) as aside:
-        aside.write_text(text, encoding="utf-8")
+    with atomic_file(target) as temp_path:
+        temp_path.write_text(text, encoding="utf-8")
     return target
 
 
@@ -105,24 +105,24 @@ def _units(lines: Sequence[str], task: str) -> list[list[str]]:
     return whole
 
 
-def _only_verbs(line: str, place: Place) -> str:
-    record = Record(fields=_json_object(line, place), place=place)
+def _only_verbs(line: str, location: Location) -> str:
+    record = Record(fields=_json_object(line, location), location=location)
     pos = record.value("pos")
     if not isinstance(pos, list) or not all(isinstance(tag, str) for tag in pos):
-        raise place.error(f"field 'pos' must be a list of strings, got {shown(pos)}.")
+        raise location.error(f"field 'pos' must be a list of strings, got {shown(pos)}.")
     verbs = []
     for one in _records(record, "predicates"):
         index = one.integer("index")
         if not 0 <= index < len(pos):
-            raise one.place.error(f"the index {index} is outside the {len(pos)} tokens.")
+            raise one.location.error(f"the index {index} is outside the {len(pos)} tokens.")
         if pos[index].startswith(("V", "MD")):
             verbs.append(one.fields)
     return json.dumps({**record.fields, "predicates": verbs}, ensure_ascii=False)
 
 
 def _document(path: Path) -> Record:
-    place = Place(path=path)
-    return Record(fields=_json_object(read_text(path), place), place=place)
+    location = Location(path=path)
+    return Record(fields=_json_object(read_text(path), location), location=location)
 
 
 def _sample_paragraphs(document: Record, draw: _Draw) -> str:
@@ -136,34 +136,34 @@ def _sample_paragraphs(document: Record, draw: _Draw) -> str:
     return json.dumps({**document.fields, "data": data}, ensure_ascii=False)
 
 
-def _json_object(text: str, place: Place) -> dict[str, Any]:
+def _json_object(text: str, location: Location) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         # of a line its own number, of a document the decoder's
-        line = place.line or error.lineno
-        raise Place(path=place.path, line=line).error(
+        line = location.line or error.lineno
+        raise Location(path=location.path, line=line).error(
             f"no JSON: {error.msg} at column {error.colno}. Is the file cut? Copy it again."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise place.error(f"no JSON that can be read: {error}.") from error
+        raise location.error(f"no JSON that can be read: {error}.") from error
     if not isinstance(value, dict):
-        raise place.error(f"expected a JSON object, got {shown(value)}.")
+        raise location.error(f"expected a JSON object, got {shown(value)}.")
     return value
 
 
 def _records(parent: Record, name: str) -> list[Record]:
-    """Return a field that must be a list of objects, each with its place."""
+    """Return a field that must be a list of objects, each with its location."""
     values = parent.value(name)
     if not isinstance(values, list):
-        raise parent.place.error(f"field {name!r} must be a list, got {shown(values)}.")
-    before = f"{parent.place.part}." if parent.place.part else ""
+        raise parent.location.error(f"field {name!r} must be a list, got {shown(values)}.")
+    before = f"{parent.location.part}." if parent.location.part else ""
     found = []
     for index, value in enumerate(values):
-        place = Place(
-            path=parent.place.path, line=parent.place.line, part=f"{before}{name}[{index}]"
+        location = Location(
+            path=parent.location.path, line=parent.location.line, part=f"{before}{name}[{index}]"
         )
         if not isinstance(value, dict):
-            raise place.error(f"expected a JSON object, got {shown(value)}.")
-        found.append(Record(fields=value, place=place))
+            raise location.error(f"expected a JSON object, got {shown(value)}.")
+        found.append(Record(fields=value, location=location))
     return found

@@ -1,4 +1,4 @@
-"""The sizes of the tasks in the experiments: one table, the same for every arm.
+"""The sizes of the tasks in the experiments: one table, the same for every condition.
 
 Chosen so that a run takes some two to fourteen minutes of one CPU thread;
 `docs/guides/experiments.md` has the reasons and the times.
@@ -33,7 +33,7 @@ class TaskSettings:
     dropout: float | None = None
     """Of the network; none: the task's own."""
     epochs: int
-    """Most passes; all arms and shares alike."""
+    """Most passes; all conditions and shares alike."""
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
@@ -49,7 +49,7 @@ class TaskSettings:
     """Label shares of this task, where an experiment would use more."""
 
     def to_config(self, share: float = 1.0) -> dict[str, Any]:
-        """Return what `TaskRunConfig` reads, before an arm changes it.
+        """Return what `TaskRunConfig` reads, before a condition changes it.
 
         Fewer labels get more passes, for fewer updates are in one: ``1 / sqrt(share)`` times as
         many, up to `MAX_EPOCHS`, and as much more patience.

@@ -90,8 +90,8 @@ def named(target: StrPath) -> Iterator[None]:
         yield
     except Exception as error:
         known = getattr(error, "filename", None)
-        aside = str(aside_of(Path(target)))
-        is_ours = known is None or str(known).startswith(aside)
+        temp_path = str(temp_path_of(Path(target)))
+        is_ours = known is None or str(known).startswith(temp_path)
         number = no_room(error)
         if number is not None and is_ours:
             raise OSError(number, os.strerror(number), str(target)) from error
@@ -101,7 +101,7 @@ def named(target: StrPath) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: StrPath) -> Iterator[Path]:
+def atomic_file(path: StrPath) -> Iterator[Path]:
     """Give a name to write to, which becomes ``path`` if all goes well and vanishes otherwise.
 
     When this returns the file survives a power cut. Missing directories are made.
@@ -115,21 +115,21 @@ def whole_file(path: StrPath) -> Iterator[Path]:
     target = Path(path)
     _refuse_directory(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = aside_of(target)
+    temp_path = temp_path_of(target)
     try:
         with named(target):
-            aside.touch()
-            yield aside
-            _force_to_disk(aside)
-            aside.replace(target)
+            temp_path.touch()
+            yield temp_path
+            _force_to_disk(temp_path)
+            temp_path.replace(target)
             _force_to_disk(target.parent)
     finally:
         with suppress(OSError):  # the first error is the one to tell
-            aside.unlink(missing_ok=True)
+            temp_path.unlink(missing_ok=True)
 
 
 @contextmanager
-def whole_directory(path: StrPath) -> Iterator[Path]:
+def atomic_directory(path: StrPath) -> Iterator[Path]:
     """Give an empty directory to fill, which becomes ``path`` if all goes well; else it vanishes.
 
     When this returns the directory survives a power cut. A kill between the two renames that
@@ -140,30 +140,30 @@ def whole_directory(path: StrPath) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside, previous = aside_of(target), previous_of(target)
-    shutil.rmtree(aside, ignore_errors=True)
+    temp_path, previous = temp_path_of(target), previous_of(target)
+    shutil.rmtree(temp_path, ignore_errors=True)
     try:
         with named(target):
-            aside.mkdir()
-            yield aside
-            for written in (*aside.iterdir(), aside):
+            temp_path.mkdir()
+            yield temp_path
+            for written in (*temp_path.iterdir(), temp_path):
                 _force_to_disk(written)
             if target.exists():
                 shutil.rmtree(previous, ignore_errors=True)
                 target.rename(previous)
             try:
-                aside.rename(target)
+                temp_path.rename(target)
             except OSError:
                 if previous.exists():
                     previous.rename(target)
                 raise
             _force_to_disk(target.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temp_path, ignore_errors=True)
     shutil.rmtree(previous, ignore_errors=True)
 
 
-def aside_of(target: Path) -> Path:
+def temp_path_of(target: Path) -> Path:
     """Return the name under which ``target`` is written."""
     return target.with_name(f".{target.name}.partial")
 

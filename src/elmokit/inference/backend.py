@@ -8,7 +8,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMConfig, Direction, DirectionState
-from elmokit.inference.results import Places
+from elmokit.inference.results import OutputSlots
 
 Precision = Literal["fp32", "bf16", "int8"]
 """Choices of arithmetic."""
@@ -19,14 +19,17 @@ class Reader(Protocol):
     """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
 
     def read(
-        self, index: Integer[np.ndarray, " P"], num_rows: Integer[np.ndarray, " S"], places: Places
+        self,
+        index: Integer[np.ndarray, " P"],
+        num_rows: Integer[np.ndarray, " S"],
+        slots: OutputSlots,
     ) -> None:
         """Read some steps, and put the outputs of every layer, skip connections added, in place.
 
         Args:
             index: Rows of the token vectors, packed: the rows of the first step, of the next, ….
             num_rows: Sentences that are still running at each step; never rising.
-            places: Where the outputs of the packed positions belong.
+            slots: Where the outputs of the packed positions belong.
         """
         ...
 

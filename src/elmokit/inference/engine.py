@@ -23,7 +23,7 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
 from elmokit.inference.backend import Network
-from elmokit.inference.results import Layers, Places, Results
+from elmokit.inference.results import Layers, OutputSlots, Results
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Engine:
             step = chunk.start + chunk.steps
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
             half = 0 if direction == "forward" else 1
-            places = Places(results, half, order[chunk.rows], position - 1)
-            reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, places)
+            slots = OutputSlots(results, half, order[chunk.rows], position - 1)
+            reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
         return reader.state()
 
 

@@ -14,9 +14,9 @@ from elmokit.bilm.char_cnn import PADDING_ID, CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.inference.backend import Precision
-from elmokit.inference.results import Places
+from elmokit.inference.results import OutputSlots
 from elmokit.kernels.inference import Kernels, Kind
-from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
+from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
 
 WORDS_PER_CHUNK = 1024
 """Words that go through the token layer at a time: bounds its memory."""
@@ -40,7 +40,7 @@ class PackedNetwork:
         unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
         self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
-        self._room = Room()
+        self._room = ScratchBuffers()
         with torch.no_grad():
             encoder = model.token_encoder
             self._encode = (
@@ -71,7 +71,9 @@ def _values(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", torch.float32).contiguous()
 
 
-def _pack_layer(kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: Room) -> PackedLSTM:
+def _pack_layer(
+    kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: ScratchBuffers
+) -> PackedLSTM:
     assert isinstance(layer, LSTMP)
     projection = layer.projection_weight
     weights = (
@@ -126,7 +128,7 @@ class _PackedTokenEncoder:
             last = encoder.projection
             weight, bias = _values(last.weight), _values(last.bias)
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
-        self._room = Room()
+        self._room = ScratchBuffers()
         self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
 
     def __call__(self, char_ids: np.ndarray) -> Tensor:
@@ -157,7 +159,7 @@ class _PackedReader:
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots) -> None:
         """Read some steps; the kernel writes what is wanted straight to its place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
@@ -168,10 +170,10 @@ class _PackedReader:
                 self._hidden[n],
                 self._cells[n],
                 skip=self._skip and n > 0,
-                targets=places.addresses(n + 1),
+                targets=slots.addresses(n + 1),
             )
-            if places.results.layers == "average":
-                places.add(n + 1, x)
+            if slots.results.layers == "average":
+                slots.add(n + 1, x)
 
     def state(self) -> DirectionState:
         """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""

@@ -47,4 +47,4 @@ def build_network(model: BiLM, *, precision: Precision, device: torch.device) ->
     if precision == "int8":
         log.warning("int8 needs the compiled kernels and the processor: computing in bf16")
     log.info("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
-    return ModuleNetwork(model, halved=precision != "fp32", device=device)
+    return ModuleNetwork(model, use_bf16=precision != "fp32", device=device)

@@ -87,7 +87,7 @@ class Results:
 
 
 @dataclass(frozen=True)
-class Places:
+class OutputSlots:
     """Where the values of packed positions belong: those of the first step, of the next, …."""
 
     results: Results

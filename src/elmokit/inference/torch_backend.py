@@ -18,7 +18,7 @@ from elmokit.bilm.bilm import BiLM, Direction, DirectionState
 from elmokit.bilm.char_cnn import PADDING_ID
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.inference.backend import Precision
-from elmokit.inference.results import Places
+from elmokit.inference.results import OutputSlots
 
 ROW_BLOCK = 8
 """Heights of the LSTM's products are multiples of this."""
@@ -35,17 +35,17 @@ class ModuleNetwork:
 
     Args:
         model: It stays as it is.
-        halved: Hold matrices as bfloat16 and multiply in it.
+        use_bf16: Hold matrices as bfloat16 and multiply in it.
         device: Where to compute.
     """
 
-    def __init__(self, model: BiLM, *, halved: bool, device: torch.device) -> None:
+    def __init__(self, model: BiLM, *, use_bf16: bool, device: torch.device) -> None:
         self.config = model.config
         self.device = device
-        self.precision: Precision = "bf16" if halved else "fp32"
+        self.precision: Precision = "bf16" if use_bf16 else "fp32"
         self.computed_by = f"PyTorch on {device.type}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * model.config.lstm.cell_dim))
-        self._halved = halved
+        self._use_bf16 = use_bf16
         self._token_encoder = self._convert(model.token_encoder)
         stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
         self._stacks = {
@@ -54,10 +54,10 @@ class ModuleNetwork:
         }
 
     def _convert(self, module: nn.Module) -> nn.Module:
-        if not self._halved and next(module.parameters()).device == self.device:
+        if not self._use_bf16 and next(module.parameters()).device == self.device:
             return module
         module = copy.deepcopy(module).to(self.device)
-        if self._halved:
+        if self._use_bf16:
             for weight in module.parameters():
                 if weight.dim() > 1:  # biases stay as they are
                     weight.data = weight.data.to(torch.bfloat16)
@@ -65,7 +65,7 @@ class ModuleNetwork:
 
     def arithmetic(self) -> AbstractContextManager:
         """Return the context in which the modules must be called."""
-        if not self._halved:
+        if not self._use_bf16:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
@@ -115,7 +115,7 @@ class _ModuleReader:
         ]
         self._biases = [layer.gate_bias() for layer in stack]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, places: Places) -> None:
+    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots) -> None:
         """Read some steps; rows that only fill a block are thrown away."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
@@ -125,7 +125,7 @@ class _ModuleReader:
                 outputs = _run_layer(layer, self._biases[n], x, num_rows, self._states[n])
             skip = n > 0 and self._network.config.lstm.skip_connections
             x = outputs + x if skip else outputs
-            places.add(n + 1, x)
+            slots.add(n + 1, x)
 
     def state(self) -> DirectionState:
         """Return the state after what was read."""

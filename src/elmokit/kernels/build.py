@@ -16,7 +16,7 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +111,8 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
     own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it now, too
-    with whole_file(own) as aside:
-        _compile(compiler, source_dir / f"{name}.c", aside)
+    with atomic_file(own) as temp_path:
+        _compile(compiler, source_dir / f"{name}.c", temp_path)
     own.replace(target)
     return target
 

@@ -30,7 +30,7 @@ from elmokit.kernels.inference import (
 from elmokit.kernels.matrices import empty, interleave, pack_matrix, padded, pointer
 
 
-class Room(threading.local):
+class ScratchBuffers(threading.local):
     """Memory for intermediate values that is used again: fresh memory costs as much as computing.
 
     What `take` returned under a name is overwritten by the next `take` of that name in the thread.
@@ -174,7 +174,7 @@ class PackedLSTM:
         cell_clip: float | None,
         projection_clip: float | None,
         kind: Kind,
-        room: Room,
+        room: ScratchBuffers,
     ) -> None:
         input_weight, recurrent_weight, bias, projection_weight = weights
         self._kernels, self._kind, self._room = kernels, kind, room

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.atomic import whole_file
-from elmokit.tasks.inputs.settings import Arm, Place
+from elmokit.files.atomic import atomic_file
+from elmokit.tasks.inputs.settings import EmbeddingKind, Place
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_facts, read_weights
 
-LEARNING_ARMS: tuple[Arm, ...] = ("elmo", "random")
-"""Arms of `elmokit train` that learn layer weights."""
+LEARNING_CONDITIONS: tuple[EmbeddingKind, ...] = ("elmo", "random")
+"""Conditions of `elmokit train` that learn layer weights."""
 PLACES: tuple[Place, ...] = ("input", "output")
 """Of use in a task model."""
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -41,7 +41,7 @@ class LayerWeights:
     """Name of its directory."""
     task: str
     embeddings: str
-    """The arm, one of `LEARNING_ARMS`."""
+    """The condition, one of `LEARNING_CONDITIONS`."""
     places: tuple[PlaceWeights, ...]
 
 
@@ -54,20 +54,20 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
     Raises:
         FileNotFoundError: if there is no such run.
         FormatError: if it is damaged.
-        InputError: if its arm learns no layer weights.
+        InputError: if its condition learns no layer weights.
     """
     config = read_facts(run_dir)["config"]
     try:
-        task, arm = config["task"], config["inputs"]["embeddings"]
+        task, condition = config["task"], config["inputs"]["embeddings"]
     except (KeyError, TypeError) as error:
         raise FormatError(
             f"{run_dir / CONFIG_FILE} does not say which task was trained on what: {error}. Train "
             "the task again."
         ) from error
-    if arm not in LEARNING_ARMS:
+    if condition not in LEARNING_CONDITIONS:
         raise InputError(
-            f"{run_dir} was trained with --embeddings {arm}, which learns no layer weights. Train "
-            f"the task with --embeddings elmo."
+            f"{run_dir} was trained with --embeddings {condition}, which learns no layer weights. "
+            "Train the task with --embeddings elmo."
         )
     tensors = read_weights(run_dir)
     places = []
@@ -78,7 +78,9 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
             places.append(PlaceWeights(place=place, weights=tuple(shares.tolist()), gamma=gamma))
     if not places:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
-    return LayerWeights(run=run_dir.resolve().name, task=task, embeddings=arm, places=tuple(places))
+    return LayerWeights(
+        run=run_dir.resolve().name, task=task, embeddings=condition, places=tuple(places)
+    )
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
@@ -123,8 +125,8 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         axes.set_yticks(range(num_layers), [f"layer {layer}" for layer in range(num_layers)])
     assert image is not None
     figure.colorbar(image, ax=list(all_axes), label="share of the mixture")
-    with whole_file(path) as aside:
-        figure.savefig(aside, format=path.suffix.lower()[1:], dpi=150)
+    with atomic_file(path) as temp_path:
+        figure.savefig(temp_path, format=path.suffix.lower()[1:], dpi=150)
 
 
 def _weights_at(run: LayerWeights, place: str) -> tuple[float, ...]:

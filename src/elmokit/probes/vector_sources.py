@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors
@@ -64,7 +64,7 @@ class LayerSource:
         cache_dir: Path | None = None,
         on_sentence: OnSentence | None = None,
     ) -> None:
-        with at_the_door():
+        with as_input_error():
             self.layers = check_layers(layers, embedder.num_layers)
         self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
         ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
@@ -182,7 +182,7 @@ def layer_sources(
         loaded = load_model(path)
         if seed is not None:
             loaded.reset_parameters(torch.Generator().manual_seed(seed))
-        with at_the_door():
+        with as_input_error():
             embedder = Embedder.load(loaded, precision=precision)
         sources.append(
             LayerSource(

@@ -14,7 +14,7 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.metrics.coref import score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
@@ -109,8 +109,10 @@ class CorefTask(Task[CorefDocument]):
 
     def example_of(self, *sentences: Sentence) -> CorefDocument:
         """Make a document of new sentences."""
-        place = Place(path=Path("text"), line=1)
-        return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), place=place)
+        location = Location(path=Path("text"), line=1)
+        return CorefDocument(
+            name="text", part=0, sentences=sentences, clusters=(), location=location
+        )
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
         """Make a document of a line of raw text, with the sentences that the tokenizer finds."""

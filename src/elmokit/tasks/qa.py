@@ -104,7 +104,7 @@ class QaTask(Task[QaExample]):
                 covering_words(context.offsets, answer.start, answer.start + len(answer.text))
                 for answer in given.answers
             )
-            spans = tuple(place for place in places if place is not None)
+            spans = tuple(location for location in places if location is not None)
             if context.trouble or not spans:
                 troubles[context.trouble or "no word at the answer"] += 1
                 if training:
@@ -144,7 +144,7 @@ class QaTask(Task[QaExample]):
         return GoldAnswers(example.answers, "korquad" if korean else "squad")
 
     def labels(self, examples: Sequence[QaExample]) -> Labels:
-        """Return no labels: an answer is a place in the context."""
+        """Return no labels: an answer is a location in the context."""
         return []
 
     def build(
@@ -231,7 +231,7 @@ def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
 
 
 def _window(example: QaExample) -> QaExample:
-    """Cut a long context to a window that holds the first answer, at a place drawn by the name."""
+    """Cut a long context to a window that holds the first answer, at a place drawn by name."""
     start, end = example.spans[0]
     num_words = len(example.context_words)
     size = max(MAX_TRAINING_WORDS, end - start)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.bilm.masking import masked_max, masked_mean
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs.settings import InputSettings
@@ -126,8 +126,8 @@ class SentimentTask(LabelTask[LabeledText]):
     def example_of(self, *sentences: Sentence) -> LabeledText:
         """Make an example of new words."""
         (tokens,) = sentences
-        place = Place(path=Path("text"), line=1)
-        return LabeledText(text=" ".join(tokens), label="", tokens=tokens, place=place)
+        location = Location(path=Path("text"), line=1)
+        return LabeledText(text=" ".join(tokens), label="", tokens=tokens, location=location)
 
     def as_given(self, example: LabeledText, texts: Sequence[str]) -> LabeledText:
         """Return an example of a raw text."""

@@ -19,7 +19,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.span_f1 import read_spans
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
-from elmokit.tasks.formats.reading import Place, shown
+from elmokit.tasks.formats.reading import Location, shown
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import viterbi
@@ -149,9 +149,9 @@ class SrlTask(Task[PredicateRoles]):
         """Make an example of the words before a predicate, the predicate, and the words after."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
-        place = Place(path=Path("text"), line=1)
+        location = Location(path=Path("text"), line=1)
         return PredicateRoles(
-            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens), place=place
+            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens), location=location
         )
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:

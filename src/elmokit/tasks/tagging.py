@@ -18,7 +18,7 @@ from elmokit.metrics.span_f1 import convert_tags, read_spans, score_tags
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns
 from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.morphemes import read_morphemes
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import CRF
@@ -112,8 +112,8 @@ class _Tagging(Task[TaggedSentence]):
     def example_of(self, *sentences: Sentence) -> TaggedSentence:
         """Make an example of new words."""
         (tokens,) = sentences
-        place = Place(path=Path("text"), line=1)
-        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), place=place)
+        location = Location(path=Path("text"), line=1)
+        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), location=location)
 
 
 class PosTask(_Tagging):
@@ -183,7 +183,7 @@ class NerTask(_Tagging):
         return [
             TaggedSentence(
                 tokens=sentence.tokens, tags=tuple(convert_tags(sentence.tags, scheme="bioul")),
-                comments=sentence.comments, place=sentence.place,
+                comments=sentence.comments, location=sentence.location,
             )
             for sentence in read_columns(path, spaces="drop")
         ]  # fmt: skip

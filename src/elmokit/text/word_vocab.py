@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
@@ -70,8 +70,8 @@ class WordVocab:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the vocabulary file; it appears whole or not at all."""
         with (
-            whole_file(path) as aside,
-            aside.open("w", encoding="utf-8", newline="\n") as file,
+            atomic_file(path) as temp_path,
+            temp_path.open("w", encoding="utf-8", newline="\n") as file,
         ):
             file.writelines(f"{word}\n" for word in self.words)
 

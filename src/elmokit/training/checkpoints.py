@@ -1,8 +1,8 @@
 """Checkpoints: folders that are whole at any moment, without pickle.
 
-A checkpoint is a `whole_directory`: a kill or a power cut leaves either the whole of it or none. It
-holds the model and optimizer tensors, what is carried from step to step (LSTM memory) and a JSON of
-facts (progress, data cursor, best score). Nothing random needs saving: candidates, dropout and
+A checkpoint is a `atomic_directory`: a kill or a power cut leaves either the whole of it or none.
+It holds the model and optimizer tensors, what is carried from step to step (LSTM memory) and a JSON
+of facts (progress, data cursor, best score). Nothing random needs saving: candidates, dropout and
 shuffling are functions of seed and step.
 """
 
@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmokit.errors import FormatError
-from elmokit.files.atomic import whole_directory
+from elmokit.files.atomic import atomic_directory
 
 PREFIX = "step-"
 FACTS = "facts.json"
@@ -60,7 +60,7 @@ def save_checkpoint(
     for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while it wrote
         shutil.rmtree(leftover)
     target = folder / f"{PREFIX}{step:09d}"
-    with whole_directory(target) as aside:
+    with atomic_directory(target) as temp_path:
         for name, tensors in (
             ("model", model),
             ("optimizer", _optimizer_tensors(optimizer)),
@@ -69,8 +69,8 @@ def save_checkpoint(
             whole = {
                 key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()
             }
-            save_file(whole, aside / f"{name}.safetensors")
-        (aside / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
+            save_file(whole, temp_path / f"{name}.safetensors")
+        (temp_path / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
     return target

@@ -11,7 +11,7 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from elmokit.bilm.device import pick_device
-from elmokit.errors import at_the_door
+from elmokit.errors import as_input_error
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def world(device: str = "auto") -> Iterator[World]:
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        with at_the_door():
+        with as_input_error():
             own = pick_device(device)
         yield World(device=own)
         return

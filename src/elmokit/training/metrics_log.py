@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from elmokit.files.atomic import named, whole_file
+from elmokit.files.atomic import atomic_file, named
 
 
 class RunLog:
@@ -20,8 +20,8 @@ class RunLog:
     def __init__(self, path: Path, *, resume_step: int = 0) -> None:
         self.path = path
         kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
-        with whole_file(path) as aside:
-            aside.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        with atomic_file(path) as temp_path:
+            temp_path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``."""

@@ -19,7 +19,7 @@ import elmokit
 from elmokit.config import to_dict
 from elmokit.corpus.sentence_file import SentenceFile, open_corpus, write_sentence_file
 from elmokit.errors import ConfigError, MissingExtraError
-from elmokit.files.atomic import check_target, whole_file
+from elmokit.files.atomic import atomic_file, check_target
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.vectors.vector_files import form_of, write_vectors
@@ -228,7 +228,7 @@ def _write(model: Any, output: Path, kind: Kind) -> None:
     if kind == "fasttext" and form_of(output) == "binary":
         from gensim.models.fasttext import save_facebook_model
 
-        with whole_file(output) as partial:
+        with atomic_file(output) as partial:
             save_facebook_model(model, str(partial))
     else:
         write_vectors(output, model.wv.index_to_key, model.wv.vectors)
@@ -255,5 +255,5 @@ def _write_facts(
         "seconds": report.seconds,
     }
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    with whole_file(report.facts_path) as partial:
+    with atomic_file(report.facts_path) as partial:
         partial.write_text(text, encoding="utf-8")

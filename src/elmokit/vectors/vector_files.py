@@ -18,7 +18,7 @@ import numpy as np
 
 from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 from elmokit.files.byte_stream import ByteStream
 from elmokit.vectors import fasttext_file
 from elmokit.vectors.static_vectors import (
@@ -175,7 +175,7 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
     for word in words:
         if not word or any(mark in word for mark in " \n\0"):
             raise ValueError(f"{word!r:.40} cannot be a word of a file of word vectors.")
-    with whole_file(path) as aside, aside.open("wb") as file:
+    with atomic_file(path) as temp_path, temp_path.open("wb") as file:
         file.write(f"{len(words)} {values.shape[1]}\n".encode("ascii"))
         for word, row in zip(words, values.astype("<f4", copy=False), strict=True):
             numbers = row.tobytes() if form == "binary" else " ".join(row.astype(str)).encode()

@@ -22,7 +22,7 @@ import torch
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import StrPath, reserve, whole_file
+from elmokit.files.atomic import StrPath, atomic_file, reserve
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf_layout import (
@@ -142,10 +142,10 @@ def write_bilm_tf(
         if softmax is None:
             layout += output
         else:
-            _write_hdf5(files.enter_context(whole_file(softmax)), output, arrays)
-        _write_hdf5(files.enter_context(whole_file(weights)), layout, arrays)
+            _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays)
+        _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays)
         text = json.dumps(options_of(model), indent=2, ensure_ascii=False) + "\n"
-        files.enter_context(whole_file(options)).write_text(text, encoding="utf-8")
+        files.enter_context(atomic_file(options)).write_text(text, encoding="utf-8")
 
 
 def format_losses(model: PretrainedBiLM) -> list[str]:

@@ -26,7 +26,7 @@ from elmokit.bilm.bilm import BiLM, BiLMConfig
 from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import whole_directory
+from elmokit.files.atomic import atomic_directory
 from elmokit.text.char_vocab import normalize
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -205,7 +205,7 @@ class PretrainedBiLM(BiLM):
                         "first, or save as float32."
                     )
         check_replaceable(target)
-        with whole_directory(target) as fresh:
+        with atomic_directory(target) as fresh:
             self._write(fresh, getattr(torch, dtype))
 
     def round_to_half(self) -> None:

@@ -205,7 +205,7 @@ def test_resuming_refuses_another_text(embedder, text, tmp_path):
 
 def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "PART_BYTES", 3000)
-    real, calls = parts.whole_file, []
+    real, calls = parts.atomic_file, []
 
     def full(path):
         calls.append(path)
@@ -213,14 +213,14 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         return real(path)
 
-    monkeypatch.setattr(parts, "whole_file", full)
+    monkeypatch.setattr(parts, "atomic_file", full)
     output = tmp_path / "out.h5"
     with pytest.raises(OSError, match="No space left") as caught:
         embed_files(embedder, text, output)
     assert "sentences are safe in" in caught.value.__notes__[0]
     assert "--resume" in caught.value.__notes__[0]
     assert len(calls) == 4
-    monkeypatch.setattr(parts, "whole_file", real)
+    monkeypatch.setattr(parts, "atomic_file", real)
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
     assert len(read(output)) == 41

@@ -49,16 +49,23 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
     assert report.num_missing == 0
     assert "8 runs planned, 0 of them done before" in told[0]
     results = json.loads((tmp_path / "table1/results.json").read_text("utf-8"))
-    assert {(run["arm"], run["share"], run["seed"]) for run in results["runs"]} == {
-        (arm, share, seed) for arm in ("static", "elmo") for share in (1.0, 0.1) for seed in (0, 1)
+    assert {(run["condition"], run["share"], run["seed"]) for run in results["runs"]} == {
+        (condition, share, seed)
+        for condition in ("static", "elmo")
+        for share in (1.0, 0.1)
+        for seed in (0, 1)
     }
     assert {run["examples"] for run in results["runs"]} == {24, 2}
     (full, tenth) = results["comparisons"]
-    by_arm = {
-        arm: [r["value"] for r in results["runs"] if (r["arm"], r["share"]) == (arm, 1.0)]
-        for arm in ("static", "elmo")
+    by_condition = {
+        condition: [
+            r["value"] for r in results["runs"] if (r["condition"], r["share"]) == (condition, 1.0)
+        ]
+        for condition in ("static", "elmo")
     }
-    assert full["gain"] == pytest.approx((sum(by_arm["elmo"]) - sum(by_arm["static"])) / 2)
+    assert full["gain"] == pytest.approx(
+        (sum(by_condition["elmo"]) - sum(by_condition["static"])) / 2
+    )
     assert (full["seeds"], tenth["share"]) == ([0, 1], 0.1)
     assert 0 < full["p_value"] <= 1
     page = (tmp_path / "table1/table.md").read_text("utf-8")
@@ -113,7 +120,8 @@ def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp
 def test_a_place_of_use_is_told_from_the_other(options):
     report = run_experiment("table3", options("table3", tasks=("nli",), overrides=FAST))
     places = {
-        run["arm"]: [one["place"] for one in run["layer_weights"]] for run in report.results["runs"]
+        run["condition"]: [one["place"] for one in run["layer_weights"]]
+        for run in report.results["runs"]
     }
     assert places == {
         "input": ["input"], "input and output": ["input", "output"], "output": ["output"],
@@ -126,7 +134,7 @@ class Enough(Exception):
 
 def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
     def ends_after_both_arms(advance):
-        if advance.result is not None and advance.run.arm == "elmo":
+        if advance.result is not None and advance.run.condition == "elmo":
             raise Enough
 
     def ends_with_the_plan(text):
@@ -158,19 +166,21 @@ def test_the_learning_rate_is_chosen_by_the_dev_score(options, tmp_path):
         options("table1", tasks=("nli",), overrides=FAST, tune=True),
         Listeners(on_plan=told.append),
     )
-    # 2 arms × 3 rates; one of each three is the run of the table
+    # 2 conditions × 3 rates; one of each three is the run of the table
     assert "8 runs planned" in told[0]
     scores = {}
     for path in (tmp_path / "runs").glob("*/result.json"):
         stored = json.loads(path.read_text("utf-8"))
         if stored["run"]["share"] == 1:
             rate = stored["run"]["facts"]["config"]["train"]["learning_rate"]
-            scores[stored["run"]["arm"], rate] = stored["result"]["value"]
+            scores[stored["run"]["condition"], rate] = stored["result"]["value"]
     assert len(scores) == 6
     for run in report.results["runs"]:
         rate = run["config"]["train"]["learning_rate"]
-        best = max(value for (arm, _), value in scores.items() if arm == run["arm"])
-        assert scores[run["arm"], rate] == best
+        best = max(
+            value for (condition, _), value in scores.items() if condition == run["condition"]
+        )
+        assert scores[run["condition"], rate] == best
 
 
 @pytest.mark.parametrize(

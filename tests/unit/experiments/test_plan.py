@@ -5,20 +5,22 @@ import pytest
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments import plan as plan_module
 from elmokit.experiments import settings
-from elmokit.experiments.plan import Arm, plan_tasks
+from elmokit.experiments.plan import Condition, plan_tasks
 from elmokit.experiments.registry import ELMO, STATIC
 from elmokit.tasks.registry import find_task
 
 FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.ENGLISH}
 
 
-def plan(*, arms=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), **more):
-    return plan_tasks(tasks, arms, shares=shares, seeds=range(2), facts=FACTS, **more)
+def plan(
+    *, conditions=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), **more
+):
+    return plan_tasks(tasks, conditions, shares=shares, seeds=range(2), facts=FACTS, **more)
 
 
 def test_complete_comparisons_come_first():
     runs = plan()
-    assert [(run.seed, run.share, run.task, run.arm) for run in runs[:5]] == [
+    assert [(run.seed, run.share, run.task, run.condition) for run in runs[:5]] == [
         (0, 1.0, "ner", "static"),
         (0, 1.0, "ner", "elmo"),
         (0, 1.0, "nli", "static"),
@@ -32,7 +34,7 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
     runs = plan()
     assert len({run.id for run in runs}) == 16
     assert [run.id for run in plan()] == [run.id for run in runs]
-    renamed = [dataclasses.replace(run, arm="another name") for run in runs]
+    renamed = [dataclasses.replace(run, condition="another name") for run in runs]
     assert [run.id for run in renamed] == [run.id for run in runs]
     changed = plan(overrides=["train.epochs=3"])
     assert not {run.id for run in changed} & {run.id for run in runs}
@@ -45,9 +47,10 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
 
 
 def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
-    explicit = Arm(name="λ = 0.001", overrides=(*ELMO.overrides, "inputs.layer_l2=0.001"))
+    explicit = Condition(name="λ = 0.001", overrides=(*ELMO.overrides, "inputs.layer_l2=0.001"))
     by_default, by_hand = (
-        plan(tasks=(settings.SRL,), arms=(arm,), shares=(1.0,))[0] for arm in (ELMO, explicit)
+        plan(tasks=(settings.SRL,), conditions=(condition,), shares=(1.0,))[0]
+        for condition in (ELMO, explicit)
     )
     assert by_default.id == by_hand.id  # one run for both experiments
     assert by_default.facts["config"]["inputs"]["places"] == "input"
@@ -56,7 +59,7 @@ def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
 
 def test_few_labels_get_more_passes_in_every_arm():
     train = {
-        (run.share, run.arm): run.facts["config"]["train"]
+        (run.share, run.condition): run.facts["config"]["train"]
         for run in plan(tasks=(settings.NLI,), shares=(1.0, 0.25, 0.0001))
     }
     assert train[1.0, "static"]["epochs"] == settings.NLI.epochs
@@ -75,7 +78,7 @@ def test_a_task_may_leave_shares_out():
 def test_chosen_learning_rates_are_of_one_arm():
     rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
     found = {
-        (run.task, run.arm): run.facts["config"]["train"]["learning_rate"]
+        (run.task, run.condition): run.facts["config"]["train"]["learning_rate"]
         for run in plan(learning_rates=rates)
     }
     assert found["ner", "elmo"] == 0.5
@@ -100,9 +103,12 @@ def test_an_unknown_setting_is_told_with_the_nearest():
     ],
 )
 def test_what_is_compared_cannot_be_set(override, key):
-    arms = (STATIC, Arm(name="λ = 1", overrides=(*ELMO.overrides, "inputs.layer_l2=1.0")))
+    conditions = (
+        STATIC,
+        Condition(name="λ = 1", overrides=(*ELMO.overrides, "inputs.layer_l2=1.0")),
+    )
     with pytest.raises(InputError, match=f"`{key}` cannot be set here: .+"):
-        plan(arms=arms, overrides=[override])
+        plan(conditions=conditions, overrides=[override])
 
 
 def test_what_only_other_experiments_compare_may_be_set():
@@ -111,14 +117,14 @@ def test_what_only_other_experiments_compare_may_be_set():
 
 
 def test_a_bilm_cannot_learn_in_an_arm_without_one():
-    with pytest.raises(InputError, match=r"finetune_bilm.*arm 'static'"):
+    with pytest.raises(InputError, match=r"finetune_bilm.*condition 'static'"):
         plan(overrides=["train.finetune_bilm=true"])
-    assert plan(arms=(ELMO,), overrides=["train.finetune_bilm=true"])
+    assert plan(conditions=(ELMO,), overrides=["train.finetune_bilm=true"])
 
 
 def test_two_arms_of_one_run_are_refused():
     with pytest.raises(InputError, match="nothing distinguishes two runs"):
-        plan(arms=(ELMO, Arm(name="the same", overrides=ELMO.overrides)))
+        plan(conditions=(ELMO, Condition(name="the same", overrides=ELMO.overrides)))
 
 
 def test_another_version_of_the_runs_is_another_run(monkeypatch):

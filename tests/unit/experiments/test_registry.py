@@ -17,7 +17,7 @@ def test_all_tables_and_figures_are_there():
 def test_every_experiment_is_whole(experiment):
     assert experiment.tables
     assert bool(experiment.tasks) != (experiment.probe is not None)
-    names = [arm.name for arm in experiment.arms]
+    names = [condition.name for condition in experiment.conditions]
     assert len(set(names)) == len(names)
     assert experiment.reference is None or experiment.reference in names
     assert {settings.task for settings in experiment.tasks} <= set(TASKS)

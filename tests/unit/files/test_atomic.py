@@ -8,13 +8,13 @@ import pytest
 from elmokit.errors import InputError
 from elmokit.files import atomic
 from elmokit.files.atomic import (
-    aside_of,
+    atomic_directory,
+    atomic_file,
     check_target,
     no_room,
     previous_of,
     reserve,
-    whole_directory,
-    whole_file,
+    temp_path_of,
 )
 
 
@@ -33,16 +33,16 @@ def names(directory):
 
 
 def write_half(opened):
-    with opened as aside:
-        (aside / "a.txt" if aside.is_dir() else aside).write_text("half")
+    with opened as temp_path:
+        (temp_path / "a.txt" if temp_path.is_dir() else temp_path).write_text("half")
         raise KeyboardInterrupt
 
 
 class TestFile:
     def test_takes_its_name_at_the_end(self, tmp_path):
         path = tmp_path / "deep" / "a.txt"
-        with whole_file(path) as aside:
-            aside.write_text("new")
+        with atomic_file(path) as temp_path:
+            temp_path.write_text("new")
             assert not path.exists()
         assert path.read_text() == "new"
         assert names(path.parent) == ["a.txt"]
@@ -51,7 +51,7 @@ class TestFile:
         path = tmp_path / "a.txt"
         path.write_text("old")
         with pytest.raises(KeyboardInterrupt):
-            write_half(whole_file(path))
+            write_half(atomic_file(path))
         assert path.read_text() == "old"
         assert names(tmp_path) == ["a.txt"]
 
@@ -59,16 +59,16 @@ class TestFile:
     def test_a_full_disk_leaves_the_old_file(self, tmp_path):
         path = tmp_path / "a.txt"
         path.write_text("old")
-        with pytest.raises(OSError, match="No space left"), whole_file(path) as aside:
-            aside.write_text("new")
+        with pytest.raises(OSError, match="No space left"), atomic_file(path) as temp_path:
+            temp_path.write_text("new")
         assert path.read_text() == "old"
         assert names(tmp_path) == ["a.txt"]
 
     def test_what_a_kill_left_is_replaced(self, tmp_path):
         path = tmp_path / "a.txt"
-        aside_of(path).write_text("half of a longer text")
-        with whole_file(path) as aside:
-            aside.write_text("new")
+        temp_path_of(path).write_text("half of a longer text")
+        with atomic_file(path) as temp_path:
+            temp_path.write_text("new")
         assert path.read_text() == "new"
         assert names(tmp_path) == ["a.txt"]
 
@@ -77,12 +77,12 @@ class TestFile:
         monkeypatch.setattr(
             atomic, "_force_to_disk", lambda what: forced.append((what.name, path.exists()))
         )
-        with whole_file(path) as aside:
-            aside.write_text("new")
+        with atomic_file(path) as temp_path:
+            temp_path.write_text("new")
         assert forced == [(".a.txt.partial", False), (tmp_path.name, True)]
 
     def test_a_directory_is_refused_at_once(self, tmp_path):
-        with pytest.raises(IsADirectoryError) as raised, whole_file(tmp_path):
+        with pytest.raises(IsADirectoryError) as raised, atomic_file(tmp_path):
             pytest.fail("nothing must be written")
         assert raised.value.filename == str(tmp_path)
 
@@ -90,12 +90,12 @@ class TestFile:
 class TestMessages:
     """A name that stands for the target is never shown."""
 
-    @pytest.mark.parametrize("whole", [whole_file, whole_directory])
+    @pytest.mark.parametrize("whole", [atomic_file, atomic_directory])
     @pytest.mark.usefixtures("full_disk")
     def test_a_full_disk_names_the_target(self, tmp_path, whole):
         path = tmp_path / "a"
-        with pytest.raises(OSError, match="No space left") as raised, whole(path) as aside:
-            (aside / "b" if aside.is_dir() else aside).write_text("new")
+        with pytest.raises(OSError, match="No space left") as raised, whole(path) as temp_path:
+            (temp_path / "b" if temp_path.is_dir() else temp_path).write_text("new")
         assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(path))
 
     @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ class TestMessages:
     def test_so_does_what_other_libraries_say_of_it(self, tmp_path, error):
         path = tmp_path / "a.h5"
         number = no_room(error)
-        with pytest.raises(OSError) as raised, whole_file(path):  # noqa: PT011 (all of them)
+        with pytest.raises(OSError) as raised, atomic_file(path):  # noqa: PT011 (all of them)
             raise error
         assert (raised.value.errno, raised.value.filename) == (number, str(path))
         assert names(tmp_path) == []
 
     def test_other_system_errors_about_it_too(self, tmp_path):
         path = tmp_path / "a"
-        with pytest.raises(PermissionError) as raised, whole_directory(path) as aside:
-            raise PermissionError(errno.EACCES, "Permission denied", str(aside / "b"))
+        with pytest.raises(PermissionError) as raised, atomic_directory(path) as temp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(temp_path / "b"))
         assert raised.value.filename == str(path)
 
     @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ class TestMessages:
         ],
     )
     def test_errors_about_something_else_stay(self, tmp_path, error):
-        with pytest.raises(type(error)) as raised, whole_file(tmp_path / "a"):
+        with pytest.raises(type(error)) as raised, atomic_file(tmp_path / "a"):
             raise error
         assert raised.value is error
         assert getattr(error, "filename", "elsewhere.txt") == "elsewhere.txt"
@@ -181,28 +181,28 @@ class TestDirectory:
 
     def test_takes_its_name_at_the_end(self, tmp_path):
         directory = tmp_path / "deep" / "model"
-        with whole_directory(directory) as aside:
-            (aside / "a.txt").write_text("new")
+        with atomic_directory(directory) as temp_path:
+            (temp_path / "a.txt").write_text("new")
             assert not directory.exists()
         assert names(directory) == ["a.txt"]
         assert names(directory.parent) == ["model"]
 
     def test_replaces_the_old_one_with_all_that_is_in_it(self, old):
-        with whole_directory(old) as aside:
-            (aside / "a.txt").write_text("new")
+        with atomic_directory(old) as temp_path:
+            (temp_path / "a.txt").write_text("new")
         assert names(old) == ["a.txt"]
         assert names(old.parent) == ["model"]
 
     def test_an_error_leaves_the_old_one(self, old):
         with pytest.raises(KeyboardInterrupt):
-            write_half(whole_directory(old))
+            write_half(atomic_directory(old))
         assert names(old) == ["old.txt"]
         assert names(old.parent) == ["model"]
 
     @pytest.mark.usefixtures("full_disk")
     def test_a_full_disk_leaves_the_old_one(self, old):
-        with pytest.raises(OSError, match="No space left"), whole_directory(old) as aside:
-            (aside / "a.txt").write_text("new")
+        with pytest.raises(OSError, match="No space left"), atomic_directory(old) as temp_path:
+            (temp_path / "a.txt").write_text("new")
         assert names(old) == ["old.txt"]
         assert names(old.parent) == ["model"]
 
@@ -210,21 +210,21 @@ class TestDirectory:
         rename = atomic.Path.rename
 
         def fails(source, target):
-            if source == aside_of(old):
+            if source == temp_path_of(old):
                 raise OSError(errno.EIO, "broken")
             return rename(source, target)
 
         monkeypatch.setattr(atomic.Path, "rename", fails)
-        with pytest.raises(OSError, match="broken"), whole_directory(old) as aside:
-            (aside / "a.txt").write_text("new")
+        with pytest.raises(OSError, match="broken"), atomic_directory(old) as temp_path:
+            (temp_path / "a.txt").write_text("new")
         assert names(old) == ["old.txt"]
         assert names(old.parent) == ["model"]
 
     def test_what_a_kill_left_is_cleared(self, old):
-        for left in (aside_of(old), previous_of(old)):
+        for left in (temp_path_of(old), previous_of(old)):
             left.mkdir()
             (left / "half.txt").write_text("half")
-        with whole_directory(old) as aside:
-            (aside / "a.txt").write_text("new")
+        with atomic_directory(old) as temp_path:
+            (temp_path / "a.txt").write_text("new")
         assert names(old) == ["a.txt"]
         assert names(old.parent) == ["model"]

@@ -7,7 +7,7 @@ from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.inference import load_kernels
-from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, Room
+from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
 
 from ...builders.processors import PROCESSORS, kernels_of
 
@@ -159,7 +159,7 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
         cell_clip=clips[0],
         projection_clip=None if projection is None else clips[1],
         kind="fp32",
-        room=Room(),
+        room=ScratchBuffers(),
     )
     packed_hidden, packed_cell = hidden.clone(), packed.pack_cell(cell)
     targets = np.zeros(len(x), dtype=np.int64)
@@ -182,7 +182,7 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
 
 
 def test_room_is_used_again_and_grows():
-    room = Room()
+    room = ScratchBuffers()
     first = room.take("a", 4, 5)
     assert room.take("a", 20).data_ptr() == first.data_ptr()
     assert room.take("b", 4).data_ptr() != first.data_ptr()

@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 def write_run(tmp_path):
     """Write what a task run leaves behind, as far as it tells of layers."""
 
-    def write(name, *, task="ner", arm="elmo", **places):
+    def write(name, *, task="ner", condition="elmo", **places):
         run_dir = tmp_path / name
         run_dir.mkdir()
-        config = {"task": task, "inputs": {"embeddings": arm}}
+        config = {"task": task, "inputs": {"embeddings": condition}}
         facts = {"config": config, "labels": [], "bilm": None, "vectors": None}
         (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
         tensors = {"to_tags.weight": torch.zeros(1)}
@@ -47,17 +47,19 @@ def test_weights_are_shares_at_each_place_of_use(write_run):
 def test_a_run_reads_layers_where_its_task_does(write_run):
     from elmokit.probes.layer_weights import read_layer_weights
 
-    found = read_layer_weights(write_run("run", arm="random", output=([0.0, 0.0], 1.0)))
+    found = read_layer_weights(write_run("run", condition="random", output=([0.0, 0.0], 1.0)))
     assert [(one.place, one.weights) for one in found.places] == [("output", (0.5, 0.5))]
 
 
-@pytest.mark.parametrize("arm", ["static", "top", "average"])
-def test_an_arm_that_learns_no_weights_is_told(write_run, arm):
+@pytest.mark.parametrize("condition", ["static", "top", "average"])
+def test_an_arm_that_learns_no_weights_is_told(write_run, condition):
     from elmokit.errors import InputError
     from elmokit.probes.layer_weights import read_layer_weights
 
-    with pytest.raises(InputError, match=f"--embeddings {arm}, which learns no layer weights"):
-        read_layer_weights(write_run("run", arm=arm, input=([0.0], 1.0)))
+    with pytest.raises(
+        InputError, match=f"--embeddings {condition}, which learns no layer weights"
+    ):
+        read_layer_weights(write_run("run", condition=condition, input=([0.0], 1.0)))
 
 
 def test_damage_is_told(write_run, tmp_path):

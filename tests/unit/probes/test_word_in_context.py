@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...builders.probe_sources import PLACE, TableSource
+from ...builders.probe_sources import LOCATION, TableSource
 
 VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], "은행": [1, 0],
            "에": [0, 1], "갔다": [3, 3], "강": [2, 2]}  # fmt: skip
@@ -24,7 +24,7 @@ def pair(first, second, same):
     from elmokit.tasks.formats.word_in_context import ContextPair
 
     return ContextPair(
-        lemma="x", first=context(first), second=context(second), same_sense=same, place=PLACE
+        lemma="x", first=context(first), second=context(second), same_sense=same, location=LOCATION
     )
 
 

@@ -11,7 +11,7 @@ from elmokit.errors import FormatError
 from elmokit.metrics.coref import average_f1_of
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.text.tokenizers.registry import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
@@ -90,7 +90,7 @@ def long_document(num_sentences):
     return CorefDocument(
         name="a", part=0, sentences=sentences, clusters=tuple(clusters),
         speakers=tuple(str(number // 2) for number in range(2 * num_sentences)),
-        place=Place(path=Path("a.conll"), line=1),
+        location=Location(path=Path("a.conll"), line=1),
     )  # fmt: skip
 
 

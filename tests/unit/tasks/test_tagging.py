@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.runs.training import Examples, TaskTrainConfig, train_model
 from elmokit.tasks.tagging import PosTask
@@ -25,7 +25,7 @@ def held():
     """Sentences of words with random tags, and layers of which one follows the tags."""
     random = np.random.default_rng(0)
     centers = random.normal(size=(len(TAGS), DIM))
-    place = Place(path=Path("made"), line=1)
+    place = Location(path=Path("made"), line=1)
     examples, layers = [], {}
     for number in range(100):
         tags = random.integers(len(TAGS), size=WORDS)
@@ -33,7 +33,7 @@ def held():
         values = random.normal(size=(WORDS, NUM_LAYERS, DIM))
         values[:, INFORMATIVE] = centers[tags] + 0.3 * values[:, INFORMATIVE]
         names = tuple(TAGS[tag] for tag in tags)
-        examples.append(TaggedSentence(tokens=tokens, tags=names, place=place))
+        examples.append(TaggedSentence(tokens=tokens, tags=names, location=place))
         layers[tokens] = values.astype(np.float16)
     return Examples(PosTask(), examples, lambda wanted: [layers[words] for words in wanted])
 

@@ -15,7 +15,7 @@ from elmokit.cli.options import (
     layers_of,
 )
 from elmokit.cli.output import emit_json, progress_bar
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
@@ -77,7 +77,7 @@ def embed(
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.job import embed_files
 
-    with at_the_door():  # precision and device are checked there
+    with as_input_error():  # precision and device are checked there
         embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
     with progress_bar("embedding") as update:
         report = embed_files(

@@ -62,7 +62,8 @@ def experiment(
         str | None, typer.Option(metavar="A,B", help="Some of the experiment's tasks.")
     ] = None,
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose each arm's learning rate of three, by seed 0.")
+        bool,
+        typer.Option("--tune", help="Choose each condition's learning rate of three, by seed 0."),
     ] = False,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="Keep the task models in DIR/models.")

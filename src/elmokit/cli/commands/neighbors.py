@@ -14,7 +14,7 @@ from elmokit.cli.options import (
     layers_of,
 )
 from elmokit.cli.output import emit_json, use_threads
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Layers, Neighborhood
@@ -110,7 +110,7 @@ def _check_layers(text: str, num_layers: int) -> "Layers":
     number = layers_of(text)
     if number == "all":
         raise InputError("Neighbors need one vector a word: --layers top, average or a number.")
-    with at_the_door():
+    with as_input_error():
         return check_layers(number, num_layers)  # pyright: ignore[reportReturnType]
 
 

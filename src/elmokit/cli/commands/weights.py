@@ -41,7 +41,7 @@ def _print(runs: "list[LayerWeights]") -> None:
     num_layers = max(len(place.weights) for run in runs for place in run.places)
     width = max(len(run.run) for run in runs)
     header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers))
-    typer.echo(f"{'run':<{width}}  {'task':<10}{'arm':<8}{'place':<8}{header}{'gamma':>9}")
+    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<8}{'place':<8}{header}{'gamma':>9}")
     for run in runs:
         for place in run.places:
             shares = "".join(f"{share:9.3f}" for share in place.weights)

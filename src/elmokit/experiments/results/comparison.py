@@ -1,8 +1,8 @@
-"""Several seeds of two arms, compared: mean and spread, gain, share of errors gone, significance.
+"""Several seeds of two conditions, compared: mean, spread, gain, error reduction, significance.
 
-The paired test adds up the counts of each dev example over the seeds that both arms have, and swaps
-the two arms example by example (approximate randomization). An example is one unit however many
-seeds answered it, so that more seeds do not make a small dev set large.
+The paired test adds up the counts of each dev example over the seeds that both conditions have, and
+swaps the two conditions example by example (approximate randomization). An example is one unit
+however many seeds answered it, so that more seeds do not make a small dev set large.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,19 +38,19 @@ NUM_ROUNDS = 10_000
 
 @dataclass(frozen=True)
 class Cell:
-    """The seeds of one arm on one task, data set and share that are there."""
+    """The seeds of one condition on one task, data set and share that are there."""
 
     task: str
     dataset: str
     share: float
-    arm: str
+    condition: str
     results: Mapping[int, RunResult]
     """By seed; at least one."""
 
     @property
     def key(self) -> tuple[str, str, float, str]:
-        """Task, data set, share, arm."""
-        return self.task, self.dataset, self.share, self.arm
+        """Task, data set, share, condition."""
+        return self.task, self.dataset, self.share, self.condition
 
     @property
     def summary(self) -> SeedSummary:
@@ -70,16 +70,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm against another, over the seeds that both have."""
+    """One condition against another, over the seeds that both have."""
 
     task: str
     dataset: str
     share: float
-    arm: str
+    condition: str
     reference: str
     seeds: tuple[int, ...]
     gain: float
-    """Mean of the arm less mean of the reference, in points."""
+    """Mean of the condition less mean of the reference, in points."""
     gain_sd: float | None
     """Of the gain over the seeds; none for one seed."""
     error_reduction: float | None
@@ -87,7 +87,7 @@ class Comparison:
     p_value: float
     """Two-sided."""
     epochs_to_reference: float | None
-    """Mean over seeds of the first epoch in which the arm is at least as good as the reference in
+    """Mean over seeds of the first epoch in which the condition is as good as the reference in
     its best; none if it never is for some seed."""
 
 
@@ -95,12 +95,12 @@ def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
     """Return the cells of all finished runs, in the order in which they come first."""
     found: dict[tuple[str, str, float, str], dict[int, RunResult]] = {}
     for run, result in runs:
-        found.setdefault((run.task, run.dataset, run.share, run.arm), {})[run.seed] = result
+        found.setdefault((run.task, run.dataset, run.share, run.condition), {})[run.seed] = result
     return [Cell(*key, results) for key, results in found.items()]
 
 
 def compare(cell: Cell, reference: Cell) -> Comparison | None:
-    """Compare two arms on the seeds that both have; none if there is none.
+    """Compare two conditions on the seeds that both have; none if there is none.
 
     Raises:
         ValueError: if they are not of one task, data set and share.
@@ -121,8 +121,8 @@ def compare(cell: Cell, reference: Cell) -> Comparison | None:
         _pool(ours), _pool(theirs), SCORE_FUNCTIONS[cell.task], num_rounds=NUM_ROUNDS, seed=0
     )
     return Comparison(
-        task=cell.task, dataset=cell.dataset, share=cell.share, arm=cell.arm,
-        reference=reference.arm, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
+        task=cell.task, dataset=cell.dataset, share=cell.share, condition=cell.condition,
+        reference=reference.condition, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
         error_reduction=error_reduction(base, base + gains.mean), p_value=test.p_value,
         epochs_to_reference=_epochs_to(ours, theirs),
     )  # fmt: skip

@@ -24,7 +24,7 @@ class Findings:
 
     Args:
         runs: All that were planned, with their result or none.
-        reference: Name of the arm that others are compared with; none: nothing is compared.
+        reference: Name of the condition that others are compared with; none: nothing is compared.
         reasons: Why a run has no result, by its id, where more is known than that it is missing.
         known: Comparisons that were made before: what the same runs gave is not tested again.
     """
@@ -49,9 +49,9 @@ class Findings:
         ]
 
     @cached_property
-    def arms(self) -> list[str]:
+    def conditions(self) -> list[str]:
         """Names, in their order."""
-        return list(dict.fromkeys(run.arm for run, _ in self.runs))
+        return list(dict.fromkeys(run.condition for run, _ in self.runs))
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -62,18 +62,18 @@ class Findings:
 
     @cached_property
     def cells(self) -> dict[tuple[str, str, float, str], Cell]:
-        """Results by task, data set, share and arm."""
+        """Results by task, data set, share and condition."""
         return {cell.key: cell for cell in collect(self.finished)}
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every arm against the reference, where both have a seed in common."""
+        """Every condition against the reference, where both have a seed in common."""
         found = []
         for row in self.rows:
             base = None if self.reference is None else self.cells.get((*row, self.reference))
-            for arm in self.arms:
-                cell = self.cells.get((*row, arm))
-                if base is None or cell is None or arm == self.reference:
+            for condition in self.conditions:
+                cell = self.cells.get((*row, condition))
+                if base is None or cell is None or condition == self.reference:
                     continue
                 if cell.task in SCORE_FUNCTIONS:
                     found.append(self._compare(cell, base))
@@ -85,17 +85,18 @@ class Findings:
             self.known[key] = compare(cell, base)
         return self.known[key]
 
-    def curve(self, task: str, dataset: str, arm: str) -> list[Cell]:
-        """Return the learning curve of an arm, from the smallest share on."""
+    def curve(self, task: str, dataset: str, condition: str) -> list[Cell]:
+        """Return the learning curve of a condition, from the smallest share on."""
         found = [
             cell
             for cell in self.cells.values()
-            if (cell.task, cell.dataset, cell.arm) == (task, dataset, arm)
+            if (cell.task, cell.dataset, cell.condition) == (task, dataset, condition)
         ]
         return sorted(found, key=lambda cell: cell.share)
 
-    def num_planned(self, row: Row, arm: str) -> int:
+    def num_planned(self, row: Row, condition: str) -> int:
         """Return how many seeds a cell is to have."""
         return sum(
-            (run.task, run.dataset, run.share, run.arm) == (*row, arm) for run, _ in self.runs
+            (run.task, run.dataset, run.share, run.condition) == (*row, condition)
+            for run, _ in self.runs
         )

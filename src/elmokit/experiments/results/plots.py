@@ -7,7 +7,7 @@ from elmokit.errors import MissingExtraError
 from elmokit.experiments.results.comparison import Cell
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import mix_rows
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 from elmokit.probes.layer_weights import LayerWeights, PlaceWeights, plot_layer_weights
 
 INCHES = 4.0
@@ -44,18 +44,18 @@ def plot_curves(findings: Findings, path: Path) -> bool:
     for axes, (task, dataset) in zip(
         figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True
     ):
-        for arm in findings.arms:
-            _draw_curve(axes, arm, findings.curve(task, dataset, arm))
+        for condition in findings.conditions:
+            _draw_curve(axes, condition, findings.curve(task, dataset, condition))
         axes.set_xscale("log")
         axes.set_xlabel("labels (%)")
         axes.set_title(f"{task} ({dataset})", fontsize="medium")
         axes.legend()
-    with whole_file(path) as aside:
-        figure.savefig(aside, format="png")
+    with atomic_file(path) as temp_path:
+        figure.savefig(temp_path, format="png")
     return True
 
 
-def _draw_curve(axes: Any, arm: str, cells: list[Cell]) -> None:
+def _draw_curve(axes: Any, condition: str, cells: list[Cell]) -> None:
     if not cells:
         return
     axes.errorbar(
@@ -64,7 +64,7 @@ def _draw_curve(axes: Any, arm: str, cells: list[Cell]) -> None:
         yerr=[cell.summary.sd or 0.0 for cell in cells],
         marker="o",
         capsize=3,
-        label=arm,
+        label=condition,
     )
     axes.set_ylabel(f"dev {cells[0].metric} (%)")
 

@@ -69,7 +69,7 @@ def _representations(findings: Findings) -> list[_Representation]:
         for number, score in enumerate(result.details.get("scores", ())):
             name = score["name"]
             row = found.setdefault(name, _Representation(name, [], []))
-            if not row.scores or (run.arm == RANDOM and name.startswith("random")):
+            if not row.scores or (run.condition == RANDOM and name.startswith("random")):
                 row.scores.append({key: value for key, value in score.items() if key != "name"})
                 row.counts.append(result.counts[number])
     return list(found.values())

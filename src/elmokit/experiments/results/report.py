@@ -13,7 +13,7 @@ from elmokit.experiments.results.tables import Table, settings_table, to_markdow
 from elmokit.experiments.runs.provenance import facts_of_making
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.sources import ModelFacts
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 from elmokit.weights.locate import PACKAGED_MODELS
 
 RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
@@ -62,11 +62,11 @@ def write_report(
         ],
     }
     files = [output / RESULTS_FILE, output / TABLE_FILE]
-    with whole_file(files[0]) as aside:
+    with atomic_file(files[0]) as temp_path:
         text = json.dumps(results, indent=1, ensure_ascii=False)
-        aside.write_text(text + "\n", encoding="utf-8")
-    with whole_file(files[1]) as aside:
-        aside.write_text(markdown, encoding="utf-8")
+        temp_path.write_text(text + "\n", encoding="utf-8")
+    with atomic_file(files[1]) as temp_path:
+        temp_path.write_text(markdown, encoding="utf-8")
     if experiment.plot is not None and experiment.plot(findings, output / PLOT_FILE):
         files.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(files), len(findings.missing))
@@ -88,7 +88,7 @@ def facts_for_people(
         "biLM": f"{_shown(model.path)}, hash {model.hash[:SHOWN_HASH]}",
         "word vectors": f"{vectors}, hash {', '.join(sorted(one[:SHOWN_HASH] for one in hashes))}",
         "seeds": ", ".join(map(str, seeds)) or "none yet",
-        "scored": "the dev set, which also chose the epoch, in every arm alike"
+        "scored": "the dev set, which also chose the epoch, in every condition alike"
         if experiment.probe is None
         else "data that nothing was chosen by",
     }
@@ -105,7 +105,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
     return {
-        "id": run.id, "task": run.task, "dataset": run.dataset, "arm": run.arm,
+        "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
         "share": run.share, "seed": run.seed, "metric": result.metric, "value": result.value,
         "details": dict(result.details), "examples": result.num_examples,
         "best_epoch": result.best_epoch, "epochs": [dict(one) for one in result.epochs],

@@ -25,10 +25,10 @@ class Table:
 
 
 def score_table(findings: Findings) -> Table:
-    """Return a row for each task and share, a column for each arm: mean ± standard deviation."""
+    """Return a row for each task and share, a column for each condition: mean ± deviation."""
     rows = []
     for row in findings.rows:
-        cells = [findings.cells.get((*row, arm)) for arm in findings.arms]
+        cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
         there = [cell for cell in cells if cell is not None]
         rows.append(
             (
@@ -36,30 +36,30 @@ def score_table(findings: Findings) -> Table:
                 there[0].metric if there else NOTHING,
                 f"{there[0].num_examples:,}" if there else NOTHING,
                 *(
-                    _score(cell, findings.num_planned(row, arm))
-                    for cell, arm in zip(cells, findings.arms, strict=True)
+                    _score(cell, findings.num_planned(row, condition))
+                    for cell, condition in zip(cells, findings.conditions, strict=True)
                 ),
             )
         )
     return Table(
         "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
-        ("task", "data", "labels", "metric", "examples", *findings.arms),
+        ("task", "data", "labels", "metric", "examples", *findings.conditions),
         tuple(rows),
     )
 
 
 def gain_table(findings: Findings) -> Table:
-    """Return every arm against the reference: gain, share of errors gone, p, epochs needed."""
+    """Return every condition against the reference: gain, error reduction, p, epochs needed."""
     return Table(
         f"Against {findings.reference}",
         (
-            "task", "data", "labels", "arm", "gain", "error reduction", "p", "seeds",
+            "task", "data", "labels", "condition", "gain", "error reduction", "p", "seeds",
             f"epochs to the best of {findings.reference}",
         ),
         tuple(_gain_row(one) for one in findings.comparisons),
         (
-            "gain: points, mean ± standard deviation over the seeds that both arms have; error "
-            "reduction: gain as a share of what the reference lacks to 100; p: two-sided "
+            "gain: points, mean ± standard deviation over the seeds that both conditions have; "
+            "error reduction: gain as a share of what the reference lacks to 100; p: two-sided "
             "approximate randomization over dev examples (coreference: documents), their counts "
             "summed over the seeds.",
         ),
@@ -67,23 +67,23 @@ def gain_table(findings: Findings) -> Table:
 
 
 def curve_table(findings: Findings) -> Table:
-    """Return at what share of the labels each arm reaches the reference with all of them."""
+    """Return at what share of the labels each condition reaches the reference with all of them."""
     rows = []
     for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
         largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
         base = findings.cells.get((task, dataset, largest, findings.reference or ""))
-        for arm in findings.arms:
-            if base is None or arm == findings.reference:
+        for condition in findings.conditions:
+            if base is None or condition == findings.reference:
                 continue
-            points = findings.curve(task, dataset, arm)
+            points = findings.curve(task, dataset, condition)
             share = share_that_reaches(
                 [(cell.share, cell.summary.mean) for cell in points], base.summary.mean
             )
             reached = NOTHING if share is None else _percent(share)
-            rows.append((task, dataset, arm, f"{base.summary.mean:.2f}", reached))
+            rows.append((task, dataset, condition, f"{base.summary.mean:.2f}", reached))
     return Table(
-        f"Labels at which an arm is as good as {findings.reference} with all of them",
-        ("task", "data", "arm", f"{findings.reference}, all labels", "labels needed"),
+        f"Labels at which a condition is as good as {findings.reference} with all of them",
+        ("task", "data", "condition", f"{findings.reference}, all labels", "labels needed"),
         tuple(rows),
         ("Straight lines between the measured shares on a logarithmic axis.",),
     )
@@ -146,17 +146,17 @@ def mix_table(findings: Findings) -> Table:
 
 
 def settings_table(findings: Findings) -> Table:
-    """Return how the tasks were trained, all arms alike but for what their names say."""
+    """Return how the tasks were trained, all conditions alike but for what their names say."""
     rows: dict[tuple[str, ...], None] = {}
     rates: dict[tuple[str, str], dict[str, float]] = {}
     for run, _ in findings.runs:
         rate = run.facts["config"]["train"]["learning_rate"]
-        rates.setdefault((run.task, run.dataset), {})[run.arm] = rate
+        rates.setdefault((run.task, run.dataset), {})[run.condition] = rate
     for run, _ in findings.runs:
         config, data = run.facts["config"], run.facts["data"]
         train = config["train"]
-        by_arm = rates[run.task, run.dataset]
-        alike = len(set(by_arm.values())) == 1
+        by_condition = rates[run.task, run.dataset]
+        alike = len(set(by_condition.values())) == 1
         rows[
             (
                 *_row_head((run.task, run.dataset, run.share)),
@@ -165,14 +165,14 @@ def settings_table(findings: Findings) -> Table:
                 f"{config['dropout']:g}",
                 f"{train['epochs']}, patience {train['patience']}",
                 str(train["batch_size"]),
-                f"{next(iter(by_arm.values())):g}"
+                f"{next(iter(by_condition.values())):g}"
                 if alike
-                else ", ".join(f"{arm} {rate:g}" for arm, rate in by_arm.items()),
+                else ", ".join(f"{condition} {rate:g}" for condition, rate in by_condition.items()),
             )
         ] = None
     order = [_row_head(row) for row in findings.rows]
     return Table(
-        "Settings, the same for all arms",
+        "Settings, the same for all conditions",
         (
             "task", "data", "labels", "at most of train / dev", "widths", "dropout",
             "epochs at most", "batch", "learning rate",
@@ -232,7 +232,8 @@ def _gain_row(one: Comparison) -> tuple[str, ...]:
     reduction = NOTHING if one.error_reduction is None else f"{one.error_reduction:.1f} %"
     return (
         *_row_head((one.task, one.dataset, one.share)),
-        one.arm, f"{one.gain:+.2f}" + ("" if one.gain_sd is None else f" ± {one.gain_sd:.2f}"),
+        one.condition,
+        f"{one.gain:+.2f}" + ("" if one.gain_sd is None else f" ± {one.gain_sd:.2f}"),
         reduction, p_text(one.p_value),
         str(len(one.seeds)), needed,
     )  # fmt: skip

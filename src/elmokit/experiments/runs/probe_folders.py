@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from elmokit.files.sources import COMPRESSIONS
 from elmokit.errors import InputError
+from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.runs.run_dir import find_split
 
 TRAINING_SET = "semcor"

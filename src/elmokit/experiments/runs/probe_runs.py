@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from elmokit.embed.embedder import Embedder
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.probes import EXAMPLES, RANDOM, STATIC, Probe
 from elmokit.experiments.runs.provenance import facts_of_making
@@ -14,7 +15,6 @@ from elmokit.experiments.runs.runner import CheckTime
 from elmokit.experiments.runs.store import RunResult
 from elmokit.probes.neighbors import Occurrence, nearest_occurrences, nearest_words
 from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
-from elmokit.embed.embedder import Embedder
 from elmokit.vectors.vector_files import read_vectors
 
 QUERY_WORD = "play"
@@ -67,7 +67,7 @@ class ProbeRuns:
             samples = self._work_dir / "samples" / self._probe.dataset
             self._data = self._probe.read(self._folder, samples)
         started = time.monotonic()
-        if run.arm == EXAMPLES:
+        if run.condition == EXAMPLES:
             return self._examples(started, check_time)
         probe = self._probe
         measured = probe.measure(self._sources(run, check_time), self._data)
@@ -97,11 +97,11 @@ class ProbeRuns:
             self._on_status(f"layers of {num_read:,} sentences")
             check_time()
 
-        if run.arm == STATIC:
+        if run.condition == STATIC:
             return [static_source(self._vectors, self._probe.words(self._data))]
         trained_or_not = layer_sources(
             str(self._model),
-            random_seed=run.seed if run.arm == RANDOM else None,
+            random_seed=run.seed if run.condition == RANDOM else None,
             cache_dir=self._cache_dir,
             on_sentence=on_sentence,
         )

@@ -163,8 +163,8 @@ class Runner:
 def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) -> float | None:
     """Return about how many seconds a run will take, or none if nothing like it was run.
 
-    From runs of the same task and data, those of the same share and arm first; a run with more or
-    fewer labels is taken in proportion.
+    From runs of the same task and data, those of the same share and condition first; a run with
+    more or fewer labels is taken in proportion.
     """
     alike = [
         (other, result)
@@ -176,7 +176,7 @@ def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) 
     # the smallest: layers are computed in the first run alone
     overhead = min(max(0.0, result.wall_seconds - result.seconds) for _, result in alike)
     for closer in (
-        lambda other: other.share == run.share and other.arm == run.arm,
+        lambda other: other.share == run.share and other.condition == run.condition,
         lambda other: other.share == run.share,
     ):
         seconds = [result.seconds for other, result in alike if closer(other)]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.experiments.plan import PlannedRun
-from elmokit.probes.layer_weights import PlaceWeights
-from elmokit.files.atomic import whole_directory, whole_file
 from elmokit.errors import FormatError
+from elmokit.experiments.plan import PlannedRun
+from elmokit.files.atomic import atomic_directory, atomic_file
+from elmokit.probes.layer_weights import PlaceWeights
 
 RESULT_FILE, COUNTS_FILE = "result.json", "counts.npz"
 DIVERGED_ENDING = ".diverged.json"
@@ -90,8 +90,8 @@ class RunStore:
             OSError: if there is no room on disk.
         """
         table = {"run": _table(run), "message": message}
-        with whole_file(self._divergence_path(run)) as aside:
-            aside.write_text(
+        with atomic_file(self._divergence_path(run)) as temp_path:
+            temp_path.write_text(
                 json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
 
@@ -145,10 +145,10 @@ class RunStore:
         self.directory.mkdir(parents=True, exist_ok=True)
         # written under a name of its own: another process may write the same run
         with tempfile.TemporaryDirectory(prefix=f".{run.id}-", dir=self.directory) as own:
-            with whole_directory(Path(own) / run.id) as aside:
+            with atomic_directory(Path(own) / run.id) as temp_path:
                 text = json.dumps(table, indent=1, ensure_ascii=False)
-                (aside / RESULT_FILE).write_text(text + "\n", encoding="utf-8")
-                np.savez_compressed(aside / COUNTS_FILE, counts=result.counts)
+                (temp_path / RESULT_FILE).write_text(text + "\n", encoding="utf-8")
+                np.savez_compressed(temp_path / COUNTS_FILE, counts=result.counts)
             self._put(run, Path(own) / run.id)
 
     def _put(self, run: PlannedRun, written: Path) -> None:
@@ -163,6 +163,6 @@ class RunStore:
 
 def _table(run: PlannedRun) -> dict[str, Any]:
     return {
-        "kind": run.kind, "task": run.task, "dataset": run.dataset, "arm": run.arm,
+        "kind": run.kind, "task": run.task, "dataset": run.dataset, "condition": run.condition,
         "share": run.share, "seed": run.seed, "facts": dict(run.facts),
     }  # fmt: skip

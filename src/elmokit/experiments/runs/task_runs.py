@@ -9,17 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from elmokit.config import from_dict
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.provenance import facts_of_making
 from elmokit.experiments.runs.runner import CheckTime, OutOfTime
+from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.samples import sample_file
 from elmokit.experiments.sources import DataFiles
-from elmokit.experiments.runs.store import RunResult
-from elmokit.probes.layer_weights import LEARNING_ARMS, PlaceWeights, read_layer_weights
-from elmokit.config import from_dict
-from elmokit.tasks.runs.task_run import train_task
+from elmokit.probes.layer_weights import LEARNING_CONDITIONS, PlaceWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_facts
+from elmokit.tasks.runs.task_run import train_task
 from elmokit.tasks.runs.training import EpochReport
 
 OnStatus = Callable[[str], None]
@@ -32,7 +32,7 @@ class TaskRuns:
         files: The data sets, by folder.
         work_dir: For samples and for what is being trained.
         model: biLM directory.
-        vectors: Static word vectors, beside the biLM in every arm.
+        vectors: Static word vectors, beside the biLM in every condition.
         cache_dir: Where layers are kept.
         models_dir: Where trained models are kept; none: they are not.
         on_status: Told now and then what is going on.
@@ -151,6 +151,6 @@ def _digest(limits: Mapping[str, Any]) -> str:
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[PlaceWeights, ...]:
-    if config.inputs.embeddings not in LEARNING_ARMS:
+    if config.inputs.embeddings not in LEARNING_CONDITIONS:
         return ()
     return read_layer_weights(run_dir).places

@@ -1,4 +1,4 @@
-"""Learning rates: three are tried for every arm with seed 0, and the best on dev is taken."""
+"""Learning rates: three are tried for every condition with seed 0, and the best on dev is taken."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ NOT_TUNED = "its learning rate is not chosen yet"
 ALL_DIVERGED = "diverged with every learning rate that was tried"
 
 ArmKey = tuple[str, str, str]
-"""Task, data set and arm."""
+"""Task, data set and condition."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class ChosenRates:
     """What the tuning runs that are there say."""
 
     rates: LearningRates
-    """Of arms that have tried all."""
+    """Of conditions that have tried all."""
     hopeless: frozenset[ArmKey] = frozenset()
-    """Arms that diverged with each of them."""
+    """Conditions that diverged with each of them."""
 
     def reason_against(self, run: PlannedRun) -> str | None:
-        """Return why a run cannot be made, or none if its arm has a rate."""
+        """Return why a run cannot be made, or none if its condition has a rate."""
         if arm_of(run) in self.rates:
             return None
         return ALL_DIVERGED if arm_of(run) in self.hopeless else NOT_TUNED
@@ -33,7 +33,7 @@ class ChosenRates:
 
 def arm_of(run: PlannedRun) -> ArmKey:
     """Return what a learning rate is chosen for."""
-    return run.task, run.dataset, run.arm
+    return run.task, run.dataset, run.condition
 
 
 def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[PlannedRun]:
@@ -50,7 +50,7 @@ def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[Plann
 
 
 def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
-    """Return the learning rate with the best dev score for each arm that has tried all of them.
+    """Return the learning rate with the best dev score of each condition that has tried them all.
 
     A rate with which training diverged was tried, and has lost. Of equal ones the one that comes
     first in `RATE_FACTORS`.
@@ -59,15 +59,15 @@ def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
     for run in runs:
         tried.setdefault(arm_of(run), []).append(run)
     best, hopeless = {}, set()
-    for arm, attempts in tried.items():
+    for condition, attempts in tried.items():
         if not all(store.is_settled(run) for run in attempts):
             continue
         results = [(store.read(run), _rate(run)) for run in attempts]
         scores = [(result.value, rate) for result, rate in results if result is not None]
         if scores:
-            best[arm] = max(scores, key=lambda pair: pair[0])[1]
+            best[condition] = max(scores, key=lambda pair: pair[0])[1]
         else:
-            hopeless.add(arm)
+            hopeless.add(condition)
     return ChosenRates(best, frozenset(hopeless))
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     numbered_lines,
@@ -36,7 +36,7 @@ class TaggedSentence:
     tags: tuple[str, ...]
     comments: tuple[str, ...] = ()
     """Lines with ``#`` before the sentence, without the ``#``."""
-    place: Place
+    location: Location
     """Of the first word."""
 
     @property
@@ -64,9 +64,9 @@ class Block:
     rows: list[tuple[int, str]]
     comments: tuple[str, ...]
 
-    def place(self, path: Path) -> Place:
+    def location(self, path: Path) -> Location:
         """Return where its first row stands."""
-        return Place(path=path, line=self.rows[0][0])
+        return Location(path=path, line=self.rows[0][0])
 
 
 def read_columns(
@@ -125,30 +125,32 @@ def read_columns(
     return checked(found, reader.sentences(), report, max_skipped_share=max_skipped_share)
 
 
-def check_iob(tag: str, tag_before: str, allowed: Collection[str] | None, place: Place) -> None:
+def check_iob(
+    tag: str, tag_before: str, allowed: Collection[str] | None, location: Location
+) -> None:
     """Check one tag of the scheme IOB2, in which every chunk begins with ``B-``.
 
     Raises:
         FormatError: if it is ill-formed, of an unknown type, or continues what did not begin.
     """
-    _check_iob_form(tag, allowed, place)
+    _check_iob_form(tag, allowed, location)
     if tag.startswith("I-") and tag_before[2:] != tag[2:]:
-        raise place.error(
+        raise location.error(
             f"tag {tag!r} continues a chunk that did not begin: the tag before is {tag_before!r}. "
             f"A chunk begins with 'B-{tag[2:]}' (IOB2); if this file is IOB1, say so."
         )
 
 
-def _check_iob_form(tag: str, allowed: Collection[str] | None, place: Place) -> None:
+def _check_iob_form(tag: str, allowed: Collection[str] | None, location: Location) -> None:
     match = _IOB_TAG.fullmatch(tag)
     if match is None:
-        raise place.error(
+        raise location.error(
             f"ill-formed tag {shown(tag)}; allowed are O, B-TYPE and I-TYPE, in the last column "
             f"(from Python: `tag_column`, `scheme` of `read_columns`)."
         )
     kind = match["type"]
     if kind is not None and allowed is not None and kind not in allowed:
-        raise place.error(
+        raise location.error(
             f"tag {shown(tag)} has an unknown type; allowed: {', '.join(sorted(allowed))}."
         )
 
@@ -211,10 +213,10 @@ class _ColumnReader:
         tag_before = "O"  # of the row before, be it a space
         begin_lost = False
         for number, line in block.rows:
-            place = Place(path=self.path, line=number)
-            fields = self._split(line, place)
+            location = Location(path=self.path, line=number)
+            fields = self._split(line, location)
             token, tag = fields[self.token_column], fields[self.tag_column]
-            tag = self._check_tag(tag, tag_before, place)
+            tag = self._check_tag(tag, tag_before, location)
             tag_before = tag
             if self.spaces == "drop" and self._is_space(fields):
                 begin_lost = begin_lost or tag.startswith("B-")
@@ -228,16 +230,16 @@ class _ColumnReader:
             tags.append(tag)
         if has_empty_token or not tokens:
             reason = "empty_token" if has_empty_token else "empty_sentence"
-            self.report.skip(reason, block.place(self.path))
+            self.report.skip(reason, block.location(self.path))
             return None
         return TaggedSentence(
             tokens=tuple(tokens),
             tags=tuple(tags),
             comments=block.comments,
-            place=block.place(self.path),
+            location=block.location(self.path),
         )
 
-    def _split(self, line: str, place: Place) -> list[str]:
+    def _split(self, line: str, location: Location) -> list[str]:
         if self.separator == "auto":
             self.separator = "tab" if "\t" in line else "space"
         if self.separator == "tab":
@@ -245,46 +247,46 @@ class _ColumnReader:
         else:
             fields = [value for value in re.split(r"[ \t]+", line) if value]
         if self.num_columns is None:
-            self._check_columns(len(fields), place)
+            self._check_columns(len(fields), location)
         if len(fields) != self.num_columns:
-            raise place.error(
+            raise location.error(
                 f"{len(fields)} columns, but the first row has {self.num_columns}. Is a column "
                 f"missing, or are columns separated by another character than "
                 f"{'a tab' if self.separator == 'tab' else 'spaces'}?"
             )
         return fields
 
-    def _check_columns(self, num_columns: int, place: Place) -> None:
+    def _check_columns(self, num_columns: int, location: Location) -> None:
         if num_columns == 1:
-            raise place.error(
+            raise location.error(
                 "only one column, but a word and its tag are needed, separated by a tab or spaces."
             )
         for column in (self.token_column, self.tag_column):
             if not -num_columns <= column < num_columns:
-                raise place.error(
+                raise location.error(
                     f"no column {column}: the row has {num_columns}, counted from 0. Choose "
                     f"another one, or another separator."
                 )
         if self.token_column % num_columns == self.tag_column % num_columns:
-            raise place.error(
+            raise location.error(
                 f"words and tags cannot both stand in column {self.token_column % num_columns}: "
                 f"the row has {num_columns} columns. Choose others, or another separator."
             )
         self.num_columns = num_columns
 
-    def _check_tag(self, tag: str, tag_before: str, place: Place) -> str:
+    def _check_tag(self, tag: str, tag_before: str, location: Location) -> str:
         """Return the tag, in IOB2 where it is one of a chunk."""
         if self.scheme == "raw":
             if not tag.strip():
-                raise place.error("the tag is empty.")
+                raise location.error("the tag is empty.")
             if self.allowed is not None and tag not in self.allowed:
-                raise place.error(
+                raise location.error(
                     f"unknown tag {shown(tag)}; allowed: {', '.join(sorted(self.allowed))}."
                 )
         elif self.scheme == "iob2":
-            check_iob(tag, tag_before, self.allowed, place)
+            check_iob(tag, tag_before, self.allowed, location)
         else:
-            _check_iob_form(tag, self.allowed, place)
+            _check_iob_form(tag, self.allowed, location)
             if tag.startswith("I-") and tag_before[2:] != tag[2:]:
                 return f"B-{tag[2:]}"
         return tag

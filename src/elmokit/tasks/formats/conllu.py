@@ -10,7 +10,7 @@ from elmokit.tasks.formats.conll import TaggedSentence, blocks
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     shown,
@@ -86,38 +86,38 @@ def _conllu_sentences(
         tokens: list[str] = []
         tags: list[str] = []
         for number, line in block.rows:
-            place = Place(path=path, line=number)
+            location = Location(path=path, line=number)
             fields = line.split("\t")
             if len(fields) != _NUM_CONLLU_COLUMNS:
-                raise place.error(
+                raise location.error(
                     f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
                     f"tabs. Is the file cut, or in another layout?"
                 )
             if _OTHER_ID.fullmatch(fields[0]):
                 continue
             if not _WORD_ID.fullmatch(fields[0]) or int(fields[0]) != len(tokens) + 1:
-                raise place.error(
+                raise location.error(
                     f"expected word {len(tokens) + 1} of the sentence, got the id "
                     f"{shown(fields[0])}. Ids count from 1; a blank line ends a sentence."
                 )
             if not fields[1].strip():
-                raise place.error("the word (column 2) is empty.")
+                raise location.error("the word (column 2) is empty.")
             tag = fields[tag_column]
             # an underscore stands for "none", but it is a lemma too
             if not tag or (tag == "_" and column != "lemma"):
-                raise place.error(f"no tag in the column {column!r}. Choose a column with tags.")
+                raise location.error(f"no tag in the column {column!r}. Choose a column with tags.")
             if allowed is not None and tag not in allowed:
-                raise place.error(
+                raise location.error(
                     f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
                     f"{', '.join(sorted(allowed))}."
                 )
             tokens.append(fields[1])
             tags.append(tag)
         if not tokens:
-            raise block.place(path).error("a sentence without words.")
+            raise block.location(path).error("a sentence without words.")
         yield TaggedSentence(
             tokens=tuple(tokens),
             tags=tuple(tags),
             comments=block.comments,
-            place=block.place(path),
+            location=block.location(path),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
 )
@@ -28,7 +28,7 @@ class PronounExample:
     candidates: tuple[tuple[int, int], tuple[int, int]]
     answer: int | None
     """Index of the candidate that the pronoun means; none if neither."""
-    place: Place
+    location: Location
 
 
 def read_gap(
@@ -61,9 +61,9 @@ def _read(path: Path, report: ExampleReport) -> Iterator[PronounExample]:
         pronoun, first, second = (_span(record, text, name) for name in ("Pronoun", "A", "B"))
         is_first, is_second = record.truth("A-coref"), record.truth("B-coref")
         if is_first and is_second:
-            raise record.place.error("A-coref and B-coref are both TRUE; at most one may be.")
+            raise record.location.error("A-coref and B-coref are both TRUE; at most one may be.")
         if pronoun is None or first is None or second is None:
-            report.skip("target_not_in_text", record.place)
+            report.skip("target_not_in_text", record.location)
             continue
         yield PronounExample(
             name=record.text("ID"),
@@ -71,7 +71,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[PronounExample]:
             pronoun=pronoun,
             candidates=(first, second),
             answer=0 if is_first else 1 if is_second else None,
-            place=record.place,
+            location=record.location,
         )
 
 

@@ -43,7 +43,7 @@ def _divided(
                 morphemes = [joined]
             is_missing = joined == NOTHING != word
             if is_missing or len(morphemes) != len(own_tags) or not all(morphemes + own_tags):
-                raise words.place.error(
+                raise words.location.error(
                     f"the word {shown(word)} of this sentence has morphemes {shown(joined)} and "
                     f"the tags {shown(joined_tags)}: columns 3 and 5 must hold as many of one as "
                     f"of the other, joined by '{JOINT}'. Read the file by words (units=words)."
@@ -51,7 +51,7 @@ def _divided(
             tokens += morphemes
             tags += own_tags
         yield TaggedSentence(
-            tokens=tuple(tokens), tags=tuple(tags), comments=words.comments, place=words.place
+            tokens=tuple(tokens), tags=tuple(tags), comments=words.comments, location=words.location
         )
 
 

@@ -15,7 +15,7 @@ from elmokit.errors import FormatError
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     numbered_lines,
@@ -48,7 +48,7 @@ class CorefDocument:
     """Of each token; none at all if the file names no speaker."""
     genre: str | None = None
     """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
-    place: Place
+    location: Location
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -62,11 +62,11 @@ class _Draft:
 
     name: str
     part: int
-    place: Place
+    location: Location
     sentences: list[list[str]] = field(default_factory=list)
     speakers: list[str | None] = field(default_factory=list)
     mentions: dict[str, list[Span]] = field(default_factory=dict)
-    open_mentions: dict[str, list[tuple[int, Place]]] = field(default_factory=dict)
+    open_mentions: dict[str, list[tuple[int, Location]]] = field(default_factory=dict)
     sentence: list[str] = field(default_factory=list)
     num_columns: int | None = None  # of the current sentence
 
@@ -103,64 +103,64 @@ def read_coreference(
 def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
     draft: _Draft | None = None
     for number, line in numbered_lines(path):
-        place = Place(path=path, line=number)
+        location = Location(path=path, line=number)
         if line.startswith("#begin document"):
             if draft is not None:
                 raise _without_end(draft)
-            draft = _begin(line, place)
+            draft = _begin(line, location)
         elif line.rstrip() == _END:
             if draft is None:
-                raise place.error(f"{_END!r} without a document that began.")
+                raise location.error(f"{_END!r} without a document that began.")
             document = _finish(draft)
             if document.sentences:
                 yield document
             else:
-                report.skip("empty_document", draft.place)
+                report.skip("empty_document", draft.location)
             draft = None
         elif not line.strip():
             if draft is not None:
                 draft.end_sentence()
         elif draft is None:
-            raise place.error(
+            raise location.error(
                 f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must "
                 f"stand in a document."
             )
         else:
-            _add_row(draft, line, place)
+            _add_row(draft, line, location)
     if draft is not None:
         raise _without_end(draft)
 
 
-def _begin(line: str, place: Place) -> _Draft:
+def _begin(line: str, location: Location) -> _Draft:
     match = _BEGIN.fullmatch(line)
     if match is None:
-        raise place.error(f"expected '#begin document (NAME); part N', got {shown(line)}.")
-    return _Draft(name=match["name"], part=int(match["part"]), place=place)
+        raise location.error(f"expected '#begin document (NAME); part N', got {shown(line)}.")
+    return _Draft(name=match["name"], part=int(match["part"]), location=location)
 
 
 def _without_end(draft: _Draft) -> FormatError:
-    return draft.place.error(
+    return draft.location.error(
         f"the document {draft.name!r} has no {_END!r}. Is the file cut? Copy it again."
     )
 
 
-def _add_row(draft: _Draft, line: str, place: Place) -> None:
+def _add_row(draft: _Draft, line: str, location: Location) -> None:
     fields = line.split("\t") if "\t" in line else line.split()
     if draft.num_columns is None:
         draft.num_columns = len(fields)
     if len(fields) != draft.num_columns or len(fields) < _MIN_COLUMNS:
-        raise place.error(
+        raise location.error(
             f"{len(fields)} columns; expected are at least {_MIN_COLUMNS}, as many in every row of "
             f"a sentence (here {draft.num_columns}), the fourth the word, the last the mentions."
         )
     if fields[_WORD_NUMBER] != str(len(draft.sentence)):
-        raise place.error(
+        raise location.error(
             f"expected word {len(draft.sentence)} of the sentence (column 3, from 0), got "
             f"{shown(fields[_WORD_NUMBER])}. Is a row missing, or the blank line between sentences?"
         )
     word = fields[_WORD]
     if not word.strip():
-        raise place.error("the word (column 4) is empty.")
+        raise location.error("the word (column 4) is empty.")
     index = len(draft.speakers)
     draft.sentence.append(word)
     has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
@@ -168,22 +168,22 @@ def _add_row(draft: _Draft, line: str, place: Place) -> None:
     marks = fields[-1].strip()
     if marks not in _NOTHING:
         for mark in marks.split("|"):
-            _add_mark(draft, mark, index, place)
+            _add_mark(draft, mark, index, location)
 
 
-def _add_mark(draft: _Draft, mark: str, index: int, place: Place) -> None:
+def _add_mark(draft: _Draft, mark: str, index: int, location: Location) -> None:
     match = _MARK.fullmatch(mark)
     if match is None or not (match["opens"] or match["closes"]):
-        raise place.error(
+        raise location.error(
             f"{shown(mark)} in the last column is no mention; allowed are (3 and 3) and (3), "
             f"joined by |."
         )
     opened = draft.open_mentions.setdefault(match["cluster"], [])
     if match["opens"]:
-        opened.append((index, place))
+        opened.append((index, location))
     if match["closes"]:
         if not opened:
-            raise place.error(
+            raise location.error(
                 f"{mark!r} closes a mention of cluster {match['cluster']}, but none is open."
             )
         start, _ = opened.pop()
@@ -193,8 +193,8 @@ def _add_mark(draft: _Draft, mark: str, index: int, place: Place) -> None:
 def _finish(draft: _Draft) -> CorefDocument:
     draft.end_sentence()
     for cluster, opened in draft.open_mentions.items():
-        for _, place in opened:
-            raise place.error(
+        for _, location in opened:
+            raise location.error(
                 f"the mention of cluster {cluster} that begins here is never closed in the "
                 f"document {draft.name!r}."
             )
@@ -207,7 +207,7 @@ def _finish(draft: _Draft) -> CorefDocument:
         clusters=tuple(clusters),
         speakers=tuple(draft.speakers) if has_speakers else None,
         genre=_genre(draft.name),
-        place=draft.place,
+        location=draft.location,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
 )
@@ -27,7 +27,7 @@ class TextPair:
     second: str
     """The hypothesis."""
     label: str
-    place: Place
+    location: Location
 
 
 def read_pairs(
@@ -73,8 +73,8 @@ def _read(
         first, second = record.text(names[0]), record.text(names[1])
         label = record.label(names[2], labels)
         if label is None:
-            report.skip("no_gold_label", record.place)
+            report.skip("no_gold_label", record.location)
         elif not first.strip() or not second.strip():
-            report.skip("empty_text", record.place)
+            report.skip("empty_text", record.location)
         else:
-            yield TextPair(first=first, second=second, label=label, place=record.place)
+            yield TextPair(first=first, second=second, label=label, location=record.location)

@@ -14,7 +14,7 @@ from elmokit.tasks.formats.conll import check_iob
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     shown,
@@ -35,7 +35,7 @@ class PredicateRoles:
     sense: str | None = None
     sentence: str | None = None
     """What the data calls the sentence."""
-    place: Place
+    location: Location
 
 
 def read_propbank(
@@ -69,36 +69,36 @@ def _read(
     path: Path, predicates: Literal["all", "verbs"], report: ExampleReport
 ) -> Iterator[PredicateRoles]:
     for record in read_records(path):
-        tokens = _strings(record.fields, "tokens", record.place)
-        pos = _strings(record.fields, "pos", record.place) if predicates == "verbs" else tokens
+        tokens = _strings(record.fields, "tokens", record.location)
+        pos = _strings(record.fields, "pos", record.location) if predicates == "verbs" else tokens
         if len(pos) != len(tokens):
-            raise record.place.error(
+            raise record.location.error(
                 f"{len(pos)} parts of speech for {len(tokens)} tokens. Each token needs one."
             )
         for number, predicate in enumerate(_objects(record)):
-            place = Place(path=path, line=record.place.line, part=f"predicates[{number}]")
-            example = _example(record, tokens, predicate, place)
+            location = Location(path=path, line=record.location.line, part=f"predicates[{number}]")
+            example = _example(record, tokens, predicate, location)
             if predicates == "verbs" and not _is_verb(pos[example.predicate]):
                 continue
             if not all(tokens):
-                report.skip("empty_token", place)
+                report.skip("empty_token", location)
                 continue
             yield example
 
 
 def _example(
-    record: Record, tokens: tuple[str, ...], predicate: dict[str, Any], place: Place
+    record: Record, tokens: tuple[str, ...], predicate: dict[str, Any], location: Location
 ) -> PredicateRoles:
-    fields = Record(fields=predicate, place=place)
+    fields = Record(fields=predicate, location=location)
     index = fields.integer("index")
     if not 0 <= index < len(tokens):
-        raise place.error(f"index {index} lies outside the sentence of {len(tokens)} tokens.")
-    tags = _strings(predicate, "tags", place)
+        raise location.error(f"index {index} lies outside the sentence of {len(tokens)} tokens.")
+    tags = _strings(predicate, "tags", location)
     if len(tags) != len(tokens):
-        raise place.error(f"{len(tags)} tags for {len(tokens)} tokens. Each token needs one.")
+        raise location.error(f"{len(tags)} tags for {len(tokens)} tokens. Each token needs one.")
     tag_before = "O"
     for tag in tags:
-        check_iob(tag, tag_before, None, place)
+        check_iob(tag, tag_before, None, location)
         tag_before = tag
     return PredicateRoles(
         tokens=tokens,
@@ -107,7 +107,7 @@ def _example(
         lemma=fields.text_or_none("lemma"),
         sense=fields.text_or_none("sense"),
         sentence=record.text_or_none("id"),
-        place=place,
+        location=location,
     )
 
 
@@ -118,16 +118,16 @@ def _is_verb(pos: str) -> bool:
 def _objects(record: Record) -> list[dict[str, Any]]:
     value = record.value("predicates")
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise record.place.error(
+        raise record.location.error(
             f"field 'predicates' must be a list of JSON objects, got {shown(value)}."
         )
     return value
 
 
-def _strings(fields: Any, name: str, place: Place) -> tuple[str, ...]:
-    value = Record(fields=fields, place=place).value(name)
+def _strings(fields: Any, name: str, location: Location) -> tuple[str, ...]:
+    value = Record(fields=fields, location=location).value(name)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise place.error(f"field {name!r} must be a list of strings, got {shown(value)}.")
+        raise location.error(f"field {name!r} must be a list of strings, got {shown(value)}.")
     for one in value:
-        check_unicode(one, place)
+        check_unicode(one, location)
     return tuple(value)

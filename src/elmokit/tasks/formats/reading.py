@@ -46,14 +46,14 @@ Example = TypeVar("Example")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Location:
     """Where an example stands, for messages."""
 
     path: Path
     line: int | None = None
     """From 1; none where a whole document stands on one line."""
     part: str = ""
-    """Place inside a JSON document, such as ``data[0].paragraphs[2]``."""
+    """Location inside a JSON document, such as ``data[0].paragraphs[2]``."""
 
     def __str__(self) -> str:
         line = "" if self.line is None else f", line {self.line}"
@@ -74,7 +74,7 @@ class ExampleReport:
     """Examples left out, by reason."""
     repaired: Counter[RepairReason] = field(default_factory=Counter)
     """Examples handed out after a change, or with a part left out, by reason."""
-    first_skips: dict[SkipReason, Place] = field(default_factory=dict)
+    first_skips: dict[SkipReason, Location] = field(default_factory=dict)
     """Where each reason occurred first."""
 
     @property
@@ -82,10 +82,10 @@ class ExampleReport:
         """Examples skipped for a fault; those without a gold label by intent are none."""
         return sum(n for reason, n in self.skipped.items() if reason not in _HARMLESS)
 
-    def skip(self, reason: SkipReason, place: Place) -> None:
+    def skip(self, reason: SkipReason, location: Location) -> None:
         """Count an example that is left out."""
         self.skipped[reason] += 1
-        self.first_skips.setdefault(reason, place)
+        self.first_skips.setdefault(reason, location)
 
     def describe(self) -> str:
         """Return the skipped and repaired examples in words, the most frequent first."""
@@ -171,7 +171,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     for number, raw in enumerate(split_lines(read_pieces(path), _MAX_LINE_BYTES), 1):
         if raw is None:
-            raise Place(path=path, line=number).error(
+            raise Location(path=path, line=number).error(
                 f"the line is longer than {_MAX_LINE_BYTES} bytes. Task data has an example or a "
                 f"word on a line; is this the right file?"
             )
@@ -194,12 +194,12 @@ def _decode(raw: bytes, path: Path, line: int | None) -> str:
     except UnicodeDecodeError as error:
         encoding = guess_encoding(raw)
         looks = "" if encoding is None else f"; it looks like {encoding}"
-        raise Place(path=path, line=line).error(
+        raise Location(path=path, line=line).error(
             f"the text is not UTF-8 at byte {error.start}{looks}. Convert the file: "
             f"iconv -f {encoding or 'ENCODING'} -t UTF-8 IN > OUT."
         ) from error
     if "\0" in text:
-        raise Place(path=path, line=line).error(
+        raise Location(path=path, line=line).error(
             "the text holds a NUL byte; expected is text, not a binary file."
         )
     return text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.sources import COMPRESSIONS, file_kind
-from elmokit.tasks.formats.reading import Place, numbered_lines, shown
+from elmokit.tasks.formats.reading import Location, numbered_lines, shown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +20,7 @@ class Record:
     """One line of a file with named fields."""
 
     fields: Mapping[str, Any]
-    place: Place
+    location: Location
 
     def value(self, name: str) -> Any:
         """Return a field.
@@ -29,7 +29,7 @@ class Record:
             FormatError: if the record lacks it.
         """
         if name not in self.fields:
-            raise self.place.error(
+            raise self.location.error(
                 f"no field {name!r}; the record has: {', '.join(self.fields)}. Say which field "
                 f"holds what, or give a file of the right layout."
             )
@@ -39,8 +39,8 @@ class Record:
         """Return a field that must be a string of whole Unicode characters."""
         value = self.value(name)
         if not isinstance(value, str):
-            raise self.place.error(f"field {name!r} must be a string, got {shown(value)}.")
-        return check_unicode(value, self.place)
+            raise self.location.error(f"field {name!r} must be a string, got {shown(value)}.")
+        return check_unicode(value, self.location)
 
     def text_or_none(self, name: str) -> str | None:
         """Return a field as text, or none where the record lacks it or has a null."""
@@ -54,7 +54,7 @@ class Record:
             return int(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        raise self.place.error(f"field {name!r} must be a whole number, got {shown(value)}.")
+        raise self.location.error(f"field {name!r} must be a whole number, got {shown(value)}.")
 
     def truth(self, name: str) -> bool:
         """Return a field that must be true or false, in any case."""
@@ -64,7 +64,7 @@ class Record:
             return word == "true"
         if isinstance(value, bool):
             return value
-        raise self.place.error(f"field {name!r} must be true or false, got {shown(value)}.")
+        raise self.location.error(f"field {name!r} must be true or false, got {shown(value)}.")
 
     def label(self, name: str, labels: Collection[str] | None) -> str | None:
         """Return a field that names a class (a whole number counts), or none where it is empty.
@@ -80,14 +80,14 @@ class Record:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise self.place.error(
+            raise self.location.error(
                 f"field {name!r} must be a label (a string or a whole number), got {shown(value)}."
             )
         label = str(value).strip()
         if label in ("", "-"):
             return None
         if labels is not None and label not in labels:
-            raise self.place.error(
+            raise self.location.error(
                 f"unknown label {shown(label)} in field {name!r}; allowed: {', '.join(labels)}."
             )
         return label
@@ -114,7 +114,7 @@ def first_named(records: Iterator[Record], names: Sequence[str]) -> str:
     return next((name for name in names if name in fields), names[0])
 
 
-def check_unicode(text: str, place: Place) -> str:
+def check_unicode(text: str, location: Location) -> str:
     """Return the text; JSON can smuggle in half a character (a lone surrogate), which no file can.
 
     Raises:
@@ -124,7 +124,7 @@ def check_unicode(text: str, place: Place) -> str:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise place.error(
+            raise location.error(
                 f"the text has half a character (a lone surrogate) at character {error.start}. "
                 f"Write the file again from its source."
             ) from error
@@ -142,16 +142,16 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        place = Place(path=path, line=number)
+        location = Location(path=path, line=number)
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise place.error(
+            raise location.error(
                 f"not a JSON object: {error}. JSON lines hold one object a line."
             ) from error
         if not isinstance(fields, dict):
-            raise place.error(f"expected a JSON object with named fields, got {shown(fields)}.")
-        yield Record(fields=fields, place=place)
+            raise location.error(f"expected a JSON object with named fields, got {shown(fields)}.")
+        yield Record(fields=fields, location=location)
 
 
 def _read_tsv(path: Path) -> Iterator[Record]:
@@ -173,7 +173,7 @@ def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise Place(path=path, line=first_line).error(
+            raise Location(path=path, line=first_line).error(
                 f"not a row of comma-separated values: {error}. Quote a field that holds a comma, "
                 f"a quotation mark or a line end, and double quotation marks inside."
             ) from error
@@ -184,18 +184,18 @@ def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
 def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Record]:
     header: list[str] | None = None
     for number, row in rows:
-        place = Place(path=path, line=number)
+        location = Location(path=path, line=number)
         if header is None:
             header = [name.strip() for name in row]
             if len(set(header)) < len(header):
-                raise place.error(
+                raise location.error(
                     f"the header names a column twice: {', '.join(header)}. The first line must "
                     f"name each column."
                 )
             continue
         if len(row) != len(header):
-            raise place.error(
+            raise location.error(
                 f"{len(row)} columns, but the header names {len(header)} ({', '.join(header)}). "
                 f"Every row needs them all."
             )
-        yield Record(fields=dict(zip(header, row, strict=True)), place=place)
+        yield Record(fields=dict(zip(header, row, strict=True)), location=location)

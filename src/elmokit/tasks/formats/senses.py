@@ -14,7 +14,7 @@ from elmokit.files.sources import read_pieces
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     numbered_lines,
@@ -49,7 +49,7 @@ class SenseSentence:
     tokens: tuple[str, ...]
     """Expressions of several words (``New York``) are as many tokens."""
     occurrences: tuple[SenseOccurrence, ...]
-    place: Place
+    location: Location
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,7 +163,7 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
             continue
         if not senses or name in keys:
             what = "occurs twice" if senses else "has no sense key"
-            raise Place(path=path, line=number).error(
+            raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Expected is one line for each: id key [key …]."
             )
         keys[name] = tuple(senses)
@@ -183,7 +183,7 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
             if word.name is None:
                 continue
             if word.name not in keys:
-                report.skip("no_gold_key", word.place)
+                report.skip("no_gold_key", word.location)
                 continue
             occurrences.append(
                 SenseOccurrence(
@@ -196,10 +196,10 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
                 )
             )
         if num_empty:
-            report.skip("empty_token", raw.place)
+            report.skip("empty_token", raw.location)
         elif occurrences:
             yield SenseSentence(
-                tokens=tuple(tokens), occurrences=tuple(occurrences), place=raw.place
+                tokens=tuple(tokens), occurrences=tuple(occurrences), location=raw.location
             )
 
 
@@ -207,7 +207,7 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
 class _Word:
     """An element of a sentence; without name it is not annotated."""
 
-    place: Place
+    location: Location
     name: str | None
     lemma: str
     pos: str
@@ -216,7 +216,7 @@ class _Word:
 
 @dataclass
 class _RawSentence:
-    place: Place
+    location: Location
     words: list[_Word]
 
 
@@ -252,13 +252,13 @@ class _XmlReader:
         try:
             self._parser.Parse(piece, is_last)
         except expat.ExpatError as error:
-            raise Place(path=self.path, line=error.lineno).error(
+            raise Location(path=self.path, line=error.lineno).error(
                 f"no XML at column {error.offset}: {expat.ErrorString(error.code)}. Is the file "
                 f"cut or empty? Copy it again."
             ) from error
 
-    def _place(self) -> Place:
-        return Place(path=self.path, line=self._parser.CurrentLineNumber)
+    def _place(self) -> Location:
+        return Location(path=self.path, line=self._parser.CurrentLineNumber)
 
     def _entity(self, *_: object) -> None:
         raise self._place().error("the file declares entities, which task data does not need.")
@@ -274,22 +274,22 @@ class _XmlReader:
             )
         self._open.append(name)
         if name == "sentence":
-            self._sentence = _RawSentence(place=self._place(), words=[])
+            self._sentence = _RawSentence(location=self._place(), words=[])
         elif name == "wf" and self._sentence is not None:
-            self._word = _Word(place=self._sentence.place, name=None, lemma="", pos="")
+            self._word = _Word(location=self._sentence.location, name=None, lemma="", pos="")
         elif name == "instance":
             self._word = self._instance(attributes)
 
     def _instance(self, attributes: dict[str, str]) -> _Word:
-        place = self._place()
+        location = self._place()
         missing = [name for name in ("id", "lemma", "pos") if not attributes.get(name)]
         if missing:
-            raise place.error(f"an <instance> lacks {', '.join(missing)}.")
+            raise location.error(f"an <instance> lacks {', '.join(missing)}.")
         name = attributes["id"]
         if name in self._names:
-            raise place.error(f"the instance {shown(name)} occurs twice.")
+            raise location.error(f"the instance {shown(name)} occurs twice.")
         self._names.add(name)
-        return _Word(place=place, name=name, lemma=attributes["lemma"], pos=attributes["pos"])
+        return _Word(location=location, name=name, lemma=attributes["lemma"], pos=attributes["pos"])
 
     def _end(self, name: str) -> None:
         self._open.pop()

@@ -10,7 +10,7 @@ from typing import Any
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     read_text,
@@ -38,7 +38,7 @@ class QuestionExample:
     context: str
     answers: tuple[Answer, ...]
     title: str | None = None
-    place: Place
+    location: Location
 
 
 def read_squad(
@@ -76,7 +76,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
             for record in _records(paragraph, "qas"):
                 name = record.text("id")
                 if name in names:
-                    raise record.place.error(
+                    raise record.location.error(
                         f"the id {shown(name)} occurs twice; predictions are scored by it."
                     )
                 names.add(name)
@@ -85,10 +85,10 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                 answers = [_answer(one, context, report) for one in given]
                 kept = tuple(answer for answer in answers if answer is not None)
                 if not question.strip() or not context.strip():
-                    report.skip("empty_text", record.place)
+                    report.skip("empty_text", record.location)
                 elif not kept:
                     reason = "answer_not_in_context" if given else "no_answer"
-                    report.skip(reason, record.place)
+                    report.skip(reason, record.location)
                 else:
                     if len(kept) < len(given):
                         report.repaired["answer_dropped"] += len(given) - len(kept)
@@ -98,43 +98,45 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                         context=context,
                         answers=kept,
                         title=article.text_or_none("title"),
-                        place=record.place,
+                        location=record.location,
                     )
 
 
 def _document(path: Path) -> Record:
     text = read_text(path)
-    place = Place(path=path)
+    location = Location(path=path)
     if not text.strip():
-        raise place.error("the file is empty. Expected is JSON as of SQuAD.")
+        raise location.error("the file is empty. Expected is JSON as of SQuAD.")
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise Place(path=path, line=error.lineno).error(
+        raise Location(path=path, line=error.lineno).error(
             f"no JSON document: {error.msg} at column {error.colno}. Is the file cut? Copy it "
             f"again."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise place.error(f"no JSON document that can be read: {error}.") from error
+        raise location.error(f"no JSON document that can be read: {error}.") from error
     if not isinstance(document, dict):
-        raise place.error(f"expected a JSON object with the field 'data', got {shown(document)}.")
-    return Record(fields=document, place=place)
+        raise location.error(
+            f"expected a JSON object with the field 'data', got {shown(document)}."
+        )
+    return Record(fields=document, location=location)
 
 
 def _records(parent: Record, name: str) -> list[Record]:
     """Return a field that must be a list of objects."""
     value = parent.value(name)
     if not isinstance(value, list):
-        raise parent.place.error(f"field {name!r} must be a list, got {shown(value)}.")
+        raise parent.location.error(f"field {name!r} must be a list, got {shown(value)}.")
     return [_record(parent, name, index, one) for index, one in enumerate(value)]
 
 
 def _record(parent: Record, name: str, index: int, value: Any) -> Record:
-    before = f"{parent.place.part}." if parent.place.part else ""
-    place = Place(path=parent.place.path, part=f"{before}{name}[{index}]")
+    before = f"{parent.location.part}." if parent.location.part else ""
+    location = Location(path=parent.location.path, part=f"{before}{name}[{index}]")
     if not isinstance(value, dict):
-        raise place.error(f"expected a JSON object, got {shown(value)}.")
-    return Record(fields=value, place=place)
+        raise location.error(f"expected a JSON object, got {shown(value)}.")
+    return Record(fields=value, location=location)
 
 
 def _answer(record: Record, context: str, report: ExampleReport) -> Answer | None:
@@ -154,5 +156,5 @@ def _nearest(context: str, text: str, start: int) -> int | None:
     """Return where the text stands nearest to ``start``, the earlier one of two."""
     start = min(max(start, 0), len(context))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
-    found = [place for place in (before, after) if place >= 0]
-    return min(found, key=lambda place: abs(place - start)) if found else None
+    found = [location for location in (before, after) if location >= 0]
+    return min(found, key=lambda location: abs(location - start)) if found else None

@@ -10,7 +10,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     numbered_lines,
@@ -33,7 +33,7 @@ class LabeledText:
     label: str
     tokens: tuple[str, ...] | None = None
     """Its words where the data is tokenized; then ``text`` is these joined by spaces."""
-    place: Place
+    location: Location
 
 
 def read_text_labels(
@@ -113,29 +113,29 @@ def _read_records(
     for record in read_records(path):
         text, label = record.text(text_field), record.label(label_field, labels)
         if label is None:
-            report.skip("no_gold_label", record.place)
+            report.skip("no_gold_label", record.location)
         elif not text.strip():
-            report.skip("empty_text", record.place)
+            report.skip("empty_text", record.location)
         else:
-            yield LabeledText(text=text, label=label, place=record.place)
+            yield LabeledText(text=text, label=label, location=record.location)
 
 
 def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledText]:
     for number, line in numbered_lines(path):
         if not line.strip(" "):
             continue
-        place = Place(path=path, line=number)
-        tokens, nodes = _parse_tree(line, place)
+        location = Location(path=path, line=number)
+        tokens, nodes = _parse_tree(line, location)
         sentence, *phrases = nodes
         wanted = [sentence]
         if min_phrase_tokens is not None:
             wanted += [node for node in phrases if node[2] - node[1] >= min_phrase_tokens]
         for label, start, end in wanted:
             words = tuple(tokens[start:end])
-            yield LabeledText(text=" ".join(words), label=label, tokens=words, place=place)
+            yield LabeledText(text=" ".join(words), label=label, tokens=words, location=location)
 
 
-def _parse_tree(line: str, place: Place) -> tuple[list[str], list[tuple[str, int, int]]]:
+def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:
     """Return the words and, the root first, ``(label, start, end)`` of each node.
 
     Without recursion: a tree over a long text may be as deep as the text is long.
@@ -148,31 +148,33 @@ def _parse_tree(line: str, place: Place) -> tuple[list[str], list[tuple[str, int
         piece = match.group()
         if expects_label:
             if piece not in SST_LABELS:
-                raise _tree_error(place, match.start(), f"{shown(piece)} is no label (0 to 4)")
+                raise _tree_error(location, match.start(), f"{shown(piece)} is no label (0 to 4)")
             open_nodes.append(len(nodes))
             nodes.append((piece, len(tokens), len(tokens)))
             expects_label = False
         elif piece == "(":
             if nodes and not open_nodes:
-                raise _tree_error(place, match.start(), "a second tree on the line")
+                raise _tree_error(location, match.start(), "a second tree on the line")
             expects_label = True
         elif not open_nodes:
-            raise _tree_error(place, match.start(), f"{shown(piece)} stands outside the brackets")
+            raise _tree_error(
+                location, match.start(), f"{shown(piece)} stands outside the brackets"
+            )
         elif piece == ")":
             index = open_nodes.pop()
             label, start, _ = nodes[index]
             if start == len(tokens):
-                raise _tree_error(place, match.start(), "a node without words")
+                raise _tree_error(location, match.start(), "a node without words")
             nodes[index] = (label, start, len(tokens))
         else:
             tokens.append(_ESCAPES.get(piece, piece).replace("\\/", "/").replace("\\*", "*"))
     if open_nodes or expects_label:
-        raise _tree_error(place, len(line), "a bracket is not closed")
+        raise _tree_error(location, len(line), "a bracket is not closed")
     return tokens, nodes
 
 
-def _tree_error(place: Place, character: int, what: str) -> FormatError:
-    return place.error(
+def _tree_error(location: Location, character: int, what: str) -> FormatError:
+    return location.error(
         f"no sentiment tree: {what}, at character {character}. Expected is one tree a line, such "
         f"as (3 (2 It) (4 shines))."
     )

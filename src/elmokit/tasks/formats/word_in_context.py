@@ -8,7 +8,7 @@ from pathlib import Path
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
 )
@@ -32,7 +32,7 @@ class ContextPair:
     first: WordInContext
     second: WordInContext
     same_sense: bool
-    place: Place
+    location: Location
 
 
 def read_wic(
@@ -124,8 +124,8 @@ def _pair(
     first, second = words
     same_sense = record.truth(label)
     if first is None or second is None:
-        report.skip("target_not_in_text", record.place)
+        report.skip("target_not_in_text", record.location)
         return
     yield ContextPair(
-        lemma=lemma, first=first, second=second, same_sense=same_sense, place=record.place
+        lemma=lemma, first=first, second=second, same_sense=same_sense, location=record.location
     )

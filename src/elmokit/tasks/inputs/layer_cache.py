@@ -17,7 +17,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder, StatePolicy
 from elmokit.errors import FormatError
-from elmokit.files.atomic import reserve, whole_directory
+from elmokit.files.atomic import atomic_directory, reserve
 
 log = logging.getLogger(__name__)
 
@@ -121,20 +121,20 @@ def _write(
         len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, directory,
     )  # fmt: skip
     own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write it, too
-    with whole_directory(own) as aside:
-        np.save(aside / _STARTS, starts)
+    with atomic_directory(own) as temp_path:
+        np.save(temp_path / _STARTS, starts)
         values = np.lib.format.open_memmap(
-            aside / _VALUES, mode="w+", dtype=np.float16, shape=shape
+            temp_path / _VALUES, mode="w+", dtype=np.float16, shape=shape
         )
         # a mapped file without room would end the process, not raise
-        reserve(aside / _VALUES, values.offset + values.nbytes)
+        reserve(temp_path / _VALUES, values.offset + values.nbytes)
         stream = embedder.embed_stream((list(words) for words in sentences), state=state)
         for index, vectors in enumerate(stream):
             values[starts[index] : starts[index + 1]] = vectors.transpose(1, 0, 2)
             if on_progress is not None:
                 on_progress(index + 1, len(sentences))
         values.flush()
-        (aside / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (temp_path / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
     try:
         own.rename(directory)
     except OSError:

@@ -8,16 +8,16 @@ and what a run writes down.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Arm = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
+EmbeddingKind = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
 """What stands for a word beside its characters.
 
 ``elmo``: a learned mixture of all layers, beside the static vector where there is one. ``static``:
 the static vector alone. ``layer0``, ``top``: one layer. ``average``: the plain mean of the layers.
 ``random``: as ``elmo``, from a biLM that was never trained. ``none``: nothing. Static vectors stand
-beside the layers in every arm with a biLM, if there are any.
+beside the layers in every condition with a biLM, if there are any.
 """
-WITH_LAYERS: tuple[Arm, ...] = ("elmo", "layer0", "random", "top", "average")
-"""Arms that need a biLM."""
+WITH_LAYERS: tuple[EmbeddingKind, ...] = ("elmo", "layer0", "random", "top", "average")
+"""Conditions that need a biLM."""
 
 Place = Literal["input", "output"]
 """Where a mixture of layers is read: beside the word vectors, or beside the first encoder's output.
@@ -37,8 +37,8 @@ class InputSettings:
     weights towards the plain average.
     """
 
-    embeddings: Arm = "elmo"
-    """The arm."""
+    embeddings: EmbeddingKind = "elmo"
+    """The condition."""
     places: Places = "input"
     """Where mixtures of layers are read."""
     characters: bool = True
@@ -67,8 +67,8 @@ class InputSettings:
 class InputsConfig:
     """Which representations a task model reads, and how; none: as the paper does in this task."""
 
-    embeddings: Arm = "elmo"
-    """The arm."""
+    embeddings: EmbeddingKind = "elmo"
+    """The condition."""
     places: Places | None = None
     """Where mixtures of layers are read."""
     characters: bool | None = None

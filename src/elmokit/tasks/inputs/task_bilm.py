@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, at_the_door
+from elmokit.errors import InputError, as_input_error
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab
@@ -40,7 +40,7 @@ class BiLMReference:
 
 
 class TaskBiLM:
-    """A biLM as a task sees it; arms without layers have its tokenizer alone, or a plain one.
+    """A biLM as a task sees it; conditions without layers have its tokenizer alone, or a plain one.
 
     Use `TaskBiLM.open`.
 
@@ -79,11 +79,11 @@ class TaskBiLM:
         cache_dir: Path | None = None,
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
-        """Load what the arm needs.
+        """Load what the condition needs.
 
         Args:
-            settings: With the arm.
-            model: Model directory; arms without layers do without one.
+            settings: With the condition.
+            model: Model directory; conditions without layers do without one.
             precision: Of the layers.
             finetune: Whether the biLM learns with the task.
             cache_dir: Where layers are kept.
@@ -117,7 +117,7 @@ class TaskBiLM:
         if finetune:
             loaded.softmax = None  # a task has no use for it
         elif settings.has_layers:
-            with at_the_door():  # the precision is checked there
+            with as_input_error():  # the precision is checked there
                 embedder = Embedder.load(loaded, precision=precision)
         return cls(
             build_tokenizer(loaded.tokenizer),

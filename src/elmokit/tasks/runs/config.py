@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from elmokit.tasks.task import Task, TaskModel, Units
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.registry import find_task
-from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.tasks.task import Task, TaskModel, Units
+from elmokit.vectors.static_vectors import StaticVectors
 
 
 @dataclass(frozen=True, kw_only=True)

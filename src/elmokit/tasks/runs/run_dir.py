@@ -16,12 +16,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from elmokit.files.atomic import whole_file
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.task import TaskModel
+from elmokit.files.atomic import atomic_file
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.tasks.runs.training import EpochReport
+from elmokit.tasks.task import TaskModel
+from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
@@ -74,14 +74,14 @@ def write_best(
 ) -> None:
     """Write the model of the best epoch so far, and what it is."""
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
-    with whole_file(directory / WEIGHTS_FILE) as aside:
-        save_file(tensors, aside)
+    with atomic_file(directory / WEIGHTS_FILE) as temp_path:
+        save_file(tensors, temp_path)
     if static is not None:
-        with whole_file(directory / WORDS_FILE) as aside:
-            aside.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
-    with whole_file(directory / CONFIG_FILE) as aside:
+        with atomic_file(directory / WORDS_FILE) as temp_path:
+            temp_path.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
+    with atomic_file(directory / CONFIG_FILE) as temp_path:
         text = json.dumps(facts, indent=1, ensure_ascii=False)
-        aside.write_text(text + "\n", encoding="utf-8")
+        temp_path.write_text(text + "\n", encoding="utf-8")
 
 
 def log_epoch(directory: Path, report: EpochReport) -> None:

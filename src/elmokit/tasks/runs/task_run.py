@@ -11,11 +11,11 @@ import torch
 
 import elmokit
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, at_the_door
-from elmokit.tasks.task import Task, TaskModel, TaskScore
-from elmokit.tasks.inputs.task_bilm import BiLMReference, OnLayers, TaskBiLM
+from elmokit.errors import FormatError, InputError, as_input_error
 from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.task_bilm import BiLMReference, OnLayers, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch, TokenInputs
+from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.run_dir import (
@@ -37,8 +37,8 @@ from elmokit.tasks.runs.training import (
     score_model,
     train_model,
 )
+from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
-from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.weights.locate import path_of
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,10 @@ def train_task(
         train_path: Training examples, in the task's format.
         dev_path: For early stopping.
         run_dir: A new directory.
-        model: biLM directory; arms without a biLM take only its tokenizer, if it is given.
+        model: biLM directory; conditions without a biLM take only its tokenizer, if it is given.
         precision: Of the biLM.
-        vectors: File of static word vectors, see `read_vectors`; the ``static`` arm needs them,
-            ``none`` takes none.
+        vectors: File of static word vectors, see `read_vectors`; the ``static`` condition needs
+            them, ``none`` takes none.
         cache_dir: Where layers are kept.
         on_epoch: Called after each epoch.
         on_layers: Called while layers are computed, with sentences done and their number.
@@ -95,8 +95,8 @@ def train_task(
         FileExistsError: if ``run_dir`` exists.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
-        ValueError: if the arm lacks what it reads, or is given what it does not; if the task cannot
-            read layers where ``config`` says.
+        ValueError: if the condition lacks what it reads, or is given what it does not; if the task
+            cannot read layers where ``config`` says.
         FloatingPointError: if the loss is not finite.
     """
     task = find_task(config.task).in_units(config.units)
@@ -122,7 +122,7 @@ def train_task(
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
-    with at_the_door():  # widths that no network can have
+    with as_input_error():  # widths that no network can have
         network = build_network(task, settings, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     facts = {

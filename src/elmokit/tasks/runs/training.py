@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
+from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 from elmokit.training.dropout import derived_seed
 from elmokit.training.loop import OptimizerConfig, StepResult, train
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig

@@ -24,7 +24,7 @@ from elmokit.corpus.preparation import (
 )
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError, at_the_door
+from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -220,7 +220,7 @@ def with_vocab(
     config = (
         base.softmax_config if kept is not None and base.softmax_config is not None else softmax
     )
-    with at_the_door():  # settings meet the vocabulary's size here
+    with as_input_error():  # settings meet the vocabulary's size here
         model = PretrainedBiLM(
             base.config,
             word_vocab=vocab,

@@ -12,7 +12,7 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig, vocab_origin
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import at_the_door
+from elmokit.errors import as_input_error
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.distributed import world
 from elmokit.training.pretraining.run import TrainingResult, TrainingRun
@@ -92,7 +92,7 @@ def pretrain(
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
     """Build a model with fresh weights for prepared text."""
     num_words = None if config.model.char_cnn is not None else len(text.vocab)
-    with at_the_door():  # settings meet the vocabulary's size here
+    with as_input_error():  # settings meet the vocabulary's size here
         model = PretrainedBiLM(
             dataclasses.replace(config.model, num_words=num_words),
             word_vocab=text.vocab,

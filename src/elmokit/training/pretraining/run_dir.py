@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 import elmokit
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.atomic import whole_file
+from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.weights.locate import CONFIG_NAME
 
@@ -94,7 +94,7 @@ def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: b
 
 
 @contextmanager
-def held_alone(run_dir: Path) -> Iterator[None]:
+def exclusive_lock(run_dir: Path) -> Iterator[None]:
     """Keep other processes from training in this directory, as long as this one does.
 
     Two that write checkpoints and log of one run would leave neither's.
@@ -141,8 +141,8 @@ def absolute_paths(paths: Sequence[Path]) -> list[str]:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON file, whole or not at all."""
-    with whole_file(path) as aside:
-        aside.write_text(json.dumps(dict(data), indent=2), encoding="utf-8")
+    with atomic_file(path) as temp_path:
+        temp_path.write_text(json.dumps(dict(data), indent=2), encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def publish_best(run_dir: Path) -> None:
     """
     best = run_dir / BEST
     for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
-        with whole_file(run_dir / path.name) as aside:
-            shutil.copyfile(path, aside)
+        with atomic_file(run_dir / path.name) as temp_path:
+            shutil.copyfile(path, temp_path)
     done = run_dir / f".removing-{BEST}"
     shutil.rmtree(done, ignore_errors=True)  # left by a run that was killed here
     best.rename(done)

@@ -20,7 +20,7 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import World
 from elmokit.training.pretraining.run import TrainingEvent
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import held_alone, is_recorded, open_run
+from elmokit.training.pretraining.run_dir import exclusive_lock, is_recorded, open_run
 from elmokit.training.schedules import Limits
 
 
@@ -77,7 +77,7 @@ def ready_text(
 
     Raises:
         FileNotFoundError: if there is no such text.
-        FileExistsError, ConfigError: as `open_run`, `held_alone` and `check_same_text`.
+        FileExistsError, ConfigError: as `open_run`, `exclusive_lock` and `check_same_text`.
         FormatError: as `prepare_text`.
     """
     config.train.rows_per_process(processes.size)
@@ -86,7 +86,7 @@ def ready_text(
         if not (options.resume and was_begun):
             check_files(corpus, options.valid)
         open_run(run_dir, config, origin, resume=options.resume)
-        held.enter_context(held_alone(run_dir))
+        held.enter_context(exclusive_lock(run_dir))
         is_begun = is_recorded(run_dir)
         if is_begun != was_begun:  # by another process, which has ended since
             open_run(run_dir, config, origin, resume=options.resume)

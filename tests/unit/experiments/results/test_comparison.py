@@ -11,8 +11,8 @@ from elmokit.experiments.results.comparison import (
 from ....builders.experiment_runs import planned, result
 
 
-def cell(arm, *results):
-    return Cell("nli", "pairs", 1.0, arm, dict(enumerate(results)))
+def cell(condition, *results):
+    return Cell("nli", "pairs", 1.0, condition, dict(enumerate(results)))
 
 
 def test_error_reduction_is_the_gain_as_a_share_of_what_is_missing_to_100():
@@ -85,5 +85,9 @@ def test_results_are_collected_by_arm():
     pairs = [(planned("static", seed=n), result(float(n), right=[1])) for n in (0, 1)]
     pairs.append((planned("elmo"), result(9.0, right=[1])))
     static, elmo = collect(pairs)
-    assert (static.arm, sorted(static.results), static.summary.mean) == ("static", [0, 1], 0.5)
-    assert (elmo.arm, elmo.num_examples, elmo.metric) == ("elmo", 100, "accuracy")
+    assert (static.condition, sorted(static.results), static.summary.mean) == (
+        "static",
+        [0, 1],
+        0.5,
+    )
+    assert (elmo.condition, elmo.num_examples, elmo.metric) == ("elmo", 100, "accuracy")

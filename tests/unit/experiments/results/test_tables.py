@@ -21,15 +21,15 @@ def findings(*, missing=()):
     runs = []
     for seed in (0, 1):
         for share, static, elmo in ((1.0, 60.0, 70.0), (0.1, 40.0, 58.0), (0.01, 30.0, 62.0)):
-            for arm, value in (("static", static), ("elmo", elmo)):
-                run = planned(arm, share=share, seed=seed)
+            for condition, value in (("static", static), ("elmo", elmo)):
+                run = planned(condition, share=share, seed=seed)
                 weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
                 made = result(
-                    value + seed, right=RIGHT if arm == "elmo" else WRONG, epochs=[value + seed],
-                    weights=[PlaceWeights(place="input", weights=weights, gamma=2.0)]
-                    if arm == "elmo" else [],
+                    value + seed, right=RIGHT if condition == "elmo" else WRONG, epochs=[value +
+                    seed], weights=[PlaceWeights(place="input", weights=weights, gamma=2.0)]
+                    if condition == "elmo" else [],
                 )  # fmt: skip
-                runs.append((run, None if (arm, share, seed) in missing else made))
+                runs.append((run, None if (condition, share, seed) in missing else made))
     return Findings(runs, "static")
 
 

@@ -1,12 +1,12 @@
 import pytest
 
+from elmokit.errors import InputError
 from elmokit.experiments.runs.probe_folders import (
     check_corpus_folder,
     check_pos_folder,
     check_sense_folder,
     find_test_set,
 )
-from elmokit.errors import InputError
 
 
 def fill(folder, *names):

@@ -6,10 +6,10 @@ from elmokit.experiments.runs.store import RunStore
 from ....builders.experiment_runs import planned, result
 
 PLAN = [
-    planned(arm, share=share, seed=seed)
+    planned(condition, share=share, seed=seed)
     for seed in (0, 1)
     for share in (1.0, 0.1)
-    for arm in ("static", "elmo")
+    for condition in ("static", "elmo")
 ]
 
 
@@ -30,7 +30,7 @@ class Trainer:
             self.now += seconds / 10
             check_time()
         self.made.append(run)
-        value = 50 + 10 * run.share + run.seed + (run.arm == "elmo")
+        value = 50 + 10 * run.share + run.seed + (run.condition == "elmo")
         return result(value, right=[1, 0, run.seed], seconds=seconds, wall_seconds=seconds)
 
 
@@ -64,7 +64,9 @@ def test_a_kill_loses_one_run_and_the_end_is_the_same(tmp_path):
 
 def test_changed_settings_do_not_mix(tmp_path):
     runner(tmp_path, Trainer()).run_all(PLAN)
-    changed = [planned(run.arm, share=run.share, seed=run.seed, model="another") for run in PLAN]
+    changed = [
+        planned(run.condition, share=run.share, seed=run.seed, model="another") for run in PLAN
+    ]
     trainer = Trainer()
     runner(tmp_path, trainer).run_all(changed)
     assert trainer.made == changed

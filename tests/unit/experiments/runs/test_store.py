@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from elmokit.errors import FormatError
 from elmokit.experiments.runs.store import (
     COUNTS_FILE,
     DIVERGED_ENDING,
@@ -8,7 +9,6 @@ from elmokit.experiments.runs.store import (
     RunStore,
 )
 from elmokit.probes.layer_weights import PlaceWeights
-from elmokit.errors import FormatError
 
 from ....builders.experiment_runs import planned, result
 

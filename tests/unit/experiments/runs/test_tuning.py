@@ -12,8 +12,11 @@ from ....builders.experiment_runs import planned, result
 
 def plan(rates):
     return [
-        planned(arm, config={"train": {"learning_rate": rates.get(("nli", "pairs", arm), 0.1)}})
-        for arm in ("static", "elmo")
+        planned(
+            condition,
+            config={"train": {"learning_rate": rates.get(("nli", "pairs", condition), 0.1)}},
+        )
+        for condition in ("static", "elmo")
     ]
 
 
@@ -23,15 +26,17 @@ def rate(run):
 
 def test_every_arm_tries_every_rate():
     runs = tuning_runs(plan)
-    expected = {(arm, 0.1 * factor) for arm in ("static", "elmo") for factor in RATE_FACTORS}
-    assert {(run.arm, rate(run)) for run in runs} == expected
+    expected = {
+        (condition, 0.1 * factor) for condition in ("static", "elmo") for factor in RATE_FACTORS
+    }
+    assert {(run.condition, rate(run)) for run in runs} == expected
     assert len({run.id for run in runs}) == 6
 
 
 def test_the_best_rate_is_chosen_of_those_that_did_not_diverge(tmp_path):
     store, runs = RunStore(tmp_path), tuning_runs(plan)
-    static = [run for run in runs if run.arm == "static"]
-    elmo = [run for run in runs if run.arm == "elmo"]
+    static = [run for run in runs if run.condition == "static"]
+    elmo = [run for run in runs if run.condition == "elmo"]
     store.write(static[0], result(40.0))
     store.write(static[1], result(45.0))
     assert best_rates(runs, store).reason_against(static[0]) == NOT_TUNED  # one is not yet tried

@@ -16,7 +16,7 @@ class TestColumns:
         first, second = read_columns(path)
         assert first.tokens == ("Mina", "Kim", "sings")
         assert first.tags == ("B-PER", "I-PER", "O")
-        assert (second.tokens, second.place.line) == (("Seoul",), 5)
+        assert (second.tokens, second.location.line) == (("Seoul",), 5)
 
     def test_spaces_and_another_column(self, write):
         path = write("Mina NNP  B-NP B-PER\nsings VBZ B-VP O\n")

@@ -21,8 +21,8 @@ class TestConllu:
         )
         first, second = read_conllu(path)
         assert (first.tokens, first.tags) == (("강이", "길다."), ("NOUN", "ADJ"))
-        assert (first.name, first.text, first.place.line) == ("a-1", "강이 = 길다.", 3)
-        assert (second.tokens, second.name, second.place.line) == (("Rain",), None, 6)
+        assert (first.name, first.text, first.location.line) == ("a-1", "강이 = 길다.", 3)
+        assert (second.tokens, second.name, second.location.line) == (("Rain",), None, 6)
 
     def test_multiword_tokens_and_empty_nodes_are_passed_over(self, write):
         path = write(

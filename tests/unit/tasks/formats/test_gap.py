@@ -31,7 +31,7 @@ def test_spans_and_answer(read, first_is, second_is, answer):
     assert example.pronoun == (15, 18)
     assert example.candidates == ((0, 4), (9, 12))
     assert [TEXT[start:end] for start, end in example.candidates] == ["Mina", "Ann"]
-    assert (example.answer, example.name, example.place.line) == (answer, "t-1", 2)
+    assert (example.answer, example.name, example.location.line) == (answer, "t-1", 2)
 
 
 @pytest.mark.parametrize("offsets", [{"pronoun": 14}, {"first": 99}, {"second": 10}])

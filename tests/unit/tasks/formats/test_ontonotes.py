@@ -38,7 +38,7 @@ def test_mentions_count_in_tokens_of_the_document(read):
     assert found.tokens[3:5] == ("Her", "sister")
     assert (found.name, found.part, found.genre) == ("GUM_news_river", 0, "news")
     assert found.speakers is None
-    assert found.place.line == 1
+    assert found.location.line == 1
 
 
 def test_mentions_of_one_cluster_may_nest(read):

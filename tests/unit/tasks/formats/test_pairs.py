@@ -22,7 +22,7 @@ def read(write):
 def test_json_lines(read):
     (pair,) = read({**PAIR, "guid": "x"})
     assert (pair.first, pair.second, pair.label) == ("비가 온다.", "날이 맑다.", "contradiction")
-    assert pair.place.line == 1
+    assert pair.location.line == 1
 
 
 @pytest.mark.parametrize(("name", "separator"), [("a.tsv", "\t"), ("a.csv", ",")])

@@ -47,7 +47,7 @@ def test_each_predicate_is_an_example(read):
     assert (first.predicate, second.predicate) == (1, 3)
     assert first.tags == ("B-ARG0", "B-V", "B-ARG1", "I-ARG1")
     assert (second.lemma, second.sense, second.sentence) == ("walk", "walk.01", "s-1")
-    assert str(second.place).endswith("a.jsonl, line 1, predicates[1]")
+    assert str(second.location).endswith("a.jsonl, line 1, predicates[1]")
 
 
 def test_verbs_alone(read):

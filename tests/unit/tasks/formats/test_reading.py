@@ -9,7 +9,7 @@ import pytest
 from elmokit.errors import FormatError, InputError
 from elmokit.tasks.formats.reading import (
     ExampleReport,
-    Place,
+    Location,
     check_arguments,
     checked,
     numbered_lines,
@@ -25,11 +25,11 @@ def read(report, items, *, max_skipped_share=0.05, **settings):
 
     def examples():
         for line, item in enumerate(items, 1):
-            place = Place(path=PATH, line=line)
+            location = Location(path=PATH, line=line)
             if item is None:
-                report.skip("no_gold_label", place)
+                report.skip("no_gold_label", location)
             elif item < 0:
-                report.skip("empty_text", place)
+                report.skip("empty_text", location)
             else:
                 yield item
 
@@ -83,13 +83,13 @@ class TestChecked:
 
 def test_the_first_place_of_each_reason_is_kept(report):
     for line in (4, 9):
-        report.skip("no_answer", Place(path=PATH, line=line))
+        report.skip("no_answer", Location(path=PATH, line=line))
     assert "no_answer: 2 (first: train.tsv, line 4)" in report.describe()
 
 
 def test_reports_do_not_share_their_counts():
     one, other = ExampleReport(), ExampleReport()
-    one.skip("no_answer", Place(path=PATH))
+    one.skip("no_answer", Location(path=PATH))
     assert other.skipped.total() == 0
 
 
@@ -103,8 +103,8 @@ def test_reports_do_not_share_their_counts():
     ],
 )
 def test_a_place_in_words(parts, text):
-    assert str(Place(path=PATH, **parts)) == text
-    assert str(Place(path=PATH, **parts).error("broken.")) == f"{text}: broken."
+    assert str(Location(path=PATH, **parts)) == text
+    assert str(Location(path=PATH, **parts).error("broken.")) == f"{text}: broken."
 
 
 class TestArguments:

@@ -9,7 +9,7 @@ from elmokit.tasks.formats.records import Record, read_records
 
 
 def fields(path):
-    return [(record.place.line, dict(record.fields)) for record in read_records(path)]
+    return [(record.location.line, dict(record.fields)) for record in read_records(path)]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class TestSenses:
         assert first.occurrences[1].sense_keys == ("rise%2:38:00::", "rise%2:30:01::")
         assert (first.occurrences[0].lemma, first.occurrences[0].pos) == ("river_bank", "NOUN")
         assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
-        assert (first.place.line, second.place.line) == (4, 11)
+        assert (first.location.line, second.location.line) == (4, 11)
         assert report.examples == 3  # annotated words, not sentences
 
     def test_a_word_without_key_is_left_out_and_counted(self, read, report):

@@ -16,7 +16,7 @@ class TestRecords:
         path = write('id\tdocument\tlabel\n1\t"별로예요\t0\n2\t최고 !\t1\n', name="a.tsv")
         first, second = read_text_labels(path, text="document", labels=("0", "1"))
         assert (first.text, first.label, first.tokens) == ('"별로예요', "0", None)
-        assert (second.text, second.label, second.place.line) == ("최고 !", "1", 3)
+        assert (second.text, second.label, second.location.line) == ("최고 !", "1", 3)
 
     def test_json_lines(self, write):
         line = json.dumps({"text": "Two\nlines", "label": 1, "more": None})
@@ -57,7 +57,7 @@ class TestTrees:
         first, second = read_sentiment_trees(write(f"{TREE}\n\n(0 No)\n"))
         assert first.tokens == ("A", "slow", "river", "shines", ".")
         assert (first.text, first.label) == ("A slow river shines .", "3")
-        assert (second.tokens, second.label, second.place.line) == (("No",), "0", 3)
+        assert (second.tokens, second.label, second.location.line) == (("No",), "0", 3)
 
     @pytest.mark.parametrize(
         ("least", "phrases"),

@@ -32,7 +32,7 @@ class TestWordInContext:
         (pair,) = read(PAIR)
         words = [one.text[one.start : one.end] for one in (pair.first, pair.second)]
         assert words == ["bank", "Banks"]
-        assert (pair.lemma, pair.same_sense, pair.place.line) == ("bank", False, 1)
+        assert (pair.lemma, pair.same_sense, pair.location.line) == ("bank", False, 1)
 
     @pytest.mark.parametrize(
         "change", [{"end1": 15}, {"start1": 8}, {"start1": -1}, {"start2": 9, "end2": 2}]

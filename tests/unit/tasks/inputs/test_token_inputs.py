@@ -65,9 +65,9 @@ def test_a_row_does_not_depend_on_its_batch():
         torch.testing.assert_close(together[2, :2], alone[0], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("arm", "layer"), [("layer0", 0), ("top", 2)])
-def test_one_layer_arms_read_that_layer_alone(arm, layer):
-    inputs, maker = build(embeddings=arm, characters=False, static=None)
+@pytest.mark.parametrize(("condition", "layer"), [("layer0", 0), ("top", 2)])
+def test_one_layer_arms_read_that_layer_alone(condition, layer):
+    inputs, maker = build(embeddings=condition, characters=False, static=None)
     layers = layers_of(SENTENCES)
     out = inputs(maker.make(SENTENCES, layers))
     np.testing.assert_allclose(out[0].detach(), layers[0][:, layer].astype(np.float32), atol=1e-6)
@@ -115,8 +115,13 @@ def test_layers_are_normalized_as_asked_for_over_real_words_only():
 
 
 def test_only_the_mix_learns_weights():
-    for arm, learned in (("elmo", True), ("random", True), ("average", False), ("top", False)):
-        inputs, _ = build(embeddings=arm, places="both")
+    for condition, learned in (
+        ("elmo", True),
+        ("random", True),
+        ("average", False),
+        ("top", False),
+    ):
+        inputs, _ = build(embeddings=condition, places="both")
         mixes = list(inputs.mixes.values())
         assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
         assert all(mix.gamma.requires_grad for mix in mixes)
@@ -135,10 +140,10 @@ def test_static_vectors_are_not_trained():
     assert not inputs.static.weight.requires_grad
 
 
-@pytest.mark.parametrize(("arm", "places"), [("none", "input"), ("elmo", "output")])
-def test_nothing_to_read_is_refused(arm, places):
+@pytest.mark.parametrize(("condition", "places"), [("none", "input"), ("elmo", "output")])
+def test_nothing_to_read_is_refused(condition, places):
     with pytest.raises(ValueError, match="leave a word nothing to be read at the input"):
-        build(embeddings=arm, places=places, characters=False, static=None)
+        build(embeddings=condition, places=places, characters=False, static=None)
 
 
 class TestALearningBiLM:

@@ -10,7 +10,7 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
@@ -28,7 +28,7 @@ def document(text, *clusters, speakers=None, genre=None):
     sentences = tuple(tuple(part.split()) for part in text.split("/"))
     return CorefDocument(
         name="a", part=0, sentences=sentences, clusters=clusters, speakers=speakers, genre=genre,
-        place=Place(path=Path("a.conll"), line=1),
+        location=Location(path=Path("a.conll"), line=1),
     )  # fmt: skip
 
 

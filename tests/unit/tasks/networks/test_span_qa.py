@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.tasks.inputs.settings import Arm
+from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks.span_qa import MAX_ANSWER_WORDS, FoundAnswer, SpanQA
 from elmokit.tasks.qa import QaTask
@@ -41,7 +41,7 @@ def keep(model):
 
 @pytest.fixture
 def build(model):
-    def build(*, embeddings: Arm = "elmo", hidden_dim=6, seed=0):
+    def build(*, embeddings: EmbeddingKind = "elmo", hidden_dim=6, seed=0):
         paper = TASK.paper_inputs
         settings = replace(paper, embeddings=embeddings, dropout=0.0, layer_l2=1e-3)
         vocab = model.char_vocab

@@ -9,18 +9,18 @@ import torch
 from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.networks.encoder import VariationalDropout
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.networks.encoder import VariationalDropout
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.srl import RoleLabeler
-from elmokit.tasks.runs.task_run import TaskRun, train_task
 from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.tasks.srl import RoleLabeler
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
-from ....builders.task_models import toy_model
 from ....builders.squad_data import RIVER, paragraph
+from ....builders.task_models import toy_model
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
 ROLES = "".join(

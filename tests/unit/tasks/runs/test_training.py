@@ -5,13 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Place
+from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.tagging import PosTask
+from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.training import (
     Examples,
     TaskTrainConfig,
@@ -21,13 +19,15 @@ from elmokit.tasks.runs.training import (
     missing_labels,
     train_model,
 )
+from elmokit.tasks.tagging import PosTask
+from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 
 
 def examples(lengths):
-    place = Place(path=Path("x"), line=1)
+    place = Location(path=Path("x"), line=1)
     made = [
-        TaggedSentence(tokens=("w",) * length, tags=("X",) * length, place=place)
+        TaggedSentence(tokens=("w",) * length, tags=("X",) * length, location=place)
         for length in lengths
     ]
     return Examples(PosTask(), made, None)

@@ -16,7 +16,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.run_dir import held_alone, record_run
+from elmokit.training.pretraining.run_dir import exclusive_lock, record_run
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.schedules import Limits
@@ -88,7 +88,10 @@ class TestRunDirectory:
     def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
         before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
         longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
-        with held_alone(run_dir), pytest.raises(FileExistsError, match="Another process trains"):
+        with (
+            exclusive_lock(run_dir),
+            pytest.raises(FileExistsError, match="Another process trains"),
+        ):
             pretrain(CONFIG, [corpus], run_dir, longer)
         assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
 
@@ -97,9 +100,9 @@ class TestRunDirectory:
     ):
         def held_late(run_dir):
             record_run(run_dir, CONFIG, {})
-            return held_alone(run_dir)
+            return exclusive_lock(run_dir)
 
-        monkeypatch.setattr("elmokit.training.pretraining.start.held_alone", held_late)
+        monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
         with pytest.raises(FileExistsError, match="holds a training run already"):
             pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
         assert not (tmp_path / "new" / "shards").exists()

@@ -18,7 +18,7 @@ from elmokit.training.pretraining.run_dir import (
     LOCK,
     RUN_FILE,
     absolute_paths,
-    held_alone,
+    exclusive_lock,
     is_recorded,
     open_run,
     publish_best,
@@ -178,8 +178,8 @@ class TestPublishing:
 TRAINS = """
 import sys, time
 from pathlib import Path
-from elmokit.training.pretraining.run_dir import held_alone
-with held_alone(Path(sys.argv[1])):
+from elmokit.training.pretraining.run_dir import exclusive_lock
+with exclusive_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -192,23 +192,23 @@ class TestOneProcessAtATime:
             try:
                 assert other.stdout.readline() == "held\n"
                 refused = pytest.raises(FileExistsError, match=r"trains in .*go on with --resume")
-                with refused, held_alone(tmp_path):
+                with refused, exclusive_lock(tmp_path):
                     pytest.fail("two processes hold one directory")
             finally:
                 other.kill()
-        with held_alone(tmp_path):
+        with exclusive_lock(tmp_path):
             assert [path.name for path in tmp_path.iterdir()] == [LOCK]
         open_run(tmp_path, CONFIG, ORIGIN, resume=False)  # what is left does not make it another's
 
     @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
     def test_a_file_system_without_locks_is_told(self, number, tmp_path, monkeypatch, caplog):
         monkeypatch.setattr("fcntl.flock", refusing(number))
-        with held_alone(tmp_path):
+        with exclusive_lock(tmp_path):
             assert f"cannot be locked ([Errno {number}] no locks): start no second" in caplog.text
 
     def test_another_error_of_the_lock_is_not_hidden(self, tmp_path, monkeypatch):
         monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
-        with pytest.raises(OSError, match="no locks"), held_alone(tmp_path):
+        with pytest.raises(OSError, match="no locks"), exclusive_lock(tmp_path):
             pytest.fail("held what cannot be held")
 
 
