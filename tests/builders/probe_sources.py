@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.formats.senses import Sense, SenseInventory, SenseOccurrence, SenseSentence
 
 LOCATION = Location(path=Path("data"), line=1)

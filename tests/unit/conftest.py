@@ -12,3 +12,15 @@ def backend(request, monkeypatch):
     elif load_kernels() is None:
         pytest.skip("no C compiler on this machine")
     return request.param
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text or bytes to a file and return its path."""
+
+    def write(content, *, name="data.txt"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return path
+
+    return write

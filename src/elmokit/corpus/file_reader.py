@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.encodings import guess_encoding
-from elmokit.files.sources import file_kind, read_pieces
+from elmokit.files.lines import BadLine, decode_line, raw_lines
+from elmokit.files.sources import file_kind
 
 SkipReason = Literal[
     "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
@@ -21,7 +22,6 @@ _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
 _SAMPLE_BYTES = 1 << 14  # of lines that are not UTF-8, to guess their encoding
-_UTF8_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
@@ -85,29 +85,18 @@ class FileReader:
             yield from self._decode(self._raw_lines())
         self._check_end()
 
-    def _raw_lines(self) -> Iterator[bytes]:
-        """Yield lines that are short enough, without line end and byte order mark."""
-        for raw in split_lines(read_pieces(self.path), self.max_line_bytes):
+    def _raw_lines(self) -> Iterator[bytes | None]:
+        for raw in raw_lines(self.path, self.max_line_bytes):
             self._count()
-            if self.num_lines == 1 and raw is not None:
-                raw = raw.removeprefix(_UTF8_BOM)
-            if raw is None:
-                self._skip("too_long")
-            else:
-                yield raw.removesuffix(b"\r")
+            yield raw
 
-    def _decode(self, raw_lines: Iterable[bytes]) -> Iterator[str]:
+    def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
         """Yield the lines that are text."""
-        for raw in raw_lines:
-            if b"\0" in raw:
-                self._skip("nul", raw)
-                continue
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError:
-                self._skip("not_utf8", raw)
-                continue
-            if not text or text.isspace():
+        for raw in lines:
+            text = decode_line(raw)
+            if isinstance(text, BadLine):
+                self._skip(text.fault, raw or b"")
+            elif not text or text.isspace():
                 self._skip("blank")
             else:
                 yield text
@@ -116,18 +105,18 @@ class FileReader:
         """Yield the lines of texts that may hold several; each further line counts as one."""
         return self._decode(self._value_lines(values))
 
-    def _value_lines(self, values: Iterable[bytes]) -> Iterator[bytes]:
+    def _value_lines(self, values: Iterable[bytes]) -> Iterator[bytes | None]:
         for value in values:
             for index, line in enumerate(value.split(b"\n")):
                 if index:
                     self._count()
-                if len(line) > self.max_line_bytes:
-                    self._skip("too_long")
-                else:
-                    yield line.removesuffix(b"\r")
+                yield line if len(line) <= self.max_line_bytes else None
 
     def _json_values(self) -> Iterator[bytes]:
         for raw in self._raw_lines():
+            if raw is None:
+                self._skip("too_long")
+                continue
             if not raw.strip():
                 self._skip("blank")
                 continue
@@ -239,22 +228,6 @@ class FileReader:
                 f"iconv -f {encoding} -t UTF-8 IN > OUT."
             )
         return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
-
-
-def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
-    """Yield lines without their line feed; None for a line that is too long."""
-    begun = b""
-    too_long = False
-    for piece in pieces:
-        end, *rest = piece.split(b"\n")
-        too_long = too_long or len(begun) + len(end) > max_line_bytes
-        begun = b"" if too_long else begun + end
-        for line in rest:  # each ends the line before it
-            yield None if too_long else begun
-            too_long = len(line) > max_line_bytes
-            begun = b"" if too_long else line
-    if too_long or begun:
-        yield None if too_long else begun
 
 
 def _fields(record: object) -> list[str]:

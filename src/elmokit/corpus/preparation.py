@@ -4,7 +4,6 @@ All of it stands in the run directory; the text is read once, streamed, and a re
 the rest there.
 """
 
-import hashlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,9 @@ from elmokit.corpus.text_shards import (
     watched,
 )
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.sources import changed_file, find_files
+from elmokit.files.changes import changed_file
+from elmokit.files.hashing import text_sha256
+from elmokit.files.sources import find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import WordVocab
@@ -176,8 +177,8 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     """Return, for the record, where the words to predict come from; none: they are counted."""
     if vocab is None:
         return "counted"
-    words = "\n".join(vocab.words).encode("utf-8", "surrogatepass")
-    return f"sha256 {hashlib.sha256(words).hexdigest()}"
+    words = "\n".join(vocab.words)
+    return f"sha256 {text_sha256(words)}"
 
 
 def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> WordVocab:

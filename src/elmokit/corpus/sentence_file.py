@@ -10,7 +10,8 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
-from elmokit.files.sources import describe_files, find_files
+from elmokit.files.changes import describe_files
+from elmokit.files.sources import find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_counter import WordCounter

@@ -156,12 +156,6 @@ def read_shard(path: Path, entry: ShardEntry) -> Shard:
     return _decode_shard(data, path=path)
 
 
-def file_sha256(path: Path) -> str:
-    """Hash a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check_size(path: Path, entry: ShardEntry) -> None:
     """Raise `FormatError` unless a shard file is there and as long as its entry says."""
     if not path.is_file():

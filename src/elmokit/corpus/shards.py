@@ -5,7 +5,6 @@ A shard directory holds ``shard-00000.bin``, ``shard-00001.bin``, ... (see `shar
 unfinished.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -23,11 +22,11 @@ from elmokit.corpus.shard_file import (
     ShardEntry,
     check_sha256,
     check_size,
-    file_sha256,
     read_shard,
 )
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.hashing import file_sha256, text_sha256
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"
@@ -95,8 +94,7 @@ class ShardSet:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all shards and their order: the same sentences in the same shards."""
-        joined = "\n".join(entry.sha256 for entry in self.entries)
-        return hashlib.sha256(joined.encode("ascii")).hexdigest()
+        return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
         """Read one shard into memory.

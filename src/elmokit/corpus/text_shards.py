@@ -11,7 +11,8 @@ from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
-from elmokit.files.sources import describe_files
+from elmokit.files.changes import describe_files
+from elmokit.files.sources import find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
@@ -149,7 +150,7 @@ class ShardMaker:
     def _facts(self, paths: Sequence[Path], *, version: str) -> dict[str, Any]:
         key = tuple(paths)
         if key not in self._sources:  # each file is read once for its hash
-            self._sources[key] = describe_files(list(paths))
+            self._sources[key] = describe_files(find_files(list(paths)))
         return {
             "tokenizer": {"name": self.text.tokenizer.name, "version": version},
             "normalization": self.normalization,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import InputError
 from elmokit.experiments.plan import LearningRates, PlannedRun, plan_tasks
 from elmokit.experiments.probes import plan_probe
@@ -30,6 +29,7 @@ from elmokit.experiments.sources import (
     find_bilm,
     find_data,
 )
+from elmokit.files.hashing import file_sha256
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import elmokit
-from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import InputError
 from elmokit.experiments.plan import PlannedRun, check_distinct
 from elmokit.experiments.runs.probe_folders import (
@@ -21,6 +20,7 @@ from elmokit.experiments.runs.probe_folders import (
 )
 from elmokit.experiments.samples import SAMPLE_VERSION, sample_file
 from elmokit.experiments.sources import ModelFacts
+from elmokit.files.hashing import file_sha256
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.metrics.significance import ScoreFunction
 from elmokit.metrics.span_f1 import f1_of

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.tasks.formats.reading import Location, numbered_lines, read_text, shown
+from elmokit.files.lines import numbered_lines, read_text
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.records import Record
 
 SAMPLE_VERSION = 2

@@ -7,11 +7,11 @@ from typing import Any
 
 import elmokit
 from elmokit.config import to_dict
-from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import InputError
 from elmokit.experiments.plan import MODEL_FACT
 from elmokit.experiments.samples import SAMPLE_VERSION
 from elmokit.experiments.settings import TaskSettings
+from elmokit.files.hashing import file_sha256
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import find_split
 from elmokit.weights.locate import find_model

@@ -1,1 +1,1 @@
-"""Files: found, hashed, decompressed, written whole or not at all. Nothing here knows ELMo."""
+"""Files: found, read, hashed, decompressed, written whole or not at all. Nothing here knows ELMo."""

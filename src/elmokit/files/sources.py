@@ -3,14 +3,12 @@
 import bz2
 import glob
 import gzip
-import hashlib
 import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,51 +70,6 @@ def find_files(paths: Paths) -> list[Path]:
     if not files:
         raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
     return files
-
-
-def describe_files(paths: Paths) -> list[dict[str, Any]]:
-    """Return path, size and SHA-256 of every file, to be kept with what is made of them.
-
-    What can be read only once (standard input, a pipe) has a path alone.
-    """
-    return [_describe(path) for path in find_files(paths)]
-
-
-def changed_file(recorded: Sequence[Mapping[str, Any]], paths: Paths) -> str | None:
-    """Return the first file that is no longer what `describe_files` said of it, or none.
-
-    Args:
-        recorded: What it said.
-        paths: As it got them. A file that was removed or added counts as changed; where none of
-            the paths is left, nothing can have changed.
-    """
-    try:
-        files = find_files(paths)
-    except FileNotFoundError:
-        return None
-    for path, then in zip_longest(files, recorded):
-        if path is None:
-            return then["path"]
-        if then is None:
-            return str(path)
-        if then.get("num_bytes") is None or not path.is_file():
-            continue
-        if path.stat().st_size != then["num_bytes"]:
-            return str(path)
-        if "sha256" in then and _sha256(path) != then["sha256"]:
-            return str(path)
-    return None
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {"path": str(path), "num_bytes": None, "sha256": None}
-    return {"path": str(path), "num_bytes": path.stat().st_size, "sha256": _sha256(path)}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_kind(path: Path) -> FileKind:

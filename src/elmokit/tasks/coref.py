@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError
+from elmokit.files.location import Location
 from elmokit.metrics.coref import score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel

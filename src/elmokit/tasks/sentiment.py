@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.bilm.masking import masked_max, masked_mean
-from elmokit.tasks.formats.reading import Location
+from elmokit.files.location import Location
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs.settings import InputSettings

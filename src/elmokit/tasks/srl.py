@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.errors import InputError
+from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import read_spans
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
-from elmokit.tasks.formats.reading import Location, shown
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import viterbi

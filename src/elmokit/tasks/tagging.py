@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.files.location import Location
 from elmokit.metrics.accuracy import score_label_sequences
 from elmokit.metrics.span_f1 import convert_tags, read_spans, score_tags
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns
 from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.morphemes import read_morphemes
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import CRF

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
-from elmokit.tasks.formats.reading import shown
+from elmokit.files.location import shown
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputsConfig, InputSettings, Places
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs

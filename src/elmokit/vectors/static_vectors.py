@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.tasks.formats.reading import numbered_lines
+from elmokit.files.lines import numbered_lines
 
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """A binary file that says more of a vector's width or a word's length is damaged."""

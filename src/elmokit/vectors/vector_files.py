@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 
-from elmokit.corpus.shard_file import file_sha256
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.byte_stream import ByteStream
+from elmokit.files.hashing import file_sha256
 from elmokit.vectors import fasttext_file
 from elmokit.vectors.static_vectors import (
     MAX_DIM,

@@ -111,7 +111,7 @@ def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus,
 
 def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     from elmokit.corpus.shards import write_shards
-    from elmokit.files.sources import describe_files
+    from elmokit.files.changes import describe_files
 
     sources = describe_files([corpus])
     write_shards(

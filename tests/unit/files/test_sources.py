@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import hashlib
 import io
 import lzma
 from pathlib import Path
@@ -161,61 +160,11 @@ def test_no_paths_are_an_error():
         find_files([])
 
 
-def test_files_are_described_by_path_size_and_hash(tree):
-    from elmokit.files.sources import describe_files
-
-    path = tree / "a.txt"
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert describe_files(path) == [{"path": str(path), "num_bytes": 5, "sha256": digest}]
-
-
-class TestChanges:
-    @pytest.fixture
-    def changed(self, tree):
-        """A function that tells the name of the file that has changed."""
-        from elmokit.files.sources import changed_file, describe_files
-
-        recorded = describe_files(tree)
-
-        def changed(recorded=recorded, paths=tree):
-            path = changed_file(recorded, paths)
-            return None if path is None else Path(path).name
-
-        return changed
-
-    def test_none_has(self, changed, tree):
-        assert changed() is None
-        (tree / "a.txt").touch()
-        assert changed() is None
-
-    @pytest.mark.parametrize("content", ["longer than before", "12345"])
-    def test_other_contents_even_of_the_same_length(self, changed, tree, content):
-        (tree / "a.txt").write_text(content)
-        assert changed() == "a.txt"
-
-    def test_files_that_come_and_go(self, changed, tree):
-        (tree / "zz.txt").write_text("new")
-        assert changed() == "zz.txt"
-
-    def test_a_text_that_is_gone_altogether_has_not(self, changed, tree):
-        assert changed(paths=tree / "gone.txt") is None
-
-    def test_what_was_recorded_without_a_hash_is_compared_by_size(self, changed, tree):
-        from elmokit.files.sources import describe_files
-
-        older = [{key: f[key] for key in ("path", "num_bytes")} for f in describe_files(tree)]
-        (tree / "a.txt").write_text("12345")
-        assert changed(older) is None
-        (tree / "a.txt").write_text("123456")
-        assert changed(older) == "a.txt"
-
-
 def test_a_dash_is_standard_input(monkeypatch):
-    from elmokit.files.sources import describe_files, read_pieces
+    from elmokit.files.sources import read_pieces
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     assert b"".join(read_pieces(Path("-"))) == TEXT
-    assert describe_files("-") == [{"path": "-", "num_bytes": None, "sha256": None}]
 
 
 def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.files.location import Location
 from elmokit.metrics.coref import average_f1_of
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.formats.reading import Location
 from elmokit.text.tokenizers.registry import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 

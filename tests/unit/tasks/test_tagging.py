@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.runs.training import Examples, TaskTrainConfig, train_model
 from elmokit.tasks.tagging import PosTask

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from elmokit.files.lines import numbered_lines
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    numbered_lines,
-    shown,
 )
 
 TagScheme = Literal["raw", "iob1", "iob2"]

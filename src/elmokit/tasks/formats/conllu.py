@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.conll import TaggedSentence, blocks
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    shown,
 )
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]

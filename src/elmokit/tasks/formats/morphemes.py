@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator
 
+from elmokit.files.location import shown
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.reading import shown
 
 JOINT = "+"
 NOTHING = "_"

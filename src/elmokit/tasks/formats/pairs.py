@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmokit.files.location import Location
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
 )

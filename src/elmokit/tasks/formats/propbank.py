@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.conll import check_iob
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    shown,
 )
 from elmokit.tasks.formats.records import Record, check_unicode, read_records
 

@@ -1,4 +1,4 @@
-"""What all readers of task data share: where an example stands, what was skipped, text lines.
+"""What all readers of task data share: the checks, and the report of what was skipped.
 
 One policy for bad input. Damage of the structure (a column too few, no JSON, an unknown tag) raises
 `FormatError` with file and line at once: what follows it cannot be trusted. An example that is well
@@ -15,17 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from elmokit.corpus.file_reader import split_lines
 from elmokit.errors import FormatError, InputError
-from elmokit.files.encodings import guess_encoding
-from elmokit.files.sources import STANDARD_INPUT, read_pieces
+from elmokit.files.location import Location
+from elmokit.files.sources import STANDARD_INPUT
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_MAX_SKIPPED_SHARE = 0.05
-_MAX_LINE_BYTES = 1 << 26
-_MAX_SHOWN_CHARACTERS = 60
-_UTF8_BOM = b"\xef\xbb\xbf"
 
 SkipReason = Literal[
     "empty_sentence",
@@ -43,25 +39,6 @@ RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag
 _HARMLESS: tuple[SkipReason, ...] = ("no_gold_label",)  # the makers of the data meant it
 
 Example = TypeVar("Example")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Location:
-    """Where an example stands, for messages."""
-
-    path: Path
-    line: int | None = None
-    """From 1; none where a whole document stands on one line."""
-    part: str = ""
-    """Location inside a JSON document, such as ``data[0].paragraphs[2]``."""
-
-    def __str__(self) -> str:
-        line = "" if self.line is None else f", line {self.line}"
-        return f"{self.path}{line}{', ' if self.part else ''}{self.part}"
-
-    def error(self, message: str) -> FormatError:
-        """Return the error that says what is wrong here, and what to do about it."""
-        return FormatError(f"{self}: {message}")
 
 
 @dataclass
@@ -159,55 +136,3 @@ def checked(
         raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
     if num_skipped or num_repaired:
         _log.warning("%s: not all examples are as they should be: %s", path, report.describe())
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file, plain or compressed, each with its number from 1.
-
-    Only line feeds end lines. Line ends and a byte order mark are taken off.
-
-    Raises:
-        FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
-    """
-    for number, raw in enumerate(split_lines(read_pieces(path), _MAX_LINE_BYTES), 1):
-        if raw is None:
-            raise Location(path=path, line=number).error(
-                f"the line is longer than {_MAX_LINE_BYTES} bytes. Task data has an example or a "
-                f"word on a line; is this the right file?"
-            )
-        raw = raw.removeprefix(_UTF8_BOM) if number == 1 else raw
-        yield number, _decode(raw.removesuffix(b"\r"), path, number)
-
-
-def read_text(path: Path) -> str:
-    """Return the whole text of a file, plain or compressed; for JSON documents.
-
-    Raises:
-        FormatError: as `numbered_lines`.
-    """
-    return _decode(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)
-
-
-def _decode(raw: bytes, path: Path, line: int | None) -> str:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        encoding = guess_encoding(raw)
-        looks = "" if encoding is None else f"; it looks like {encoding}"
-        raise Location(path=path, line=line).error(
-            f"the text is not UTF-8 at byte {error.start}{looks}. Convert the file: "
-            f"iconv -f {encoding or 'ENCODING'} -t UTF-8 IN > OUT."
-        ) from error
-    if "\0" in text:
-        raise Location(path=path, line=line).error(
-            "the text holds a NUL byte; expected is text, not a binary file."
-        )
-    return text
-
-
-def shown(value: object) -> str:
-    """Return a value as a message shows it: quoted, and cut where it is long."""
-    text = repr(value)
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmokit.files.lines import numbered_lines
+from elmokit.files.location import Location, shown
 from elmokit.files.sources import COMPRESSIONS, file_kind
-from elmokit.tasks.formats.reading import Location, numbered_lines, shown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
+from elmokit.files.lines import numbered_lines
+from elmokit.files.location import Location, shown
 from elmokit.files.sources import read_pieces
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    numbered_lines,
-    shown,
 )
 from elmokit.tasks.formats.records import read_records
 

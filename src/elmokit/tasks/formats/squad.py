@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmokit.files.lines import read_text
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    read_text,
-    shown,
 )
 from elmokit.tasks.formats.records import Record
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.lines import numbered_lines
+from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.reading import (
     DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    Location,
     check_arguments,
     checked,
-    numbered_lines,
-    shown,
 )
 from elmokit.tasks.formats.records import read_records
 

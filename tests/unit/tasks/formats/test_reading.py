@@ -1,21 +1,12 @@
 """Places, counts and limits, which all readers of task data share."""
 
-import gzip
-import lzma
 from pathlib import Path
 
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.reading import (
-    ExampleReport,
-    Location,
-    check_arguments,
-    checked,
-    numbered_lines,
-    read_text,
-    shown,
-)
+from elmokit.files.location import Location
+from elmokit.tasks.formats.reading import ExampleReport, check_arguments, checked
 
 PATH = Path("train.tsv")
 
@@ -93,20 +84,6 @@ def test_reports_do_not_share_their_counts():
     assert other.skipped.total() == 0
 
 
-@pytest.mark.parametrize(
-    ("parts", "text"),
-    [
-        ({}, "train.tsv"),
-        ({"line": 7}, "train.tsv, line 7"),
-        ({"part": "data[0]"}, "train.tsv, data[0]"),
-        ({"line": 2, "part": "predicates[1]"}, "train.tsv, line 2, predicates[1]"),
-    ],
-)
-def test_a_place_in_words(parts, text):
-    assert str(Location(path=PATH, **parts)) == text
-    assert str(Location(path=PATH, **parts).error("broken.")) == f"{text}: broken."
-
-
 class TestArguments:
     def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no task data at .*absent.tsv"):
@@ -120,48 +97,3 @@ class TestArguments:
     def test_the_share_must_be_one(self, write, share):
         with pytest.raises(InputError, match=r"between 0 .* and 1"):
             check_arguments(write("a"), share)
-
-
-class TestLines:
-    TEXT = "하나\n\n둘 \n"
-
-    @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-    def test_lines_have_numbers_and_no_ends(self, write, ending):
-        path = write(self.TEXT.replace("\n", ending))
-        assert list(numbered_lines(path)) == [(1, "하나"), (2, ""), (3, "둘 ")]
-
-    @pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
-    def test_compressed_text(self, write, suffix, compress):
-        path = write(compress(self.TEXT.encode()), name=f"a.txt.{suffix}")
-        assert [line for _, line in numbered_lines(path)] == ["하나", "", "둘 "]
-        assert read_text(path) == self.TEXT
-
-    def test_a_cut_compressed_file(self, write):
-        path = write(lzma.compress(self.TEXT.encode() * 99)[:-20], name="a.txt.xz")
-        with pytest.raises(FormatError, match="damaged or cut"):
-            list(numbered_lines(path))
-
-    def test_only_line_feeds_end_lines(self, write):
-        text = "a\u2028b\x0bc\x85d"
-        assert list(numbered_lines(write(text))) == [(1, text)]
-
-    def test_a_byte_order_mark_is_taken_off_at_the_start_alone(self, write):
-        path = write("\ufeffa\n\ufeffb\n")
-        assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]
-        assert read_text(path) == "a\n\ufeffb\n"
-
-    def test_other_encodings_are_named(self, write):
-        path = write("한국어\n".encode() + "안녕하세요 여러분 반갑습니다".encode("cp949"))
-        with pytest.raises(FormatError, match=r"line 2: the text is not UTF-8 .* CP949"):
-            list(numbered_lines(path))
-        with pytest.raises(FormatError, match="not UTF-8"):
-            read_text(path)
-
-    def test_nul_bytes(self, write):
-        with pytest.raises(FormatError, match="line 2: the text holds a NUL"):
-            list(numbered_lines(write("a\nb\0\n")))
-
-
-def test_long_values_are_cut_in_messages():
-    assert shown("short") == "'short'"
-    assert shown("x" * 999) == "'" + "x" * 56 + "..."

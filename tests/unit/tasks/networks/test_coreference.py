@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
+from elmokit.files.location import Location
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.reading import Location
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs import training as training_module

@@ -1,0 +1,122 @@
+"""Lines of UTF-8 text files, plain or compressed.
+
+Only line feeds end lines; a carriage return before one, and a byte order mark at the beginning of
+the file, are removed. A line that is too long, is not UTF-8 or holds a NUL byte is a `BadLine`.
+Corpora skip and count those (`elmokit.corpus.file_reader`); elsewhere they are errors.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from elmokit.files.encodings import guess_encoding
+from elmokit.files.location import Location
+from elmokit.files.sources import read_pieces
+
+MAX_LINE_BYTES = 1 << 26
+"""Longer lines are not held in memory."""
+_UTF8_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """Why some bytes are not a line of text."""
+
+    fault: Literal["too_long", "nul", "not_utf8"]
+    position: int = 0
+    """Byte of the line, from 0."""
+
+
+def raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
+    """Yield the lines of a file for `decode_line`; None for a line that is too long.
+
+    Raises:
+        FormatError: for damaged compressed data.
+    """
+    lines = split_lines(read_pieces(path), max_line_bytes)
+    for first in lines:
+        yield None if first is None else first.removeprefix(_UTF8_BOM)
+        yield from lines
+
+
+def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
+    """Yield lines without their line feed; None for a line that is too long."""
+    begun = b""
+    too_long = False
+    for piece in pieces:
+        end, *rest = piece.split(b"\n")
+        too_long = too_long or len(begun) + len(end) > max_line_bytes
+        begun = b"" if too_long else begun + end
+        for line in rest:  # each ends the line before it
+            yield None if too_long else begun
+            too_long = len(line) > max_line_bytes
+            begun = b"" if too_long else line
+    if too_long or begun:
+        yield None if too_long else begun
+
+
+def decode_line(raw: bytes | None) -> str | BadLine:
+    """Return the text of a line of `raw_lines`, or what is wrong with it."""
+    if raw is None:
+        return BadLine("too_long")
+    if b"\0" in raw:
+        return BadLine("nul", raw.index(b"\0"))
+    try:
+        return raw.removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        return BadLine("not_utf8", error.start)
+
+
+def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str = "") -> str:
+    """Return the text of a line of `raw_lines`.
+
+    Args:
+        raw: The line.
+        path: Of its file, for messages.
+        line: From 1, for messages; None for a whole document.
+        reason: Why it cannot be skipped: a sentence for messages.
+
+    Raises:
+        FormatError: for a `BadLine`.
+    """
+    text = decode_line(raw)
+    if isinstance(text, str):
+        return text
+    location = Location(path=path, line=line)
+    reason = f"{reason} " if reason else ""
+    if text.fault == "too_long" or raw is None:
+        raise location.error(
+            f"longer than {MAX_LINE_BYTES:,} bytes. A line holds one sentence or one example; is "
+            "this the right file?"
+        )
+    if text.fault == "nul":
+        raise location.error(
+            f"holds a NUL byte at position {text.position}, so this is not plain text. {reason}"
+            "If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
+        )
+    encoding = guess_encoding(raw)
+    looks = "" if encoding is None else f"; it looks like {encoding}"
+    raise location.error(
+        f"not UTF-8 at byte {text.position}{looks}. {reason}Convert the file: "
+        f"iconv -f {encoding or 'ENCODING'} -t UTF-8 IN > OUT."
+    )
+
+
+def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file, each with its number from 1.
+
+    Raises:
+        FormatError: for a `BadLine` and damaged compressed data.
+    """
+    for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
+        yield number, text_of_line(raw, path, number, reason=reason)
+
+
+def read_text(path: Path) -> str:
+    """Return the whole text of a file, without byte order mark; for JSON documents.
+
+    Raises:
+        FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
+    """
+    return text_of_line(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)

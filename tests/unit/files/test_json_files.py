@@ -1,0 +1,36 @@
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.files.json_files import read_json, write_json
+
+
+def test_what_is_written_is_read(tmp_path):
+    data = {"a": [1, 2.5, None], "문자": "é", "file": "\udcff.txt"}
+    write_json(tmp_path / "a.json", data)
+    assert read_json(tmp_path / "a.json", advice="", required=("a",)) == data
+    assert "문자" in (tmp_path / "a.json").read_text("utf-8", errors="surrogatepass")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b'{"a": ', "not valid JSON"),
+        (b"", "not valid JSON"),
+        (b'{"a": "\xff"}', "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"[1]", "expected a JSON object, got list"),
+        (b"{}", "it lacks `a`"),
+        (None, "missing"),
+    ],
+)
+def test_damage_names_the_file_and_what_to_do(tmp_path, content, what):
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"run\.json.*{what}.*Start a new run\."):
+        read_json(path, advice="Start a new run.", required=("a",))
+
+
+def test_other_system_errors_pass(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        read_json(tmp_path, advice="")

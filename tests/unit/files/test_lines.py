@@ -1,0 +1,88 @@
+import gzip
+import lzma
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.files import lines
+from elmokit.files.lines import (
+    BadLine,
+    decode_line,
+    numbered_lines,
+    raw_lines,
+    read_text,
+    split_lines,
+)
+
+
+def test_lines_across_pieces_are_joined():
+    data = b"one\n\nthree three\nfour"
+    for size in range(1, len(data) + 1):
+        pieces = [data[i : i + size] for i in range(0, len(data), size)]
+        assert list(split_lines(pieces, 8)) == [b"one", b"", None, b"four"]
+
+
+def test_bad_lines_say_what_is_wrong_and_where():
+    assert decode_line("한국어\r".encode()) == "한국어"
+    assert decode_line(None) == BadLine("too_long")
+    assert decode_line(b"a\0") == BadLine("nul", 1)
+    assert decode_line(b"ab\xff") == BadLine("not_utf8", 2)
+
+
+def test_a_byte_order_mark_and_empty_lines(write):
+    assert list(raw_lines(write(""), 9)) == []
+    assert list(raw_lines(write("\ufeff"), 9)) == [b""]
+    assert list(raw_lines(write("\n\ufeffa"), 9)) == [b"", "\ufeffa".encode()]
+    assert list(raw_lines(write("long\nb"), 2)) == [None, b"b"]
+
+
+def test_a_line_that_is_too_long_is_an_error(write, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
+    with pytest.raises(FormatError, match="line 2: longer than 8 bytes"):
+        list(numbered_lines(write("a\n" + 9 * "b")))
+
+
+def test_why_a_line_cannot_be_skipped_is_said(write):
+    for content in (b"\0", b"\xff"):
+        with pytest.raises(FormatError, match="Every line counts"):
+            list(numbered_lines(write(content), reason="Every line counts."))
+
+
+class TestNumberedLines:
+    TEXT = "하나\n\n둘 \n"
+
+    @pytest.mark.parametrize("ending", ["\n", "\r\n"])
+    def test_lines_have_numbers_and_no_ends(self, write, ending):
+        path = write(self.TEXT.replace("\n", ending))
+        assert list(numbered_lines(path)) == [(1, "하나"), (2, ""), (3, "둘 ")]
+
+    @pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
+    def test_compressed_text(self, write, suffix, compress):
+        path = write(compress(self.TEXT.encode()), name=f"a.txt.{suffix}")
+        assert [line for _, line in numbered_lines(path)] == ["하나", "", "둘 "]
+        assert read_text(path) == self.TEXT
+
+    def test_a_cut_compressed_file(self, write):
+        path = write(lzma.compress(self.TEXT.encode() * 99)[:-20], name="a.txt.xz")
+        with pytest.raises(FormatError, match="damaged or cut"):
+            list(numbered_lines(path))
+
+    def test_only_line_feeds_end_lines(self, write):
+        text = "a\u2028b\x0bc\x85d"
+        assert list(numbered_lines(write(text))) == [(1, text)]
+
+    def test_a_byte_order_mark_is_taken_off_at_the_start_alone(self, write):
+        path = write("\ufeffa\n\ufeffb\n")
+        assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]
+        assert read_text(path) == "a\n\ufeffb\n"
+
+    def test_other_encodings_are_named(self, write):
+        path = write("한국어\n".encode() + "안녕하세요 여러분 반갑습니다".encode("cp949"))
+        with pytest.raises(FormatError, match=r"line 2: not UTF-8 .* CP949"):
+            list(numbered_lines(path))
+        with pytest.raises(FormatError, match="not UTF-8"):
+            read_text(path)
+
+    def test_nul_bytes(self, write):
+        with pytest.raises(FormatError, match=r"line 2: .*NUL byte at position 1"):
+            list(numbered_lines(write("a\nb\0\n")))

@@ -1,0 +1,26 @@
+from pathlib import Path
+
+import pytest
+
+from elmokit.files.location import Location, shown
+
+PATH = Path("train.tsv")
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ({}, "train.tsv"),
+        ({"line": 7}, "train.tsv, line 7"),
+        ({"part": "data[0]"}, "train.tsv, data[0]"),
+        ({"line": 2, "part": "predicates[1]"}, "train.tsv, line 2, predicates[1]"),
+    ],
+)
+def test_a_location_in_words(parts, text):
+    assert str(Location(path=PATH, **parts)) == text
+    assert str(Location(path=PATH, **parts).error("broken.")) == f"{text}: broken."
+
+
+def test_long_values_are_cut_in_messages():
+    assert shown("short") == "'short'"
+    assert shown("x" * 999) == "'" + "x" * 56 + "..."
