@@ -34,7 +34,7 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
     form = model.config.char_vocab.normalization
     sentences = read_sentences(options.valid, tokenizer, normalization=form)
     report = perplexity(model, sentences)
-    model.training_facts = {
+    model.training_metadata = {
         "language": options.language or options.name,
         "license": options.license,
         "text": options.text,

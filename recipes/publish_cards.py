@@ -55,8 +55,8 @@ def write_cards(models: Path = PACKAGED_MODELS) -> None:
                 f"{language} is {shipped[:12]}. Run `elmokit experiment {name}` with it and "
                 "recipes/publish_results.py first."
             )
-        model.training_facts["scores"] = card_scores(results)
-        model.training_facts["scores_note"] = scores_note(results)
+        model.training_metadata["scores"] = card_scores(results)
+        model.training_metadata["scores_note"] = scores_note(results)
         found.append((model, models / language))
     for model, directory in found:
         model.save(directory, dtype="float16")

@@ -158,7 +158,7 @@ def test_an_interrupted_write_leaves_the_older_model_whole(storage, tmp_path, mo
     storage.write(old, tmp_path / "m")
     names = sorted(path.name for path in (tmp_path / "m").iterdir())
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:

@@ -68,7 +68,9 @@ def test_the_run_directory_is_a_model_directory(whole_run):
     assert result["progress"]["step"] == max(losses(run_dir))
     model = elmokit.load_model(run_dir)
     assert model.tokenizer.name == "whitespace"
-    assert model.training_facts["perplexity"]["mean"] == pytest.approx(result["perplexity"]["mean"])
+    assert model.training_metadata["perplexity"]["mean"] == pytest.approx(
+        result["perplexity"]["mean"]
+    )
     assert {
         "config.json",
         "model.safetensors",

@@ -36,7 +36,7 @@ def test_the_card_has_the_perplexity_of_the_weights_that_ship(package, workplace
     from elmokit.weights.model_dir import load_model
 
     model = load_model(package("--held-out", "every second line"))
-    facts = model.training_facts
+    facts = model.training_metadata
     assert facts["held_out"] == "every second line"
     assert facts["language"] == "xx"
     text = read_sentences([workplace / "heldout.txt"], build_tokenizer(model.tokenizer))
@@ -49,7 +49,7 @@ def test_the_card_has_the_perplexity_of_the_weights_that_ship(package, workplace
 def test_held_out_text_is_named_by_its_files_unless_it_is_said(package):
     from elmokit.weights.model_dir import load_model
 
-    assert load_model(package()).training_facts["held_out"] == "heldout.txt"
+    assert load_model(package()).training_metadata["held_out"] == "heldout.txt"
 
 
 def test_a_model_too_large_to_ship_is_told(package, monkeypatch):

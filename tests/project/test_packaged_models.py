@@ -26,7 +26,7 @@ class TestPackagedModel:
 
     def test_its_card_says_what_it_is_and_may_be_used_for(self, name):
         model = load_model(PACKAGED_MODELS / name)
-        facts = model.training_facts
+        facts = model.training_metadata
         assert facts["language"] == name
         assert not set(facts["license"].replace("-", " ").split()) & set(FORBIDDEN)
         assert facts["text"]

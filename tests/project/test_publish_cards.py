@@ -31,18 +31,17 @@ def recipe(monkeypatch):
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_cards_have_the_published_scores_and_nothing_else(recipe, language):
-    from elmokit.weights.card import model_card
     from elmokit.weights.locate import PACKAGED_MODELS
     from elmokit.weights.model_dir import load_model
 
     results = recipe.read_published(recipe.SOURCES[language])
     model = load_model(PACKAGED_MODELS / language)
     whole = {one["dataset"] for one in results["comparisons"] if one["share"] == 1}
-    assert len(model.training_facts["scores"]) == len(whole) >= 5
-    assert model.training_facts["scores"] == recipe.card_scores(results)
-    assert model.training_facts["scores_note"] == recipe.scores_note(results)
+    assert len(model.training_metadata["scores"]) == len(whole) >= 5
+    assert model.training_metadata["scores"] == recipe.card_scores(results)
+    assert model.training_metadata["scores_note"] == recipe.scores_note(results)
     card = (PACKAGED_MODELS / language / "README.md").read_text(encoding="utf-8")
-    assert card == model_card(model)
+    assert card == model.card()
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def models(tmp_path, workplace):
 
     model = load_model(workplace / "model")
     model.round_to_half()
-    model.training_facts = dict(FACTS)
+    model.training_metadata = dict(FACTS)
     for name in ("en", "ko"):
         model.save(tmp_path / name, dtype="float16")
     return tmp_path
@@ -67,7 +66,7 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
     results = results_of(load_model(models / "en").model_hash()[:12])
     monkeypatch.setattr(recipe, "read_published", lambda name: results)
     recipe.write_cards(models)
-    facts = load_model(models / "ko").training_facts
+    facts = load_model(models / "ko").training_metadata
     scores = {
         "named entities, UNER-EWT (span F1)": "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)"
     }
@@ -90,4 +89,4 @@ def test_scores_of_another_model_change_no_card(recipe, models, monkeypatch):
         FormatError, match=r"korean\.json has scores of the model 0123456789ab, but"
     ):
         recipe.write_cards(models)
-    assert load_model(models / "en").training_facts == FACTS
+    assert load_model(models / "en").training_metadata == FACTS

@@ -101,11 +101,11 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
     """Return the compiled library, compiling it if it is not in the cache."""
     source_dir = Path(__file__).parent / "c"
     sources = sorted([*source_dir.glob("*.h"), source_dir / f"{name}.c"])
-    facts = hashlib.sha256()
+    digest = hashlib.sha256()
     for source in sources:
-        facts.update(source.read_bytes())
-    facts.update(repr((compiler, os.stat(compiler[0]).st_mtime, FLAGS, _processor())).encode())
-    target = cache_dir() / f"{name}-{facts.hexdigest()[:20]}.so"
+        digest.update(source.read_bytes())
+    digest.update(repr((compiler, os.stat(compiler[0]).st_mtime, FLAGS, _processor())).encode())
+    target = cache_dir() / f"{name}-{digest.hexdigest()[:20]}.so"
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -21,7 +21,7 @@ DEFAULT_DROPOUT = 0.1
 DEFAULT_NUM_SAMPLES = 8192
 DEFAULT_MAX_CHARACTERS = 50
 ORIGINAL_OPTIONS = "original_options"
-"""Training fact in which the options are kept, so that they are written as they were read."""
+"""Key of the training metadata that keeps the options, to write them as they were read."""
 
 
 def read_options(path: Path) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def first_dataset(data: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def options_of(model: PretrainedBiLM) -> dict[str, Any]:
-    """Return the options of a model: as they were read where they still hold, else made anew."""
-    original = copy.deepcopy(dict(model.training_facts.get(ORIGINAL_OPTIONS) or {}))
+    """Return the options of a model: as they were read where they still hold, else fresh ones."""
+    original = copy.deepcopy(dict(model.training_metadata.get(ORIGINAL_OPTIONS) or {}))
     fresh = _fresh_options(model)
     result = original
     if not original or _comparable(original) != _comparable(fresh):

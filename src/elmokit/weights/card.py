@@ -2,49 +2,61 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.bilm.bilm import BiLM
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 UNKNOWN = "not stated"
-_OWN_PLACE = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
-"""Training facts that do not go into the list of facts."""
+_NOT_LISTED = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
+"""Metadata that the list under "Training" leaves out."""
 
 
-def model_card(model: "PretrainedBiLM") -> str:
+def model_card(
+    model: BiLM,
+    *,
+    metadata: Mapping[str, Any],
+    tokenizer: TokenizerConfig,
+    num_words: int | None,
+    num_parameters: int,
+    model_hash: str,
+) -> str:
     """Return the card as Markdown with the header that model hubs read.
 
-    ``language``, ``license``, ``perplexity``, ``scores`` (of tasks with this model inside, by
-    their names) and ``scores_note`` are taken from the training facts where they are stated.
+    Args:
+        model: The network.
+        metadata: The training metadata. ``language``, ``license``, ``perplexity``, ``scores`` (of
+            tasks that use this model, by name) and ``scores_note`` get a place of their own.
+        tokenizer: The tokenizer of the training text.
+        num_words: Size of the vocabulary; none if the model has no vocabulary.
+        num_parameters: Parameters without the softmax.
+        model_hash: SHA-256 of the model.
     """
-    facts, config = model.training_facts, model.config
-    language, license_name = (str(facts.get(key) or UNKNOWN) for key in ("language", "license"))
+    config = model.config
+    language, license_name = (str(metadata.get(key) or UNKNOWN) for key in ("language", "license"))
     header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
-    if facts.get("language"):
+    if metadata.get("language"):
         header.append(f"language: {json.dumps(language)}")
-    if facts.get("license"):
+    if metadata.get("license"):
         header.append(f"license: {json.dumps(license_name)}")
-    tokenizer = f"{model.tokenizer.name} {model.tokenizer.version}".strip()
-    words = "none" if model.word_vocab is None else f"{len(model.word_vocab):,} words"
     reads = "words (embedding table)" if config.char_cnn is None else "characters (bytes of UTF-8)"
     rows = {
         "Language": language,
         "License": license_name,
-        "Perplexity": _perplexity(facts.get("perplexity")),
-        "Tokenizer": tokenizer,
+        "Perplexity": _perplexity(metadata.get("perplexity")),
+        "Tokenizer": f"{tokenizer.name} {tokenizer.version}".strip(),
         "Unicode normalization": config.char_vocab.normalization,
         "Input": f"{reads}, at most {config.char_vocab.max_characters} a word",
         "Layers": f"{model.num_layers} of {model.output_dim} (cell {config.lstm.cell_dim})",
-        "Parameters": f"{model.num_parameters():,} without softmax",
-        "Vocabulary": words,
-        "Model hash": f"`{model.model_hash()}`",
+        "Parameters": f"{num_parameters:,} without softmax",
+        "Vocabulary": "none" if num_words is None else f"{num_words:,} words",
+        "Model hash": f"`{model_hash}`",
     }
     if config.char_cnn is None:
         rows["Input"] = reads
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     listed = "\n".join(
-        f"- {key}: {_plain(value)}" for key, value in facts.items() if key not in _OWN_PLACE
+        f"- {key}: {_plain(value)}" for key, value in metadata.items() if key not in _NOT_LISTED
     )
     return f"""---
 {chr(10).join(header)}
@@ -73,7 +85,7 @@ tokenizer by themselves.
 ## Training
 
 {listed or UNKNOWN.capitalize() + "."}
-{_scores(facts.get("scores") or {}, facts.get("scores_note"))}"""
+{_scores(metadata.get("scores") or {}, metadata.get("scores_note"))}"""
 
 
 def _scores(scores: Mapping[str, Any], note: Any) -> str:

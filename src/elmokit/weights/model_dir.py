@@ -1,6 +1,6 @@
 """A biLM with all that belongs to it, and the directory it is stored in.
 
-config.json        what it is: shapes, tokenizer, normalization, training facts
+config.json        what it is: shapes, tokenizer, normalization, training metadata
 model.safetensors  all parameters, fp32; fp16 if it was saved so
 vocab.txt          the words it predicts (or reads), if it has any
 README.md          a model card, made from the above
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class PretrainedBiLM(BiLM):
-    """A biLM with its vocabulary, softmax, tokenizer and training facts.
+    """A biLM with its vocabulary, softmax, tokenizer and training metadata.
 
     Attributes:
         word_vocab: The words that the softmax predicts and that a word-input model reads; or none.
@@ -55,7 +55,7 @@ class PretrainedBiLM(BiLM):
         softmax_config: What ``softmax`` was built from.
         tokenizer: The tokenizer that the model was trained with.
         warm_text: Neutral sentences, words joined by one space.
-        training_facts: JSON-able facts about the training (``training`` is torch's own flag).
+        training_metadata: JSON-able, about the training (``training`` is torch's own flag).
 
     Args:
         config: Shape of the network.
@@ -64,7 +64,7 @@ class PretrainedBiLM(BiLM):
         num_words: V, for an output layer without a vocabulary at hand.
         tokenizer: The tokenizer of the training text.
         warm_text: Neutral sentences.
-        training: The training facts.
+        training: The training metadata.
         initialize: As for `BiLM`.
 
     Raises:
@@ -96,7 +96,7 @@ class PretrainedBiLM(BiLM):
         self.softmax_config = softmax_config
         self.tokenizer = tokenizer
         self.warm_text = tuple(warm_text)
-        self.training_facts = dict(training or {})
+        self.training_metadata = dict(training or {})
         self.softmax: Softmax | None = None
         if softmax_config is not None:
             if not sizes:
@@ -179,6 +179,17 @@ class PretrainedBiLM(BiLM):
             digest.update(tensor.numpy().astype("<f4", copy=False).data)
         return digest.hexdigest()
 
+    def card(self) -> str:
+        """Return the model card, Markdown."""
+        return model_card(
+            self,
+            metadata=self.training_metadata,
+            tokenizer=self.tokenizer,
+            num_words=None if self.word_vocab is None else len(self.word_vocab),
+            num_parameters=self.num_parameters(),
+            model_hash=self.model_hash(),
+        )
+
     def save(
         self,
         directory: str | os.PathLike[str],
@@ -232,7 +243,7 @@ class PretrainedBiLM(BiLM):
             has_vocab=self.word_vocab is not None,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
-            training=self.training_facts,
+            training=self.training_metadata,
         )
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
         (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
@@ -241,7 +252,7 @@ class PretrainedBiLM(BiLM):
         shutil.copymode(directory / CONFIG_NAME, directory / WEIGHTS_NAME)  # it comes as 0600
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
-        (directory / CARD_NAME).write_text(model_card(self), encoding="utf-8")
+        (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return all parameters as fp32 on the CPU."""

@@ -46,7 +46,7 @@ class ModelDirConfig:
     warm_text: tuple[str, ...] = ()
     """Neutral sentences, words joined by one space, that warm up the LSTM state."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Facts about the training, free in form."""
+    """Metadata of the training, free in form."""
 
 
 def read_config(directory: Path) -> ModelDirConfig:

@@ -3,7 +3,6 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.card import model_card
 from elmokit.weights.model_dir import PretrainedBiLM
 
 CONFIG = BiLMConfig(
@@ -25,7 +24,7 @@ def test_the_card_says_what_the_model_is():
             "original_options": {"lstm": {}},
         },
     )
-    card = model_card(model)
+    card = model.card()
     header = card.split("---")[1]
     assert 'language: "ko"' in header
     assert 'license: "CC BY-SA 4.0"' in header
@@ -41,17 +40,17 @@ def test_the_card_says_what_the_model_is():
 
 def test_task_scores_have_a_table():
     scores = {"named entities (F1)": "71.5 ± 0.2", "a|b": 48.251}
-    facts = {"scores": scores, "limits": "small", "scores_note": "in percent"}
-    card = model_card(PretrainedBiLM(CONFIG, training=facts))
+    metadata = {"scores": scores, "limits": "small", "scores_note": "in percent"}
+    card = PretrainedBiLM(CONFIG, training=metadata).card()
     assert card.endswith(
         "- limits: small\n\n## Task scores\n\n| Task | Score |\n|---|---|\n"
         "| named entities (F1) | 71.5 ± 0.2 |\n| a\\|b | 48.25 |\n\nin percent\n"
     )
-    assert "Task scores" not in model_card(PretrainedBiLM(CONFIG, training={"scores": {}}))
+    assert "Task scores" not in PretrainedBiLM(CONFIG, training={"scores": {}}).card()
 
 
 def test_what_is_not_known_is_said_to_be_not_stated():
-    card = model_card(PretrainedBiLM(CONFIG))
+    card = PretrainedBiLM(CONFIG).card()
     assert "language:" not in card.split("---")[1]
     for name in ("Language", "License", "Perplexity"):
         assert f"| {name} | not stated |" in card
@@ -60,4 +59,4 @@ def test_what_is_not_known_is_said_to_be_not_stated():
 
 def test_word_input_is_named():
     config = BiLMConfig(char_cnn=None, num_words=5, lstm=CONFIG.lstm)
-    assert "| Input | words (embedding table) |" in model_card(PretrainedBiLM(config))
+    assert "| Input | words (embedding table) |" in PretrainedBiLM(config).card()

@@ -147,7 +147,7 @@ class TestSave:
         assert model.softmax_config == SoftmaxConfig(kind="sampled", num_samples=2)
         assert model.tokenizer == TokenizerConfig(name="simple", version="1")
         assert model.warm_text == ("The bank .", "한국 은행")
-        assert model.training_facts == {"language": "en", "perplexity": 12.5}
+        assert model.training_metadata == {"language": "en", "perplexity": 12.5}
         assert not model.training
         assert all(parameter.requires_grad for parameter in model.parameters())
 

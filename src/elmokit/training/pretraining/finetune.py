@@ -147,7 +147,7 @@ def finetune(
         model, is_fresh = with_vocab(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
-        model.training_facts = _facts(base, base_dir.name, base_hash)
+        model.training_metadata = _facts(base, base_dir.name, base_hash)
         run = TrainingRun(
             config,
             text,
@@ -179,7 +179,7 @@ def _facts(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
     """
     facts = {
         name: fact
-        for name, fact in base.training_facts.items()
+        for name, fact in base.training_metadata.items()
         if name not in ("scores", "scores_note")
     }
     original = {ORIGINAL_OPTIONS: facts.pop(ORIGINAL_OPTIONS)} if ORIGINAL_OPTIONS in facts else {}
@@ -227,7 +227,7 @@ def with_vocab(
             softmax_config=config,
             tokenizer=base.tokenizer,
             warm_text=base.warm_text,
-            training=base.training_facts,
+            training=base.training_metadata,
         )
     bilm_state = {
         name: tensor

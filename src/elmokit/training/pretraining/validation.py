@@ -68,7 +68,7 @@ class Validation:
         self.validations_without_best = 0
         self.next_validation = 1
         self.validated_step = 0
-        self.origin = dict(model.training_facts)
+        self.origin = dict(model.training_metadata)
 
     def facts(self) -> dict[str, Any]:
         """Return what a checkpoint must hold of it."""
@@ -142,7 +142,7 @@ class Validation:
             if (self.run_dir / BEST).exists():
                 self._score_best()
                 publish_best(self.run_dir)
-            figures = load_model(self.run_dir).training_facts["perplexity"]
+            figures = load_model(self.run_dir).training_metadata["perplexity"]
             report = None if figures is None else PerplexityReport(**figures)
         self.processes.barrier()
         return report
@@ -160,12 +160,15 @@ class Validation:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
         report = perplexity(best, self.text.valid.sentences())
-        best.training_facts = {**best.training_facts, "perplexity": dataclasses.asdict(report)}
+        best.training_metadata = {
+            **best.training_metadata,
+            "perplexity": dataclasses.asdict(report),
+        }
         best.save(self.run_dir / BEST)
 
     def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
         shards = self.text.shards
-        self.model.training_facts = {
+        self.model.training_metadata = {
             **self.origin,
             "elmokit_version": elmokit.__version__,
             "corpus": shards.metadata.get("sources", []),

@@ -236,7 +236,7 @@ class TestFinetune:
         }  # not those of the new one
         model_path = save(training={"steps": 90, "corpus": "news", **scores})
         self.run(model_path, domain, tmp_path)
-        facts = load_model(tmp_path / "tuned").training_facts
+        facts = load_model(tmp_path / "tuned").training_metadata
         base_hash = load_model(model_path).model_hash()
         assert facts["base_model"] == {"name": "base", "hash": base_hash}
         assert facts["base"] == {"steps": 90, "corpus": "news"}
@@ -258,7 +258,7 @@ class TestFinetune:
         assert options["n_tokens_vocab"] == len(VOCAB)
         assert back == {**options, "n_tokens_vocab": len(vocab)}
         assert report.same_bits
-        assert "original_options" not in load_model(tmp_path / "tuned").training_facts["base"]
+        assert "original_options" not in load_model(tmp_path / "tuned").training_metadata["base"]
 
     def test_mistyped_general_text_is_refused_at_once(self, save, domain, tmp_path):
         with pytest.raises(FileNotFoundError):

@@ -63,7 +63,7 @@ def test_text_becomes_a_model(corpus, tmp_path):
     assert model.tokenizer.name == "whitespace"
     assert model.warm_text
     assert model.config == CONFIG.model
-    held_out = model.training_facts["perplexity"]
+    held_out = model.training_metadata["perplexity"]
     assert held_out["mean"] == pytest.approx(result.perplexity.mean)
 
 

@@ -96,7 +96,7 @@ class TestResult:
         result = run.run()
         model = load_model(run.run_dir)
         assert result.model_dir == run.run_dir
-        assert result.perplexity.mean == model.training_facts["perplexity"]["mean"]
+        assert result.perplexity.mean == model.training_metadata["perplexity"]["mean"]
         assert model.word_vocab == VOCAB
 
     def test_epochs_are_counted_over_the_corpus(self, build, text):

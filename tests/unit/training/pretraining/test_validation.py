@@ -174,21 +174,21 @@ class TestBest:
         assert validation.is_out_of_patience
         assert validation.best == 5
 
-    def test_training_facts_say_where_the_model_comes_from(self, build, text, tmp_path):
+    def test_training_metadata_say_where_the_model_comes_from(self, build, text, tmp_path):
         validation = build()
         report = validation.validate(Progress(step=7, tokens=300, seconds=2.04), 0.5)
-        facts = load_model(tmp_path / BEST).training_facts
+        facts = load_model(tmp_path / BEST).training_metadata
         assert facts["steps"] == 7
         assert facts["targets_seen"] == 300
         assert facts["epochs"] == pytest.approx(300 / text.shards.num_targets)
         assert facts["seed"] == 3
         assert facts["perplexity"]["mean"] == report.mean
 
-    def test_training_facts_that_the_model_came_with_stay(self, build, tmp_path):
+    def test_training_metadata_that_the_model_came_with_stay(self, build, tmp_path):
         validation = build()
         validation.origin = {"base": {"steps": 90}}
         validation.validate(Progress(step=7), 0.5)
-        facts = load_model(tmp_path / BEST).training_facts
+        facts = load_model(tmp_path / BEST).training_metadata
         assert facts["base"] == {"steps": 90}
         assert facts["steps"] == 7
 
@@ -204,7 +204,7 @@ class TestFinish:
         published = load_model(tmp_path)
         assert report.sentences == len(HELD_OUT) > partial.sentences
         assert report.mean == pytest.approx(perplexity(published, HELD_OUT).mean, rel=1e-5)
-        assert published.training_facts["perplexity"]["mean"] == report.mean
+        assert published.training_metadata["perplexity"]["mean"] == report.mean
         assert torch.equal(published.softmax.bias, toy_model().softmax.bias)
 
     def test_finishing_again_gives_the_same_report(self, build):
@@ -223,7 +223,7 @@ class TestFinish:
     def test_a_run_that_never_validated_publishes_the_last_model(self, build, tmp_path):
         report = build().finish(Progress(step=1))
         assert report.sentences == len(HELD_OUT)
-        assert load_model(tmp_path).training_facts["steps"] == 1
+        assert load_model(tmp_path).training_metadata["steps"] == 1
 
 
 @pytest.mark.parametrize("name", ["num_times", "max_sentences", "patience"])
