@@ -1,0 +1,36 @@
+"""`elmokit` commands, as a user types them."""
+
+import subprocess
+import sys
+
+from typer.testing import CliRunner
+
+
+def elmokit(*arguments, given=None, expect=0):
+    """Run a command in this process: a new one for each would take seconds to start.
+
+    Args:
+        arguments: The words after ``elmokit``.
+        given: What standard input holds.
+        expect: The exit code.
+    """
+    from elmokit import cli
+
+    done = CliRunner().invoke(cli.app, list(map(str, arguments)), input=given)
+    assert done.exit_code == expect, done.output
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def start_elmokit(*arguments, before="", **options):
+    """Start a command in a process of its own, for tests of what a process is needed for.
+
+    Args:
+        arguments: The words after ``elmokit``.
+        before: Python code that runs in that process before the command.
+        options: Those of ``subprocess.Popen``.
+    """
+    code = f"{before}\nfrom elmokit.cli import main\nmain()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], text=True, encoding="utf-8", **options
+    )
