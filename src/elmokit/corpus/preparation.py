@@ -1,36 +1,34 @@
 """From raw text to what training reads: tokenized shards, a vocabulary, held-out sentences.
 
-All of it stands in the run directory; the text is read once, streamed, and a resumed run finds
-the rest there.
+All of it is kept in the run directory. The text is read once, streamed; a resumed run finds the
+rest there.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any
 
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
-    SHARDS,
-    VALID,
     OnPreparation,
-    ShardMaker,
     TextConfig,
-    watched,
+    TextShards,
+    reported,
 )
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.changes import changed_file
 from elmokit.files.hashing import text_sha256
-from elmokit.files.sources import find_files
+from elmokit.files.sources import describe_files, find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import WordVocab
 
 log = logging.getLogger(__name__)
 
-VOCAB = "vocab.txt"
+SHARDS, VALID, VOCAB = "shards", "valid", "vocab.txt"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
 """Distinct words counted in memory at once."""
@@ -46,6 +44,17 @@ class VocabConfig:
     """Words seen more rarely are left out."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextSources:
+    """The text of a run: files as `describe_files` returns them, or finished shards."""
+
+    shard_dir: Path | None
+    """Of finished shards, which are used as they are."""
+    corpus: list[dict[str, Any]]
+    valid: list[dict[str, Any]]
+    """Validation text; none: a few sentences of the corpus are held out."""
+
+
 @dataclass(frozen=True)
 class PreparedText:
     """What `prepare_text` made or found."""
@@ -53,7 +62,7 @@ class PreparedText:
     shards: ShardSet
     vocab: WordVocab
     valid: ShardSet | None
-    """Held-out sentences; none for a corpus of finished shards without validation text."""
+    """Held-out sentences; None for a corpus of finished shards without validation text."""
 
     def warm_text(self) -> tuple[str, ...]:
         """Return ordinary training sentences, from which the warm start state is made."""
@@ -61,28 +70,47 @@ class PreparedText:
         return tuple(islice(ordinary, WARM_SENTENCES))
 
 
+def find_text(
+    corpus: Sequence[Path], valid: Sequence[Path] = (), *, may_be_gone: bool = False
+) -> TextSources:
+    """Find and hash the text of a run.
+
+    Args:
+        corpus: Files, folders or patterns of text, or one directory of finished shards.
+        valid: Validation text, if any.
+        may_be_gone: Whether the run has what it needs: missing files give empty lists.
+
+    Raises:
+        FileNotFoundError: if there is no such text.
+    """
+    shard_dir = corpus[0] if is_finished(corpus) else None
+    files = [] if shard_dir is not None else _find_files(corpus, may_be_gone)
+    valid_files = _find_files(valid, may_be_gone) if valid else []
+    return TextSources(
+        shard_dir=shard_dir, corpus=describe_files(files), valid=describe_files(valid_files)
+    )
+
+
 def prepare_text(
-    corpus: Sequence[Path],
+    sources: TextSources,
     run_dir: Path,
     *,
     text: TextConfig,
     vocab: VocabConfig,
     normalization: Normalization,
-    valid: Sequence[Path] = (),
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
 ) -> PreparedText:
     """Make shards, vocabulary and validation sentences in ``run_dir``.
 
-    Finished shards that stand there are not made again if they are of the same files and settings.
+    Shards of the same files and settings that are there already are not made again.
 
     Args:
-        corpus: Text files, or one directory of finished shards, which is used as it is.
-        run_dir: Where to write; shards and vocabulary that stand there may be replaced.
+        sources: The text.
+        run_dir: Where to write; other shards and another vocabulary are replaced.
         text: Tokenizer and shard size.
         vocab: Size of the vocabulary that is counted.
         normalization: Of the text.
-        valid: Validation text; none: a few sentences of the corpus are held out.
         fixed_vocab: Use this vocabulary instead of counting one.
         on_preparation: Called now and then.
 
@@ -91,19 +119,23 @@ def prepare_text(
         ConfigError: if finished shards were made by another tokenizer than ``text`` asks for.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
-    held_out = None
-    if is_finished(corpus):
-        shards = ShardSet.open(corpus[0])
-        maker = ShardMaker.like(shards, text, normalization, on_preparation)
-        if not valid:
-            log.warning("%s is used as it is: nothing is held out, no validation", corpus[0])
+    valid_dir, held_out = run_dir / VALID, None
+    text_shards = TextShards(text, normalization, on_preparation)
+    if sources.shard_dir is not None:
+        shards = ShardSet.open(sources.shard_dir)
+        text_shards = text_shards.like(shards)
+        if not sources.valid:
+            log.warning(
+                "%s is used as it is: nothing is held out, no validation", sources.shard_dir
+            )
     else:
-        maker = ShardMaker(text, normalization, on_preparation)
-        shards, held_out = maker.split(run_dir, corpus, hold_out=not valid)
-    if valid:
-        held_out = maker.find(run_dir / VALID, valid) or maker.write(run_dir / VALID, valid)
+        shards, held_out = text_shards.make(
+            sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
+        )
+    if sources.valid:
+        held_out, _ = text_shards.make(sources.valid, valid_dir)
     if fixed_vocab is None:
-        sentences = watched(
+        sentences = reported(
             shards.sentences(), "counting words", on_preparation, total_words=shards.num_words
         )
         fixed_vocab = _count_words(sentences, vocab)
@@ -111,14 +143,18 @@ def prepare_text(
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
 
-def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
+def open_text(shard_dir: Path | None, run_dir: Path) -> PreparedText:
     """Open what `prepare_text` made; nothing is written, and text files are not looked at.
+
+    Args:
+        shard_dir: Of finished shards, if the run uses them.
+        run_dir: Of the run.
 
     Raises:
         FileNotFoundError: if something of it is missing.
     """
-    if is_finished(corpus):
-        shards = ShardSet.open(corpus[0])
+    if shard_dir is not None:
+        shards = ShardSet.open(shard_dir)
         has_valid = (run_dir / VALID / MANIFEST_NAME).exists()
     else:
         shards = ShardSet.open(run_dir / SHARDS)
@@ -127,34 +163,49 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)
 
 
-def check_same_text(
-    text: PreparedText, corpus: Sequence[Path], valid: Sequence[Path], run_dir: Path
-) -> None:
+def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:
     """Refuse to go on with a run whose text files have changed since they were read.
 
     Files that are gone are no obstacle: the run has what it needs of them. Finished shards are
     compared by the stream of windows.
 
-    Args:
-        text: What the run trains on.
-        corpus: As it was given to `prepare_text`.
-        valid: As it was given to `prepare_text`.
-        run_dir: Of the run.
-
     Raises:
         ConfigError: naming the first file that has changed.
     """
-    pairs = [] if is_finished(corpus) else [(text.shards, corpus)]
-    if valid and text.valid is not None:
-        pairs.append((text.valid, valid))
-    for shards, paths in pairs:
-        changed = changed_file(shards.metadata.get("sources", []), list(paths))
+    for shards, present in ((text.shards, sources.corpus), (text.valid, sources.valid)):
+        if shards is None or not present:
+            continue
+        changed = _changed_file(shards.metadata.get("sources", []), present)
         if changed is not None:
             raise ConfigError(
                 f"{changed} has changed since the run in {run_dir} read it. That run goes on with "
-                f"the text as it was, which stands in {shards.shard_dir}: put the old file back, "
+                f"the text as it was, which is kept in {shards.shard_dir}: put the old file back, "
                 "or move the new one away. To train on the new text, give another directory."
             )
+
+
+def _changed_file(
+    recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """Return the first file that was changed, removed or added; what was not recorded is equal."""
+    for then, now in zip_longest(recorded, present):
+        if then is None or now is None:
+            return (then or now)["path"]
+        if any(
+            then.get(key) is not None and now[key] is not None and then[key] != now[key]
+            for key in ("num_bytes", "sha256")
+        ):
+            return now["path"]
+    return None
+
+
+def _find_files(paths: Sequence[Path], may_be_gone: bool) -> list[Path]:
+    try:
+        return find_files(list(paths))
+    except FileNotFoundError:
+        if not may_be_gone:
+            raise
+        return []
 
 
 def is_finished(corpus: Sequence[Path]) -> bool:
@@ -162,19 +213,8 @@ def is_finished(corpus: Sequence[Path]) -> bool:
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
 
 
-def check_files(*texts: Sequence[Path]) -> None:
-    """Refuse a mistyped path before hours are spent.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-    """
-    for paths in texts:
-        if paths:
-            find_files(list(paths))
-
-
 def vocab_origin(vocab: WordVocab | None) -> str:
-    """Return, for the record, where the words to predict come from; none: they are counted."""
+    """Return, for the record, where the words to predict come from; None: they are counted."""
     if vocab is None:
         return "counted"
     words = "\n".join(vocab.words)

@@ -7,14 +7,15 @@ not turn into an empty corpus in silence.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from elmokit.corpus.file_reader import FileReader, ReadReport, describe_skips
 from elmokit.errors import FormatError
 from elmokit.files.sources import Paths, find_files
-from elmokit.text.char_vocab import Normalization, normalize
-from elmokit.text.tokenizers.registry import Tokenizer, sentences_batch
+from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
+from elmokit.text.char_vocab import Normalization
+from elmokit.text.sentences import tokenize_lines
+from elmokit.text.tokenizers.registry import Tokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ DEFAULT_MAX_LINE_BYTES = 1 << 20
 
 
 def read_lines(
-    paths: Paths,
+    files: Sequence[Path],
     report: ReadReport,
     *,
     text_field: str = "text",
@@ -31,22 +32,46 @@ def read_lines(
     """Yield the lines that hold text, one file after another.
 
     Args:
-        paths: files, directories or patterns, see `elmokit.files.sources.find_files`.
-        report: counts what is read and skipped.
-        text_field: field of JSON lines, column of Parquet. Its text may hold several lines.
-        max_line_bytes: longer lines are skipped, and never held in memory.
+        files: As `elmokit.files.sources.find_files` returns them.
+        report: Counts what is read and skipped.
+        text_field: Field of JSON lines, column of Parquet. Its text may hold several lines.
+        max_line_bytes: Longer lines are skipped, and never held in memory.
 
     Returns:
         An iterator over lines without line end. Blank lines are skipped.
 
     Raises:
-        FileNotFoundError: at once, if a path does not exist.
         FormatError: while reading: for damaged files, for more bad lines than the limit (100 lines
             and 1 % of all lines; or half of one file; or a tenth of one file not UTF-8), and at the
             end if there was no text at all.
     """
-    files = find_files(paths)
-    return _read_files(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
+    num_lines = 0
+    for path in files:
+        num_lines_before = num_lines
+        reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
+        for line in reader.lines():
+            num_lines += 1
+            yield line
+        report.files += 1
+        if num_lines == num_lines_before:
+            _log.warning(
+                "%s holds no text (%s)", path, describe_skips(reader.skipped) or "empty file"
+            )
+    if report.num_bad:
+        _log.warning(
+            "%d of %d corpus lines were skipped: %s",
+            report.num_bad,
+            report.lines,
+            describe_skips(report.faults),
+        )
+    if num_lines == 0:
+        names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
+        files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
+        raise FormatError(
+            f"{names}: the corpus holds no text in {files_text} "
+            f"({describe_skips(report.skipped) or 'all empty'}). One sentence or paragraph a line "
+            f"is expected, in UTF-8."
+        )
 
 
 def read_sentences(
@@ -76,51 +101,17 @@ def read_sentences(
         FormatError: while reading, as `read_lines`.
     """
     report = ReadReport() if report is None else report
-    lines = read_lines(paths, report, text_field=text_field, max_line_bytes=max_line_bytes)
-    return _tokenize(lines, tokenizer, normalization, report)
+    files = find_files(paths)
+    lines = read_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
+    return count_sentences(tokenize_lines(lines, tokenizer, normalization), report)
 
 
-def _tokenize(
-    lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, report: ReadReport
-) -> Iterator[list[str]]:
-    texts = (normalize(line, normalization) for line in lines)
-    for group in sentences_batch(tokenizer, texts):
-        for sentence in group:
-            if not sentence:
-                report.skipped["empty_sentence"] += 1
-                continue
-            report.sentences += 1
-            report.words += len(sentence)
-            yield sentence
-
-
-def _read_files(
-    files: list[Path], report: ReadReport, *, text_field: str, max_line_bytes: int
-) -> Iterator[str]:
-    num_lines = 0
-    for path in files:
-        num_lines_before = num_lines
-        reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
-        for line in reader.lines():
-            num_lines += 1
-            yield line
-        report.files += 1
-        if num_lines == num_lines_before:
-            _log.warning(
-                "%s holds no text (%s)", path, describe_skips(reader.skipped) or "empty file"
-            )
-    if report.num_bad:
-        _log.warning(
-            "%d of %d corpus lines were skipped: %s",
-            report.num_bad,
-            report.lines,
-            describe_skips(report.faults),
-        )
-    if num_lines == 0:
-        names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
-        files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
-        raise FormatError(
-            f"{names}: the corpus holds no text in {files_text} "
-            f"({describe_skips(report.skipped) or 'all empty'}). One sentence or paragraph a line "
-            f"is expected, in UTF-8."
-        )
+def count_sentences(sentences: Iterable[list[str]], report: ReadReport) -> Iterator[list[str]]:
+    """Yield the sentences that have a word, and count."""
+    for sentence in sentences:
+        if not sentence:
+            report.skipped["empty_sentence"] += 1
+            continue
+        report.sentences += 1
+        report.words += len(sentence)
+        yield sentence

@@ -10,13 +10,10 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
-from elmokit.files.changes import describe_files
-from elmokit.files.sources import find_files
+from elmokit.files.sources import describe_files, find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_counter import WordCounter
-from elmokit.weights.locate import find_model
-from elmokit.weights.model_files import no_directory, read_config
 
 _SENTENCES_AN_EVENT = 1000
 
@@ -66,34 +63,28 @@ class SentenceFile:
 
 
 def open_corpus(
-    corpus: Sequence[Path], *, model: str | None = None, tokenizer: str | None = None
+    corpus: Sequence[Path],
+    *,
+    tokenizer: TokenizerConfig | str | None = None,
+    normalization: Normalization = "NFC",
 ) -> TokenizedCorpus:
     """Open text files, or the shards of a training run, as sentences that are made while reading.
 
     Args:
         corpus: Files, folders or patterns of text, or one directory of finished shards.
-        model: Take tokenizer and normalization of this model directory.
-        tokenizer: Take this one instead; without a model and shards the default is ``simple``.
+        tokenizer: None: that of the shards, ``simple`` for text.
+        normalization: Of text.
 
     Raises:
-        FileNotFoundError: if a file or the model is missing.
-        FormatError: if model or shards are damaged.
+        FileNotFoundError: if a file is missing.
+        FormatError: if shards are damaged.
         ConfigError: for an unknown tokenizer, or another one than that of the shards.
         MissingExtraError: if the library behind the tokenizer is missing.
     """
-    wanted: TokenizerConfig | str | None = tokenizer
-    normalization: Normalization = "NFC"
-    if model is not None:
-        directory = find_model(model)
-        if not directory.is_dir():
-            raise FileNotFoundError(no_directory(directory))
-        config = read_config(directory)
-        wanted = wanted or config.tokenizer
-        normalization = config.bilm.char_vocab.normalization
     if is_finished(corpus):
-        return _open_shards(corpus[0], wanted)
+        return _open_shards(corpus[0], tokenizer)
     files = find_files(corpus)
-    splitter = build_tokenizer(wanted or "simple")
+    splitter = build_tokenizer(tokenizer or "simple")
     used: dict[str, Any] = {"name": splitter.name, "version": splitter.version}
     report = ReadReport()
     return TokenizedCorpus(

@@ -1,4 +1,4 @@
-"""Shards of raw text: made in one streamed pass, found again if files and settings are the same."""
+"""Shards of text files: made in one streamed pass, reused if files and settings are the same."""
 
 import dataclasses
 import logging
@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.corpus.hold_out import HoldOut
-from elmokit.corpus.readers import ReadReport, read_sentences
+from elmokit.corpus.readers import ReadReport, count_sentences, read_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
-from elmokit.files.changes import describe_files
-from elmokit.files.sources import find_files
 from elmokit.text.char_vocab import Normalization
+from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 log = logging.getLogger(__name__)
 
-SHARDS, VALID = "shards", "valid"
 NUM_HELD_OUT = "num_held_out"
-"""In the manifests, where a part of the corpus went to `VALID`: how many sentences."""
+"""In manifests: the number of sentences of the corpus that were held out."""
 SENTENCES_AN_EVENT = 500
-"""How often the preparation says how far it is."""
+"""Sentences between two reports of progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,134 +51,133 @@ class Preparation:
 OnPreparation = Callable[[Preparation], object]
 
 
-class ShardMaker:
-    """Makes shards of text files, and finds those that are of the same files and settings."""
+@dataclass(frozen=True)
+class TextShards:
+    """Makes shards of text files, or opens those of the same files and settings."""
 
-    def __init__(
-        self, text: TextConfig, normalization: Normalization, on_preparation: OnPreparation | None
-    ) -> None:
-        self.text = text
-        self.normalization: Normalization = normalization
-        self.on_preparation = on_preparation
-        self._sources: dict[tuple[Path, ...], list[dict[str, Any]]] = {}
+    text: TextConfig
+    normalization: Normalization
+    on_preparation: OnPreparation | None = None
 
-    @classmethod
-    def like(
-        cls,
-        shards: ShardSet,
-        text: TextConfig,
-        normalization: Normalization,
-        on_preparation: OnPreparation | None,
-    ) -> "ShardMaker":
-        """Return a maker that goes on as finished shards were made."""
-        facts = shards.metadata.get("tokenizer")
-        tokenizer = text.tokenizer if facts is None else TokenizerConfig(**facts)
-        if text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
+    def like(self, shards: ShardSet) -> "TextShards":
+        """Return one that splits text as it was split for finished shards.
+
+        Raises:
+            ConfigError: if the settings name another tokenizer.
+        """
+        stored = shards.metadata.get("tokenizer")
+        tokenizer = self.text.tokenizer if stored is None else TokenizerConfig(**stored)
+        if self.text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
             raise ConfigError(
-                f"text.tokenizer.name={text.tokenizer.name!r}, but the shards in "
+                f"text.tokenizer.name={self.text.tokenizer.name!r}, but the shards in "
                 f"{shards.shard_dir} were made with {tokenizer.name!r}. Leave the tokenizer out, "
                 "or give the raw text."
             )
-        return cls(
-            dataclasses.replace(text, tokenizer=tokenizer),
-            shards.metadata.get("normalization", normalization),
-            on_preparation,
+        return dataclasses.replace(
+            self,
+            text=dataclasses.replace(self.text, tokenizer=tokenizer),
+            normalization=shards.metadata.get("normalization", self.normalization),
         )
 
-    def find(
-        self, target: Path, paths: Sequence[Path], *, hold_out: bool = False
-    ) -> ShardSet | None:
-        """Open finished shards in ``target`` if they are what would be made again."""
-        if not (target / MANIFEST_NAME).exists():
-            return None
-        shards = ShardSet.open(target)
-        wanted = self._facts(paths, version="")
-        found = {
-            **shards.metadata,
-            "tokenizer": {**shards.metadata.get("tokenizer", {}), "version": ""},
-        }
-        same = all(found.get(key) == value for key, value in wanted.items())
-        return shards if same and (NUM_HELD_OUT in found) == hold_out else None
-
-    def split(
-        self, run_dir: Path, paths: Sequence[Path], *, hold_out: bool
+    def make(
+        self,
+        sources: Sequence[Mapping[str, Any]],
+        target: Path,
+        *,
+        held_out_dir: Path | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Find or write the training shards and, of the same pass, the held-out sentences."""
-        shards = self.find(run_dir / SHARDS, paths, hold_out=hold_out)
-        if shards is not None:
-            if not shards.metadata.get(NUM_HELD_OUT):
-                return shards, None
-            held_out = self.find(run_dir / VALID, paths, hold_out=True)
-            if held_out is not None:
-                return shards, held_out
-        holder = HoldOut(share=0.02, max_sentences=self.text.valid_sentences)
-        shards = self.write(run_dir / SHARDS, paths, holder=holder if hold_out else None)
-        if not hold_out:
-            return shards, None
-        if not holder.sentences:
-            log.warning("the corpus is too small to hold anything out: there will be no validation")
-            return shards, None
-        return shards, _write_anew(holder.sentences, run_dir / VALID, self.text, shards.metadata)
+        """Write shards of text files, unless they are there already.
 
-    def write(
-        self, target: Path, paths: Sequence[Path], *, holder: HoldOut | None = None
-    ) -> ShardSet:
-        """Write shards of text files, but for what ``holder`` holds out."""
+        Args:
+            sources: The files, as `describe_files` returns them.
+            target: Directory of the shards.
+            held_out_dir: Directory for a few sentences that are held out of the same pass.
+
+        Returns:
+            The shards, and those of held-out sentences if there are any.
+        """
+        metadata = self._metadata(sources)
+        found = self._open(metadata, target, held_out_dir)
+        if found is not None:
+            return found
         report = ReadReport()
+        lines = read_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
-        metadata = self._facts(paths, version=tokenizer.version)
-        read = read_sentences(
-            list(paths), tokenizer, normalization=self.normalization, report=report
-        )
-        sentences = watched(read, "tokenizing", self.on_preparation)
-
-        def kept(holder: HoldOut) -> Iterator[list[str]]:
-            yield from holder.split(sentences)
-            metadata[NUM_HELD_OUT] = len(holder.sentences)  # the manifest is written after this
-
-        shards = _write_anew(
-            sentences if holder is None else kept(holder), target, self.text, metadata
-        )
+        metadata["tokenizer"]["version"] = tokenizer.version
+        sentences = tokenize_lines(lines, tokenizer, self.normalization)
+        sentences = count_sentences(sentences, report)
+        sentences = reported(sentences, "tokenizing", self.on_preparation)
+        held_out: list[list[str]] = []
+        if held_out_dir is not None:
+            sentences = self._hold_out(sentences, held_out, metadata)
+        shards = self._write(sentences, target, metadata)
         log.info(
             "%d lines read, %d sentences, %d words in %d shards",
             report.lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
-        return shards
+        if held_out_dir is None:
+            return shards, None
+        if not held_out:
+            log.warning("the corpus is too small to hold anything out: there will be no validation")
+            return shards, None
+        return shards, self._write(held_out, held_out_dir, shards.metadata)
 
-    def _facts(self, paths: Sequence[Path], *, version: str) -> dict[str, Any]:
-        key = tuple(paths)
-        if key not in self._sources:  # each file is read once for its hash
-            self._sources[key] = describe_files(find_files(list(paths)))
+    def _open(
+        self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
+    ) -> tuple[ShardSet, ShardSet | None] | None:
+        """Open shards, and those held out of them, if they are what would be made again."""
+        opened: list[ShardSet] = []
+        for directory in (target, held_out_dir):
+            if directory is None or (opened and not opened[0].metadata[NUM_HELD_OUT]):
+                return opened[0], None
+            if not (directory / MANIFEST_NAME).exists():
+                return None
+            shards = ShardSet.open(directory)
+            tokenizer = {**shards.metadata.get("tokenizer", {}), "version": ""}
+            stored = {**shards.metadata, "tokenizer": tokenizer}
+            is_same = all(stored.get(key) == value for key, value in metadata.items())
+            if not is_same or (NUM_HELD_OUT in stored) != (held_out_dir is not None):
+                return None
+            opened.append(shards)
+        return opened[0], opened[1]
+
+    def _hold_out(
+        self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]
+    ) -> Iterator[list[str]]:
+        """Yield the training sentences; at the end, collect the others and record their number."""
+        holder = HoldOut(share=0.02, max_sentences=self.text.valid_sentences)
+        yield from holder.split(sentences)
+        held_out += holder.sentences
+        metadata[NUM_HELD_OUT] = len(held_out)  # the manifest is written after this
+
+    def _write(
+        self, sentences: Iterable[list[str]], target: Path, metadata: Mapping[str, Any]
+    ) -> ShardSet:
+        """Write shards; those of other text in ``target`` are replaced, other files stay."""
+        (target / MANIFEST_NAME).unlink(missing_ok=True)
+        return write_shards(
+            sentences, target, tokens_per_shard=self.text.tokens_per_shard, metadata=metadata
+        )
+
+    def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        settings = dataclasses.asdict(self.text)
+        del settings["tokenizer"]
         return {
-            "tokenizer": {"name": self.text.tokenizer.name, "version": version},
+            "tokenizer": {"name": self.text.tokenizer.name, "version": ""},
             "normalization": self.normalization,
-            "settings": {
-                key: value
-                for key, value in dataclasses.asdict(self.text).items()
-                if key != "tokenizer"
-            },
-            "sources": self._sources[key],
+            "settings": settings,
+            "sources": list(sources),
         }
 
 
-def _write_anew(
-    sentences: Iterable[list[str]], target: Path, text: TextConfig, metadata: Mapping[str, Any]
-) -> ShardSet:
-    """Write shards; those of other text in ``target`` are replaced, other files stay."""
-    (target / MANIFEST_NAME).unlink(missing_ok=True)
-    return write_shards(
-        sentences, target, tokens_per_shard=text.tokens_per_shard, metadata=metadata
-    )
-
-
-def watched(
+def reported(
     sentences: Iterator[list[str]],
     stage: Literal["tokenizing", "counting words"],
     on_preparation: OnPreparation | None,
     *,
     total_words: int | None = None,
 ) -> Iterator[list[str]]:
-    """Yield the sentences, and say now and then how many there were."""
+    """Yield the sentences and report progress now and then."""
     if on_preparation is None:
         yield from sentences
         return

@@ -1,1 +1,1 @@
-"""Files: found, read, hashed, decompressed, written whole or not at all. Nothing here knows ELMo."""
+"""Files: found, read, hashed, written whole or not at all. Nothing here knows ELMo."""

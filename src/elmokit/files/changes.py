@@ -1,14 +1,9 @@
-"""What a file or a run was made of, recorded with it, and what has changed since."""
+"""What has changed since a setting or a result was recorded."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
-from pathlib import Path
 from typing import Any
-
-from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import Paths, find_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +37,3 @@ def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         else:
             flat[f"{path}{key}"] = value
     return flat
-
-
-def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return path, size and SHA-256 of every file, to be kept with what is made of them.
-
-    What can be read only once (standard input, a pipe) has a path alone.
-    """
-    return [
-        {"path": str(path), "num_bytes": path.stat().st_size, "sha256": file_sha256(path)}
-        if path.is_file()
-        else {"path": str(path), "num_bytes": None, "sha256": None}
-        for path in files
-    ]
-
-
-def changed_file(recorded: Sequence[Mapping[str, Any]], paths: Paths) -> str | None:
-    """Return the first file that is not what `describe_files` recorded, or None.
-
-    Args:
-        recorded: What it returned.
-        paths: As `find_files` got them. A file that was removed or added counts as changed; where
-            none of the paths is left, nothing can have changed.
-    """
-    try:
-        files = find_files(paths)
-    except FileNotFoundError:
-        return None
-    for path, then in zip_longest(files, recorded):
-        if path is None:
-            return then["path"]
-        if then is None:
-            return str(path)
-        if then.get("num_bytes") is None or not path.is_file():
-            continue
-        if path.stat().st_size != then["num_bytes"]:
-            return str(path)
-        if "sha256" in then and file_sha256(path) != then["sha256"]:
-            return str(path)
-    return None

@@ -2,7 +2,7 @@
 
 Only line feeds end lines; a carriage return before one, and a byte order mark at the beginning of
 the file, are removed. A line that is too long, is not UTF-8 or holds a NUL byte is a `BadLine`.
-Corpora skip and count those (`elmokit.corpus.file_reader`); elsewhere they are errors.
+Corpora skip and count those (`elmokit.files.text_reader`); elsewhere they are errors.
 """
 
 from collections.abc import Iterable, Iterator

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
+from elmokit.files.hashing import file_sha256
 
 FileKind = Literal["text", "jsonl", "parquet"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -70,6 +71,19 @@ def find_files(paths: Paths) -> list[Path]:
     if not files:
         raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
     return files
+
+
+def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return path, size and SHA-256 of every file, to be kept with what is made of them.
+
+    What can be read only once (standard input, a pipe) has a path alone.
+    """
+    return [
+        {"path": str(path), "num_bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        if path.is_file()
+        else {"path": str(path), "num_bytes": None, "sha256": None}
+        for path in files
+    ]
 
 
 def file_kind(path: Path) -> FileKind:

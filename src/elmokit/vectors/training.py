@@ -17,12 +17,19 @@ from typing import Any, Literal
 
 import elmokit
 from elmokit.config import to_dict
-from elmokit.corpus.sentence_file import SentenceFile, open_corpus, write_sentence_file
+from elmokit.corpus.sentence_file import (
+    SentenceFile,
+    TokenizedCorpus,
+    open_corpus,
+    write_sentence_file,
+)
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.vectors.vector_files import form_of, write_vectors
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_files import no_directory, read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 Stage = Literal["tokenizing", "training"]
@@ -126,7 +133,7 @@ def train_vectors(
     form_of(output)
     _check_gensim()
     facts_path = output.with_name(f"{output.name}.json")
-    text = open_corpus([Path(path) for path in corpus], model=model, tokenizer=tokenizer)
+    text = open_corpus_of_model([Path(path) for path in corpus], model, tokenizer)
     for path in (output, facts_path):
         check_target(path, inputs=text.inputs, overwrite=overwrite)
     tell = on_progress or (lambda stage, done, total: None)
@@ -160,6 +167,23 @@ def train_vectors(
     _write(trained, output, config.kind)
     _write_facts(report, settings, files, model)
     return report
+
+
+def open_corpus_of_model(
+    corpus: Sequence[Path], model: str | None, tokenizer: str | None
+) -> TokenizedCorpus:
+    """Open a corpus with the tokenizer and normalization of a model, if one is named."""
+    if model is None:
+        return open_corpus(corpus, tokenizer=tokenizer)
+    directory = find_model(model)
+    if not directory.is_dir():
+        raise FileNotFoundError(no_directory(directory))
+    config = read_config(directory)
+    return open_corpus(
+        corpus,
+        tokenizer=tokenizer or config.tokenizer,
+        normalization=config.bilm.char_vocab.normalization,
+    )
 
 
 class _Sentences:

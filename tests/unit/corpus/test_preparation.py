@@ -6,7 +6,13 @@ import pytest
 
 from elmokit.corpus import preparation as prepare
 from elmokit.corpus import text_shards
-from elmokit.corpus.preparation import VocabConfig, open_text, prepare_text
+from elmokit.corpus.preparation import (
+    VocabConfig,
+    check_same_text,
+    find_text,
+    open_text,
+    prepare_text,
+)
 from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError
@@ -30,8 +36,9 @@ def run_dir(tmp_path):
     return tmp_path / "run"
 
 
-def prepared(corpus, run_dir, *, text=TEXT, vocab=EVERY_WORD, **settings):
-    return prepare_text([corpus], run_dir, text=text, vocab=vocab, normalization="NFC", **settings)
+def prepared(corpus, run_dir, *, text=TEXT, vocab=EVERY_WORD, valid=(), **settings):
+    sources = find_text([corpus], valid)
+    return prepare_text(sources, run_dir, text=text, vocab=vocab, normalization="NFC", **settings)
 
 
 def words(shards):
@@ -116,13 +123,13 @@ class TestAgain:
     def reads(self, monkeypatch):
         """The files that are read."""
         seen = []
-        original = text_shards.read_sentences
+        original = text_shards.read_lines
 
-        def read(paths, *arguments, **settings):
-            seen.extend(paths)
-            return original(paths, *arguments, **settings)
+        def read(files, report):
+            seen.extend(files)
+            return original(files, report)
 
-        monkeypatch.setattr(text_shards, "read_sentences", read)
+        monkeypatch.setattr(text_shards, "read_lines", read)
         return seen
 
     def test_nothing_is_read_twice(self, corpus, run_dir, reads):
@@ -174,7 +181,7 @@ class TestOpening:
     def test_text_is_opened_without_its_sources(self, corpus, run_dir):
         made = prepared(corpus, run_dir)
         corpus.unlink()
-        found = open_text([corpus], run_dir)
+        found = open_text(None, run_dir)
         assert found.shards.fingerprint == made.shards.fingerprint
         assert words(found.valid) == words(made.valid)
         assert found.vocab == made.vocab
@@ -182,20 +189,75 @@ class TestOpening:
     def test_where_nothing_was_held_out_there_is_nothing_to_open(self, run_dir, tmp_path):
         small = write_text(tmp_path / "small.txt", SENTENCES[:3])
         prepared(small, run_dir)
-        assert open_text([small], run_dir).valid is None
+        assert open_text(None, run_dir).valid is None
 
     def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
         prepared(corpus, run_dir)
         (run_dir / "valid" / "manifest.json").unlink()
         with pytest.raises(FileNotFoundError, match="valid"):
-            open_text([corpus], run_dir)
+            open_text(None, run_dir)
+
+
+class TestChangedText:
+    """A resumed run must have the text that it began with."""
+
+    @pytest.fixture
+    def tree(self, tmp_path):
+        (tmp_path / "tree" / "sub").mkdir(parents=True)
+        for name in ("a.txt", "sub/b.txt"):
+            write_text(tmp_path / "tree" / name, SENTENCES)
+        return tmp_path / "tree"
+
+    @pytest.fixture
+    def check(self, tree, run_dir):
+        prepared(tree, run_dir)
+
+        def check(paths=tree):
+            sources = find_text([paths], may_be_gone=True)
+            check_same_text(open_text(None, run_dir), sources, run_dir)
+
+        return check
+
+    def test_none_has_changed(self, check, tree):
+        (tree / "a.txt").touch()
+        check()
+
+    def test_a_text_that_is_gone_altogether_has_not(self, check, tree):
+        check(tree / "gone.txt")
+
+    @pytest.mark.parametrize("same_length", [True, False])
+    def test_other_contents_even_of_the_same_length(self, check, tree, same_length):
+        text = (tree / "a.txt").read_text()
+        (tree / "a.txt").write_text("x" + text[1 if same_length else 0 :])
+        with pytest.raises(ConfigError, match=r"a\.txt has changed .* the run in .*run"):
+            check()
+
+    def test_files_that_come_and_go(self, check, tree):
+        (tree / "zz.txt").write_text("new")
+        with pytest.raises(ConfigError, match=r"zz\.txt has changed"):
+            check()
+        (tree / "zz.txt").unlink()
+        (tree / "sub" / "b.txt").unlink()
+        with pytest.raises(ConfigError, match=r"b\.txt has changed"):
+            check()
+
+    def test_what_was_recorded_without_a_hash_is_compared_by_size(self, tree, run_dir):
+        made = prepared(tree, run_dir)
+        for source in made.shards.metadata["sources"]:
+            source["sha256"] = None
+        text = (tree / "a.txt").read_text()
+        (tree / "a.txt").write_text("x" + text[1:])
+        check_same_text(made, find_text([tree]), run_dir)
+        (tree / "a.txt").write_text("x" + text)
+        with pytest.raises(ConfigError, match=r"a\.txt has changed"):
+            check_same_text(made, find_text([tree]), run_dir)
 
 
 class TestFinishedShards:
     @pytest.fixture
     def shards(self, tmp_path):
-        facts = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
-        return write_shards(SENTENCES, tmp_path / "finished", metadata=facts)
+        metadata = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
+        return write_shards(SENTENCES, tmp_path / "finished", metadata=metadata)
 
     def test_validation_text_is_split_as_they_were(self, shards, run_dir, tmp_path):
         valid = write_text(tmp_path / "valid.txt", [["don't", "e\u0301"]])
@@ -212,7 +274,7 @@ class TestFinishedShards:
         assert "nothing is held out" in caplog.text
 
 
-def test_facts_stand_with_the_shards(corpus, run_dir):
+def test_metadata_is_kept_with_the_shards(corpus, run_dir):
     prepared(corpus, run_dir)
     metadata = ShardSet.open(run_dir / "shards").metadata
     assert metadata["tokenizer"]["name"] == "whitespace"

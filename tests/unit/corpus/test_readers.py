@@ -28,7 +28,7 @@ def read(tmp_path):
         path = tmp_path / name
         path.write_bytes(data)
         report = ReadReport()
-        return list(read_lines(path, report, **settings)), report
+        return list(read_lines([path], report, **settings)), report
 
     return read
 
@@ -63,15 +63,16 @@ def test_several_files_are_read_in_order(tmp_path):
     (tmp_path / "b.txt").write_bytes(b"third")
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"first\nsecond\n"))
     report = ReadReport()
-    assert list(read_lines(tmp_path, report)) == ["first", "second", "third"]
+    files = [tmp_path / "a.txt.gz", tmp_path / "b.txt"]
+    assert list(read_lines(files, report)) == ["first", "second", "third"]
     assert report.files == 2
 
 
 def test_a_missing_file_is_an_error_before_reading(tmp_path):
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import read_sentences
 
     with pytest.raises(FileNotFoundError, match="no corpus file at"):
-        read_lines(tmp_path / "nowhere.txt", ReadReport())
+        read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())
 
 
 GOOD = b"good line\n" * 50
@@ -123,7 +124,7 @@ def test_a_long_line_is_never_held(tmp_path):
     report = ReadReport()
     tracemalloc.start()
     try:
-        assert list(read_lines(path, report)) == ["first", "second", "last"]
+        assert list(read_lines([path], report)) == ["first", "second", "last"]
         assert tracemalloc.get_traced_memory()[1] < 1 << 23
     finally:
         tracemalloc.stop()
@@ -185,10 +186,11 @@ def test_an_entirely_empty_corpus_is_an_error(read, data):
 def test_an_empty_file_among_others_is_only_reported(tmp_path, caplog):
     from elmokit.corpus.readers import ReadReport, read_lines
 
-    (tmp_path / "a.txt").touch()
-    (tmp_path / "b.txt").write_bytes(b"text\n")
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    files[0].touch()
+    files[1].write_bytes(b"text\n")
     with caplog.at_level(logging.WARNING):
-        assert list(read_lines(tmp_path, ReadReport())) == ["text"]
+        assert list(read_lines(files, ReadReport())) == ["text"]
     assert "a.txt holds no text (empty file)" in caplog.text
 
 
@@ -258,7 +260,7 @@ def test_parquet_gives_the_text_column(write_parquet, kind):
     columns = {"id": list(range(2002)), "text": [*texts, None, "a\nb"]}
     report = ReadReport()
     path = write_parquet(columns, types={"text": getattr(arrow, kind)()})
-    assert list(read_lines(path, report)) == [*texts, "a", "b"]
+    assert list(read_lines([path], report)) == [*texts, "a", "b"]
     assert report.lines == 2003
     assert report.skipped == {"no_text": 1}
 
@@ -269,9 +271,9 @@ def test_parquet_without_the_column_lists_what_there_is(write_parquet):
 
     path = write_parquet({"id": [1], "body": ["one"]})
     with pytest.raises(FormatError, match="no column 'text'; it has: id, body"):
-        list(read_lines(path, ReadReport()))
+        list(read_lines([path], ReadReport()))
     with pytest.raises(FormatError, match="column 'id' must hold strings, got int64"):
-        list(read_lines(path, ReadReport(), text_field="id"))
+        list(read_lines([path], ReadReport(), text_field="id"))
 
 
 def test_a_damaged_parquet_file_is_an_error(write_parquet):
@@ -282,10 +284,10 @@ def test_a_damaged_parquet_file_is_an_error(write_parquet):
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row 0"):
-        list(read_lines(path, ReadReport()))
+        list(read_lines([path], ReadReport()))
     path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
     with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row"):
-        list(read_lines(path, ReadReport()))
+        list(read_lines([path], ReadReport()))
 
 
 def test_parquet_without_its_package_names_the_extra(write_parquet, monkeypatch):
@@ -297,7 +299,7 @@ def test_parquet_without_its_package_names_the_extra(write_parquet, monkeypatch)
     path = write_parquet({"text": ["one"]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pyarrow.*elmokit\[arrow\]"):
-        list(read_lines(path, ReadReport()))
+        list(read_lines([path], ReadReport()))
 
 
 def test_sentences_are_tokenized_and_counted(tmp_path):

@@ -3,6 +3,7 @@ import unicodedata
 import pytest
 
 from elmokit.errors import ConfigError, FormatError
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 
 @pytest.fixture
@@ -24,23 +25,6 @@ def write():
     from elmokit.corpus.sentence_file import write_sentence_file
 
     return write_sentence_file
-
-
-def save_model(directory, *, tokenizer="whitespace", normalization="none"):
-    from elmokit.bilm.bilm import BiLMConfig
-    from elmokit.bilm.char_cnn import CharCNNConfig
-    from elmokit.bilm.lstmp import LSTMConfig
-    from elmokit.text.char_vocab import CharVocabConfig
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-    from elmokit.weights.model_dir import PretrainedBiLM
-
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(normalization=normalization),
-        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
-        lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
-    )
-    PretrainedBiLM(config, tokenizer=TokenizerConfig(name=tokenizer)).save(directory)
-    return str(directory)
 
 
 def test_sentences_are_lines_and_words_are_counted(corpus, tmp_path, opened, write):
@@ -76,7 +60,6 @@ def test_long_sentences_go_on_in_the_next_line(tmp_path, opened, write):
 def test_words_with_odd_blanks_stay_whole(tmp_path, write):
     """Tokens of other tokenizers may hold what str.split() would take for a blank."""
     from elmokit.corpus.sentence_file import TokenizedCorpus
-    from elmokit.text.tokenizers.registry import TokenizerConfig
 
     words = ["a\x1cb", "c\u00a0d", "e\u2028f", "g\r"]
     found = TokenizedCorpus(
@@ -89,29 +72,19 @@ def test_words_with_odd_blanks_stay_whole(tmp_path, write):
     assert list(write(found, tmp_path / "aside.txt", max_words=9).lines()) == [words]
 
 
-def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path, opened):
+def test_tokenizer_and_normalization_are_chosen(tmp_path, opened):
     decomposed = unicodedata.normalize("NFD", "강물 didn't")
     path = tmp_path / "corpus.txt"
     path.write_text(decomposed, encoding="utf-8")
-    raw = opened([path], model=save_model(tmp_path / "raw"))
+    raw = opened([path], tokenizer=TokenizerConfig(name="whitespace"), normalization="none")
     assert list(raw.sentences) == [decomposed.split()]
     assert (raw.tokenizer.name, raw.normalization) == ("whitespace", "none")
-    composed = opened(
-        [path], model=save_model(tmp_path / "nfc", tokenizer="simple", normalization="NFC")
-    )
-    assert list(composed.sentences) == [["강물", "did", "n't"]]
     assert list(opened([path]).sentences) == [["강물", "did", "n't"]]
-
-
-def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus, opened):
-    found = opened([corpus], model=save_model(tmp_path / "model"), tokenizer="simple")
-    assert found.tokenizer.name == "simple"
-    assert found.normalization == "none"
 
 
 def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     from elmokit.corpus.shards import write_shards
-    from elmokit.files.changes import describe_files
+    from elmokit.files.sources import describe_files
 
     sources = describe_files([corpus])
     write_shards(
@@ -132,7 +105,7 @@ def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'simple'"):
         opened([tmp_path / "shards"], tokenizer="simple")
     with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'whitespace'"):
-        opened([tmp_path / "shards"], model=save_model(tmp_path / "model"))
+        opened([tmp_path / "shards"], tokenizer=TokenizerConfig(name="whitespace"))
 
 
 def test_progress_is_told(tmp_path, opened, write):
@@ -152,10 +125,6 @@ def test_a_corpus_without_frequent_words_is_told(tmp_path, corpus, opened, write
 def test_wrong_input_is_told(tmp_path, corpus, opened, write):
     with pytest.raises(FileNotFoundError, match="no corpus file"):
         opened([tmp_path / "none.txt"])
-    with pytest.raises(FileNotFoundError, match="There is no model"):
-        opened([corpus], model=str(tmp_path / "none"))
-    with pytest.raises(FileNotFoundError, match="is a file; give the model directory"):
-        opened([corpus], model=str(corpus))
     with pytest.raises(ConfigError, match="no tokenizer 'moses'"):
         opened([corpus], tokenizer="moses")
     empty = tmp_path / "empty.txt"

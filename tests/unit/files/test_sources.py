@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 from pathlib import Path
@@ -158,6 +159,20 @@ def test_no_paths_are_an_error():
 
     with pytest.raises(FileNotFoundError, match="no corpus was given"):
         find_files([])
+
+
+def test_files_are_described_by_path_size_and_hash(tree):
+    from elmokit.files.sources import describe_files
+
+    path = tree / "a.txt"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert describe_files([path]) == [{"path": str(path), "num_bytes": 5, "sha256": digest}]
+
+
+def test_standard_input_has_a_path_alone():
+    from elmokit.files.sources import describe_files
+
+    assert describe_files([Path("-")]) == [{"path": "-", "num_bytes": None, "sha256": None}]
 
 
 def test_a_dash_is_standard_input(monkeypatch):

@@ -1,6 +1,7 @@
 import json
 import random
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -169,3 +170,53 @@ def test_without_gensim_the_extra_is_named(train, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(MissingExtraError, match=r'pip install "elmokit\[static\]"'):
         train(tmp_path / "v.bin")
+
+
+def save_model(directory, *, tokenizer="whitespace", normalization="none"):
+    from elmokit.bilm.bilm import BiLMConfig
+    from elmokit.bilm.char_cnn import CharCNNConfig
+    from elmokit.bilm.lstmp import LSTMConfig
+    from elmokit.text.char_vocab import CharVocabConfig
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+    from elmokit.weights.model_dir import PretrainedBiLM
+
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(normalization=normalization),
+        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
+        lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
+    )
+    PretrainedBiLM(config, tokenizer=TokenizerConfig(name=tokenizer)).save(directory)
+    return str(directory)
+
+
+def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
+    from elmokit.vectors.training import open_corpus_of_model
+
+    decomposed = unicodedata.normalize("NFD", "강물 didn't")
+    path = tmp_path / "corpus.txt"
+    path.write_text(decomposed, encoding="utf-8")
+    raw = open_corpus_of_model([path], save_model(tmp_path / "raw"), None)
+    assert list(raw.sentences) == [decomposed.split()]
+    assert (raw.tokenizer.name, raw.normalization) == ("whitespace", "none")
+    composed = open_corpus_of_model(
+        [path], save_model(tmp_path / "nfc", tokenizer="simple", normalization="NFC"), None
+    )
+    assert list(composed.sentences) == [["강물", "did", "n't"]]
+    assert list(open_corpus_of_model([path], None, None).sentences) == [["강물", "did", "n't"]]
+
+
+def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus):
+    from elmokit.vectors.training import open_corpus_of_model
+
+    found = open_corpus_of_model([corpus], save_model(tmp_path / "model"), "simple")
+    assert found.tokenizer.name == "simple"
+    assert found.normalization == "none"
+
+
+def test_a_model_that_is_not_there_is_told(tmp_path, corpus):
+    from elmokit.vectors.training import open_corpus_of_model
+
+    with pytest.raises(FileNotFoundError, match="There is no model"):
+        open_corpus_of_model([corpus], str(tmp_path / "none"), None)
+    with pytest.raises(FileNotFoundError, match="is a file; give the model directory"):
+        open_corpus_of_model([corpus], str(corpus), None)

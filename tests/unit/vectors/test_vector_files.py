@@ -103,7 +103,7 @@ def test_words_that_are_not_utf8_are_left_out_and_told(written, caplog):
         (binary(["a", "b"], [[1, -np.inf], [1, 1]]), r"the vector of 'a' holds -inf"),
         (b"\x80\x04\x95anything", r"looks like a Python pickle, as gensim saves its models"),
         (b"", r"no word vectors"),
-        (b"\0\1\2\3 and so on\n", r"holds a NUL byte; expected is text"),
+        (b"\0\1\2\3 and so on\n", r"holds a NUL byte at position 0"),
     ],
 )
 def test_damage_is_told(written, content, message):

@@ -16,16 +16,13 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.corpus.preparation import (
-    PreparedText,
-    VocabConfig,
-    check_files,
-    vocab_origin,
-)
+from elmokit.corpus.preparation import PreparedText, VocabConfig, vocab_origin
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.files.json_files import read_json, write_json
+from elmokit.files.sources import find_files
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -33,12 +30,7 @@ from elmokit.training.distributed import world
 from elmokit.training.loop import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.run_dir import (
-    absolute_paths,
-    read_json,
-    record_run,
-    write_json,
-)
+from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, absolute_paths, record_run
 from elmokit.training.pretraining.start import RunOptions, ready_text
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
@@ -129,8 +121,8 @@ def finetune(
         "vocab": vocab_origin(fixed),
     }
     with world(options.device) as processes, ExitStack() as held:
-        if processes.is_main:
-            check_files(general)
+        if general and processes.is_main:
+            find_files(list(general))
         text = ready_text(
             config,
             corpus,
@@ -285,7 +277,10 @@ def _before(
     """Measure once; a resumed run reads what the first one measured."""
     path = run_dir / BEFORE_FILE
     if path.exists():
-        return {name: PerplexityReport(**report) for name, report in read_json(path).items()}
+        return {
+            name: PerplexityReport(**report)
+            for name, report in read_json(path, advice=NOT_RESUMABLE).items()
+        }
     reports = measure()
     write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
     return reports

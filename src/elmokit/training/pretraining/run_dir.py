@@ -1,7 +1,7 @@
-"""The run directory: what stands in it, and how a run is opened, gone on with and closed.
+"""The run directory: what it holds, and how a run is opened, resumed and closed.
 
 ``run.json`` is the resolved configuration, ``metrics.jsonl`` the log, ``checkpoints/`` what a
-resumed run goes on from and ``best/`` the best model so far. Where the run ends, the best model's
+resumed run continues from and ``best/`` the best model so far. When the run ends, the best model's
 files are put beside them, and the run directory is a model directory too. Until ``run.json`` is
 written ``.elmokit-run`` marks the directory as one that was empty when the run took it. While a
 process trains there it holds ``.elmokit-lock``, a file that stays; of a killed process the system
@@ -9,7 +9,6 @@ lets go.
 """
 
 import errno
-import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +20,10 @@ from filelock import FileLock, Timeout
 
 import elmokit
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.changes import Change, changes
+from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.weights.locate import CONFIG_NAME
 
@@ -44,23 +45,25 @@ FIXED_SETTINGS = (
 )
 """What a run keeps from beginning to end; all other settings may be changed at a resume."""
 
+NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
+"""What to do about damaged files of a run."""
 _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 """What file systems say that have no locks; some network file systems have none."""
 
 
 def is_recorded(run_dir: Path) -> bool:
-    """Whether a run stands in the directory: its text is ready, its settings are written."""
+    """Whether a run has begun in the directory: its text is ready, its settings are written."""
     return (run_dir / RUN_FILE).exists()
 
 
-def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: bool) -> None:
-    """Take the run directory, or check that the run that stands there may be gone on with.
+def check_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: bool) -> None:
+    """Check that the directory can be taken, or that the run in it can be resumed.
 
     Args:
         run_dir: Of the run.
-        config: A dataclass, of which `FIXED_SETTINGS` must be those of the run that stands there.
+        config: A dataclass, of which `FIXED_SETTINGS` must be those of a run that is resumed.
         origin: JSON-able; what else must be the same.
-        resume: Whether a run that stands there is to be gone on with.
+        resume: Whether to resume a run that is there.
 
     Raises:
         FileExistsError: if there is a run and ``resume`` is not set, or anything else that is not
@@ -83,14 +86,21 @@ def open_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: b
         return
     if (run_dir / CONFIG_NAME).exists():
         raise FileExistsError(f"{run_dir} holds a model already. Choose another directory.")
-    run_dir.mkdir(parents=True, exist_ok=True)
+    if (run_dir / MARK).exists() or not run_dir.exists():
+        return
     foreign = sorted(path.name for path in run_dir.iterdir() if not path.name.startswith("."))
-    if foreign and not (run_dir / MARK).exists():
+    if foreign:
         raise FileExistsError(
             f"{run_dir} is not empty (it holds {foreign[0]!r}) and is no training run. Choose a "
             "new or an empty directory."
         )
-    (run_dir / MARK).touch()
+
+
+def mark_run(run_dir: Path) -> None:
+    """Make the directory, if necessary, and mark it as that of a run."""
+    if not is_recorded(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        (run_dir / MARK).touch()
 
 
 @contextmanager
@@ -121,12 +131,12 @@ def exclusive_lock(run_dir: Path) -> Iterator[None]:
 
 
 def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:
-    """Write ``run.json`` of a run that is ready to train, unless it stands there already.
+    """Write ``run.json`` of a run that is ready to train, unless it is there already.
 
     Args:
         run_dir: Of the run.
-        config: As `open_run` took it.
-        origin: As `open_run` took it.
+        config: As `check_run` took it.
+        origin: As `check_run` took it.
     """
     if not is_recorded(run_dir):
         record = {"elmokit_version": elmokit.__version__, "config": to_dict(config), **origin}
@@ -137,27 +147,6 @@ def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:
 def absolute_paths(paths: Sequence[Path]) -> list[str]:
     """Return paths, or patterns, as they are recorded: the same from every working directory."""
     return [str(path if path == STANDARD_INPUT else path.resolve()) for path in paths]
-
-
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a JSON file, whole or not at all."""
-    with atomic_file(path) as temp_path:
-        temp_path.write_text(json.dumps(dict(data), indent=2), encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file of a run.
-
-    Raises:
-        FormatError: if it is damaged.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(
-            f"{path}: damaged: {error}. The run cannot be resumed; start a new one in another "
-            "directory."
-        ) from error
 
 
 def publish_best(run_dir: Path) -> None:
@@ -178,27 +167,17 @@ def publish_best(run_dir: Path) -> None:
 
 def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
     """Raise for the first fixed setting that differs from the run to be resumed; log the others."""
-    record = read_json(run_file)
+    record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
     # settings that are newer than the run have their defaults
-    saved = _flat(to_dict(from_dict(type(config), record["config"], source=str(run_file))))
-    given = _flat(to_dict(config))
-    for key in sorted({*saved, *given}):
-        if saved.get(key) == given.get(key):
-            continue
-        if any(f"{key}.".startswith(f"{fixed}.") for fixed in FIXED_SETTINGS):
-            raise _differs(run_file, key, saved.get(key), given.get(key))
-        log.info("%s was %r and is now %r", key, saved.get(key), given.get(key))
+    saved = from_dict(type(config), record["config"], source=str(run_file))
+    found = sorted(changes(to_dict(saved), to_dict(config)), key=lambda change: change.key)
+    for change in found:
+        if any(f"{change.key}.".startswith(f"{fixed}.") for fixed in FIXED_SETTINGS):
+            raise _differs(run_file, change)
+        log.info("%s", change)
     for key, value in origin.items():
         if key in record and _comparable(key, record[key]) != _comparable(key, value):
-            raise _differs(run_file, key, record[key], value)
-
-
-def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted name."""
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
-    return flat
+            raise _differs(run_file, Change(key, record[key], value))
 
 
 def _comparable(key: str, value: Any) -> Any:
@@ -208,8 +187,8 @@ def _comparable(key: str, value: Any) -> Any:
     return absolute_paths([Path(path) for path in value]) if isinstance(value, list) else value
 
 
-def _differs(run_file: Path, key: str, saved: Any, given: Any) -> ConfigError:
+def _differs(run_file: Path, change: Change) -> ConfigError:
     return ConfigError(
-        f"{run_file}: this run has {key}={saved!r}, the command says {given!r}. Resume with what "
-        "the run began with, or start a new one in another directory."
+        f"{run_file}: {change}. Resume with what the run began with, or start a new one in "
+        "another directory."
     )

@@ -9,18 +9,25 @@ from typing import Any
 from elmokit.corpus.preparation import (
     PreparedText,
     VocabConfig,
-    check_files,
     check_same_text,
+    find_text,
+    is_finished,
     open_text,
     prepare_text,
 )
 from elmokit.corpus.text_shards import OnPreparation, TextConfig
 from elmokit.text.char_vocab import Normalization
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import World
 from elmokit.training.pretraining.run import TrainingEvent
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import exclusive_lock, is_recorded, open_run
+from elmokit.training.pretraining.run_dir import (
+    check_run,
+    exclusive_lock,
+    is_recorded,
+    mark_run,
+)
 from elmokit.training.schedules import Limits
 
 
@@ -60,7 +67,7 @@ def ready_text(
     normalization: Normalization,
     fixed_vocab: WordVocab | None,
 ) -> PreparedText:
-    """Take the run directory, or the run that stands there, and return its text; on every rank.
+    """Take the run directory, or the run in it, and return its text; on every rank.
 
     Args:
         config: Of the run, as it will be recorded.
@@ -77,31 +84,36 @@ def ready_text(
 
     Raises:
         FileNotFoundError: if there is no such text.
-        FileExistsError, ConfigError: as `open_run`, `exclusive_lock` and `check_same_text`.
+        FileExistsError, ConfigError: as `check_run`, `exclusive_lock` and `check_same_text`.
         FormatError: as `prepare_text`.
     """
     config.train.rows_per_process(processes.size)
-    if processes.is_main:
-        was_begun = is_recorded(run_dir)
-        if not (options.resume and was_begun):
-            check_files(corpus, options.valid)
-        open_run(run_dir, config, origin, resume=options.resume)
-        held.enter_context(exclusive_lock(run_dir))
-        is_begun = is_recorded(run_dir)
-        if is_begun != was_begun:  # by another process, which has ended since
-            open_run(run_dir, config, origin, resume=options.resume)
-        if is_begun:
-            check_same_text(open_text(corpus, run_dir), corpus, options.valid, run_dir)
-        else:
-            prepare_text(
-                corpus,
-                run_dir,
-                text=text,
-                vocab=vocab,
-                normalization=normalization,
-                valid=options.valid,
-                fixed_vocab=fixed_vocab,
-                on_preparation=options.on_preparation,
-            )
+    shard_dir = corpus[0] if is_finished(corpus) else None
+    if not processes.is_main:
+        processes.barrier()  # rank 0 prepares the text
+        return open_text(shard_dir, run_dir)
+    was_begun = is_recorded(run_dir)
+    check_run(run_dir, config, origin, resume=options.resume)
+    if not was_begun and shard_dir is None:
+        build_tokenizer(text.tokenizer)  # a missing library is told before files are read
+    sources = find_text(corpus, options.valid, may_be_gone=was_begun)
+    mark_run(run_dir)
+    held.enter_context(exclusive_lock(run_dir))
+    is_begun = is_recorded(run_dir)
+    if is_begun != was_begun:  # by another process, which has ended since
+        check_run(run_dir, config, origin, resume=options.resume)
+    if is_begun:
+        prepared = open_text(shard_dir, run_dir)
+        check_same_text(prepared, sources, run_dir)
+    else:
+        prepared = prepare_text(
+            sources,
+            run_dir,
+            text=text,
+            vocab=vocab,
+            normalization=normalization,
+            fixed_vocab=fixed_vocab,
+            on_preparation=options.on_preparation,
+        )
     processes.barrier()
-    return open_text(corpus, run_dir)
+    return prepared
