@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unittest import mock
 
 from typer.testing import CliRunner
 
@@ -16,7 +17,9 @@ def elmokit(*arguments, given=None, expect=0):
     """
     from elmokit import cli
 
-    done = CliRunner().invoke(cli.app, list(map(str, arguments)), input=given)
+    words = list(map(str, arguments))
+    with mock.patch.object(sys, "argv", ["elmokit", *words]):
+        done = CliRunner().invoke(cli.app, words, input=given)
     assert done.exit_code == expect, done.output
     assert "Traceback" not in done.stderr
     return done

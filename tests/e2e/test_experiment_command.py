@@ -1,14 +1,12 @@
 """`elmokit experiment`, as a user types it; killed and started again."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
+from ..builders.command_line import elmokit, start_elmokit
 from ..builders.experiment_data import write_data, write_vectors
 from ..builders.task_models import toy_model
 
@@ -24,29 +22,17 @@ def folder(tmp_path_factory):
     return folder
 
 
-def command(folder, *arguments):
-    return [
-        sys.executable, "-m", "elmokit", "experiment",
-        "--data", folder / "data", "--model", folder / "model",
+def experiment(folder, *arguments):
+    return (
+        "experiment", "--data", folder / "data", "--model", folder / "model",
         "--vectors", folder / "vectors.txt", "--layer-cache", folder / "layers",
-        "--set", "train.epochs=2", "--set", "train.patience=2", "--threads", "1",
-        *map(str, arguments),
-    ]  # fmt: skip
-
-
-def elmokit(folder, *arguments, expect=0):
-    done = subprocess.run(
-        command(folder, *arguments), capture_output=True, text=True, check=False, encoding="utf-8"
-    )
-    assert done.returncode == expect, done.stderr
-    return done
+        "--set", "train.epochs=2", "--set", "train.patience=2", "--threads", "1", *arguments,
+    )  # fmt: skip
 
 
 def test_all_six_tasks_from_the_command_line(folder, tmp_path):
-    done = elmokit(
-        folder, "table1", "--seeds", 1, "-o", tmp_path / "out/table1", "--json",
-        "--set", "hidden_dims=[8]",
-    )  # fmt: skip
+    options = ("--seeds", 1, "--set", "hidden_dims=[8]", "-o")
+    done = elmokit(*experiment(folder, "table1", *options, tmp_path / "out/table1"), "--json")
     report = json.loads(done.stdout)
     assert report["missing"] == []
     tasks = {run["task"] for run in report["runs"]}
@@ -54,9 +40,7 @@ def test_all_six_tasks_from_the_command_line(folder, tmp_path):
     assert "24 runs planned" in done.stderr
     assert report["made"]["command"].startswith("`elmokit experiment ")
     assert " table1 --seeds 1 " in report["made"]["command"]
-    figure = elmokit(
-        folder, "figure2", "--seeds", 1, "-o", tmp_path / "out/figure2", "--set", "hidden_dims=[8]"
-    )
+    figure = elmokit(*experiment(folder, "figure2", *options, tmp_path / "out/figure2"))
     assert "6 runs planned, 6 of them done before" in figure.stderr
     assert (tmp_path / "out/figure2/plot.png").stat().st_size > 1000
     assert "# Figure 2" in figure.stdout
@@ -64,20 +48,20 @@ def test_all_six_tasks_from_the_command_line(folder, tmp_path):
 
 def test_killed_and_started_again(folder, tmp_path):
     arguments = ("figure1", "--tasks", "ner", "--seeds", 1, "-o", tmp_path / "killed/figure1")
-    process = subprocess.Popen(
-        command(folder, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    process = start_elmokit(
+        *experiment(folder, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     runs = tmp_path / "killed/runs"
     until = time.monotonic() + 120
     while time.monotonic() < until and len(list(runs.glob("[0-9a-f]*/result.json"))) < 3:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
+        time.sleep(0.005)
+    process.kill()
     process.wait()
     num_done = len(list(runs.glob("[0-9a-f]*/result.json")))
     assert 3 <= num_done < 12
-    again = elmokit(folder, *arguments, "--json")
+    again = elmokit(*experiment(folder, *arguments), "--json")
     assert f"12 runs planned, {num_done} of them done before" in again.stderr
-    whole = elmokit(folder, *arguments[:-1], tmp_path / "whole/figure1", "--json")
+    whole = elmokit(*experiment(folder, *arguments[:-1], tmp_path / "whole/figure1"), "--json")
     values = [
         [(run["id"], run["value"]) for run in json.loads(done.stdout)["runs"]]
         for done in (again, whole)
@@ -88,7 +72,8 @@ def test_killed_and_started_again(folder, tmp_path):
 
 
 def test_wrong_input_has_exit_code_2(folder, tmp_path):
-    done = elmokit(folder, "table9", expect=2)
+    done = elmokit(*experiment(folder, "table9"), expect=2)
     assert "choose one of table1" in done.stderr
-    done = elmokit(folder, "table1", "--data", tmp_path, "-o", tmp_path / "out", expect=2)
+    elsewhere = ("--data", tmp_path, "-o", tmp_path / "out")
+    done = elmokit(*experiment(folder, "table1", *elsewhere), expect=2)
     assert str(tmp_path / "ner-en-uner-ewt") in done.stderr

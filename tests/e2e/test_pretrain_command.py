@@ -10,18 +10,12 @@ from importlib.resources import files
 
 import pytest
 
+from ..builders.command_line import elmokit, start_elmokit
+
 pytestmark = pytest.mark.e2e
 
-TOY = [
-    "--preset",
-    "toy",
-    "--tokenizer",
-    "whitespace",
-    "--set",
-    "train.checkpoint_steps=7",
-    "--set",
-    "train.log_steps=1",
-]
+TOY = ["--preset", "toy", "--tokenizer", "whitespace", "--set", "train.log_steps=1"]
+OFTEN = ["--set", "train.checkpoint_steps=7"]
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +29,6 @@ def corpus(tmp_path_factory):
     return path
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "elmokit", *map(str, arguments)]
-
-
-def run(*arguments, expect=0):
-    """Run the command; return what it printed."""
-    done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == expect, done.stderr
-    return done
-
-
 def losses(run_dir):
     """Every logged loss by step."""
     rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
@@ -57,16 +38,16 @@ def losses(run_dir):
 @pytest.fixture(scope="module")
 def whole_run(corpus, tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("whole") / "run"
-    done = run("pretrain", corpus, "-o", run_dir, *TOY, "--epochs", 2, "--json")
+    done = elmokit("pretrain", corpus, "-o", run_dir, *TOY, *OFTEN, "--epochs", 2, "--json")
     return run_dir, json.loads(done.stdout)
 
 
 def test_the_run_directory_is_a_model_directory(whole_run):
-    import elmokit
+    from elmokit import load_model
 
     run_dir, result = whole_run
     assert result["progress"]["step"] == max(losses(run_dir))
-    model = elmokit.load_model(run_dir)
+    model = load_model(run_dir)
     assert model.tokenizer.name == "whitespace"
     assert model.training_metadata["perplexity"]["mean"] == pytest.approx(
         result["perplexity"]["mean"]
@@ -88,79 +69,61 @@ def test_training_learns(whole_run):
     assert result["perplexity"]["mean"] < 300
 
 
-@pytest.mark.parametrize("kill_at", [9, 30])
-def test_a_killed_run_resumes_bit_for_bit(kill_at, corpus, whole_run, tmp_path):
-    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY, "--epochs", 2]
-    process = subprocess.Popen(
-        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+def interrupt(signal_number, lines, *arguments):
+    """Send a signal to a training run that has logged so many lines; return code and messages."""
+    process = start_elmokit(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    metrics = arguments[arguments.index("-o") + 1] / "metrics.jsonl"
     deadline = time.monotonic() + 120
-    metrics = tmp_path / "run" / "metrics.jsonl"
     while time.monotonic() < deadline and process.poll() is None:
-        if metrics.exists() and len(metrics.read_text().splitlines()) >= kill_at:
+        if metrics.exists() and len(metrics.read_text().splitlines()) >= lines:
             break
         time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be killed"
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    run(*arguments, "--resume")
-    assert losses(tmp_path / "run") == losses(whole_run[0])
-    ours = (tmp_path / "run" / "model.safetensors").read_bytes()
-    assert ours == (whole_run[0] / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_stopped_run_saves_and_resumes_bit_for_bit(number, code, corpus, whole_run, tmp_path):
-    by_time = ["--set", "train.log_steps=1"]
-    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY[:4], *by_time, "--epochs", 2]
-    process = subprocess.Popen(
-        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    metrics = tmp_path / "run" / "metrics.jsonl"
-    while time.monotonic() < deadline and process.poll() is None:
-        if metrics.exists() and len(metrics.read_text().splitlines()) >= 2:
-            break
-        time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be stopped"
-    os.kill(process.pid, number)
+    assert process.poll() is None, "the run ended before it could be interrupted"
+    os.kill(process.pid, signal_number)
     _, message = process.communicate(timeout=120)
-    assert process.returncode == code, message
-    step = max(losses(tmp_path / "run"))
-    assert f"stopped by {number.name} after step {step}." in message
-    assert f"step-{step:09d} is whole; go on after it with the same command and --resume" in message
-    assert "Traceback" not in message
-    run(*arguments, "--resume")
-    assert losses(tmp_path / "run") == losses(whole_run[0])
-    ours = (tmp_path / "run" / "model.safetensors").read_bytes()
-    assert ours == (whole_run[0] / "model.safetensors").read_bytes()
+    return process.returncode, message
+
+
+def assert_same_run(run_dir, whole_run):
+    assert losses(run_dir) == losses(whole_run[0])
+    weights = (run_dir / "model.safetensors").read_bytes()
+    assert weights == (whole_run[0] / "model.safetensors").read_bytes()
+
+
+def test_a_run_killed_twice_resumes_bit_for_bit(corpus, whole_run, tmp_path):
+    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY, *OFTEN, "--epochs", 2]
+    for lines in (9, 30):
+        code, _ = interrupt(signal.SIGKILL, lines, *arguments)
+        assert code == -signal.SIGKILL
+        arguments = [*arguments, "--resume"]
+    elmokit(*arguments)
+    assert_same_run(tmp_path / "run", whole_run)
+
+
+def test_a_run_stopped_twice_saves_and_resumes_bit_for_bit(corpus, whole_run, tmp_path):
+    arguments = ["pretrain", corpus, "-o", tmp_path / "run", *TOY, "--epochs", 2]
+    for stop, expected, lines in ((signal.SIGTERM, 143, 2), (signal.SIGINT, 130, 25)):
+        code, message = interrupt(stop, lines, *arguments)
+        assert code == expected, message
+        step = max(losses(tmp_path / "run"))
+        assert f"stopped by {stop.name} after step {step}." in message
+        assert f"step-{step:09d}" in message
+        assert "--resume" in message
+        assert "Traceback" not in message
+        arguments = [*arguments, "--resume"]
+    elmokit(*arguments)
+    assert_same_run(tmp_path / "run", whole_run)
 
 
 def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-    ]
-    dropout = ["--set", "model.dropout=0.1", "--tokens", "4000"]
-    single = ["pretrain", corpus, "-o", tmp_path / "one", *TOY, *dropout]
-    run(*single)
-    arguments = [
-        "-m",
-        "elmokit",
-        "pretrain",
-        str(corpus),
-        "-o",
-        str(tmp_path / "two"),
-        *TOY,
-        *dropout,
-    ]
+    options = [*TOY, "--set", "model.dropout=0.1", "--tokens", "4000"]
+    elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    arguments = ["--nproc-per-node", "2", "-m", "elmokit", "pretrain", corpus, *options]
     done = subprocess.run(
-        [*torchrun, *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+        [*torchrun, *arguments, "-o", tmp_path / "two"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
@@ -169,13 +132,13 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
 
 
 def test_a_directory_with_a_run_is_not_overwritten(corpus, whole_run):
-    done = run("pretrain", corpus, "-o", whole_run[0], *TOY, expect=2)
+    done = elmokit("pretrain", corpus, "-o", whole_run[0], *TOY, expect=2)
     assert "holds a training run already" in done.stderr
     assert "--resume" in done.stderr
 
 
 def test_resuming_with_other_settings_is_refused(corpus, whole_run):
-    done = run(
+    done = elmokit(
         "pretrain", corpus, "-o", whole_run[0], *TOY, "--set", "train.seed=7", "--resume", expect=2
     )
     assert "train.seed=0" in done.stderr
@@ -185,7 +148,7 @@ def test_resuming_with_other_settings_is_refused(corpus, whole_run):
 def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
     path = tmp_path / "small.txt"
     path.write_text("a few words .\nand a few more .\n", encoding="utf-8")
-    done = run("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
+    done = elmokit("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
     assert "batch" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -202,7 +165,7 @@ def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
 def test_text_that_cannot_be_read_is_named(content, message, tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(content)
-    done = run("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
+    done = elmokit("pretrain", path, "-o", tmp_path / "run", *TOY, expect=2)
     assert message.lower() in done.stderr.lower()
     assert "bad.txt" in done.stderr
 
@@ -217,39 +180,38 @@ def test_text_that_cannot_be_read_is_named(content, message, tmp_path):
     ],
 )
 def test_wrong_settings_are_named(setting, message, corpus, tmp_path):
-    done = run("pretrain", corpus, "-o", tmp_path / "run", "--set", setting, expect=2)
+    done = elmokit("pretrain", corpus, "-o", tmp_path / "run", "--set", setting, expect=2)
     assert message in done.stderr
 
 
 def test_a_directory_for_a_file_is_said_with_the_cure(corpus, tmp_path):
-    done = run("pretrain", corpus, "-o", tmp_path / "run", "--recipe", tmp_path, expect=2)
+    done = elmokit("pretrain", corpus, "-o", tmp_path / "run", "--recipe", tmp_path, expect=2)
     assert f"error: Is a directory: {tmp_path}" in done.stderr
     assert "give the path of one" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_model_that_reads_words(corpus, tmp_path):
-    import elmokit
+    from elmokit import load_model
 
     arguments = ["--input", "words", "--tokens", 2000, "--threads", 1]
-    run("pretrain", corpus, "-o", tmp_path / "run", *TOY, *arguments)
-    model = elmokit.load_model(tmp_path / "run")
+    elmokit("pretrain", corpus, "-o", tmp_path / "run", *TOY, *arguments)
+    model = load_model(tmp_path / "run")
     assert model.config.char_cnn is None
     assert model.config.num_words == len(model.word_vocab)
-    done = run("perplexity", tmp_path / "run", corpus, "--threads", 1, "--json")
+    done = elmokit("perplexity", tmp_path / "run", corpus, "--threads", 1, "--json")
     assert json.loads(done.stdout)["mean"] < len(model.word_vocab)
 
 
-def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run):
-    reports = [
-        json.loads(run("perplexity", whole_run[0], corpus, "--batch-size", size, "--json").stdout)
-        for size in (1, 7, 64)
-    ]
+def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_path):
+    lines = corpus.read_text(encoding="utf-8").splitlines()[:150]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = ("perplexity", whole_run[0], tmp_path / "text.txt", "--json", "--batch-size")
+    reports = [json.loads(elmokit(*arguments, size).stdout) for size in (1, 7, 64)]
     assert {report.pop("state") for report in reports} == {"warm"}
     assert [report.pop("skipped") for report in reports] == [{}, {}, {}]
     for report in reports[1:]:
         assert report == pytest.approx(reports[0], rel=1e-6)
-    lines = corpus.read_text(encoding="utf-8").splitlines()
     assert reports[0]["tokens"] == sum(len(line.split()) + 1 for line in lines)
     assert reports[0]["mean"] == pytest.approx(
         (reports[0]["forward"] * reports[0]["backward"]) ** 0.5
@@ -262,7 +224,7 @@ def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_pat
     )
     domain = tmp_path / "domain.txt"
     domain.write_text("\n".join(korean) + "\n", encoding="utf-8")
-    done = run(
+    done = elmokit(
         "finetune", whole_run[0], domain, "-o", tmp_path / "tuned", "--vocab", "corpus",
         "--general", corpus, "--epochs", 3, "--set", "vocab.min_count=1", "--json",
     )  # fmt: skip

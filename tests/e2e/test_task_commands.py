@@ -2,10 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+
+from ..builders.command_line import elmokit
+from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
 
@@ -25,30 +26,10 @@ def _own_cache(tmp_path_factory):
         yield
 
 
-def elmokit(*arguments, given=None, expect=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "elmokit", *map(str, arguments)],
-        capture_output=True, text=True, input=given, check=False, encoding="utf-8",
-    )  # fmt: skip
-    assert done.returncode == expect, done.stderr
-    return done
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    from elmokit.bilm.bilm import BiLMConfig
-    from elmokit.bilm.char_cnn import CharCNNConfig
-    from elmokit.bilm.lstmp import LSTMConfig
-    from elmokit.text.char_vocab import CharVocabConfig
-    from elmokit.weights.model_dir import PretrainedBiLM
-
     folder = tmp_path_factory.mktemp("task")
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(max_characters=16),
-        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1),
-        lstm=LSTMConfig(num_layers=2, cell_dim=24, projection_dim=8),
-    )
-    PretrainedBiLM(config).save(folder / "model")
+    toy_model().save(folder / "model")
     (folder / "data").mkdir()
     for split in ("train", "dev"):
         (folder / "data" / f"{split}.tsv").write_text(TABLE, encoding="utf-8")

@@ -1,12 +1,11 @@
 """`elmokit vectors` from raw text to a task on static vectors, in English and Korean."""
 
 import json
-import os
-import subprocess
-import sys
 from importlib.resources import files
 
 import pytest
+
+from ..builders.command_line import elmokit
 
 pytestmark = pytest.mark.e2e
 
@@ -22,16 +21,6 @@ LABELS = {
 }
 
 SMALL = ("--dim", 32, "--min-count", 2, "--epochs", 20)
-
-
-def elmokit(*arguments, expect=0, cwd=None):
-    done = subprocess.run(
-        [sys.executable, "-m", "elmokit", *map(str, arguments)],
-        capture_output=True, text=True, check=False, encoding="utf-8", cwd=cwd,
-        env={**os.environ, "PYTHONWARNINGS": "error::ResourceWarning"},
-    )  # fmt: skip
-    assert done.returncode == expect, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +136,13 @@ def test_the_same_command_gives_the_same_file(corpora, tmp_path):
         (["few.txt", "-o", "few.txt", "--overwrite"], "few.txt is read by this command"),
     ],
 )
-def test_wrong_input_is_told_with_exit_code_2(tmp_path, arguments, message):
+def test_wrong_input_is_told_with_exit_code_2(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").write_text("\n\n")
     (tmp_path / "few.txt").write_text("a few words\n")
     (tmp_path / "binary.txt").write_bytes("ein Text\n".encode("utf-16-le") * 300)
     before = sorted(path.name for path in tmp_path.iterdir())
-    assert message in elmokit("vectors", *arguments, expect=2, cwd=tmp_path).stderr
+    assert message in elmokit("vectors", *arguments, expect=2).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 

@@ -18,11 +18,13 @@ def bench(pytestconfig):
 
 
 def test_made_examples_are_those_of_each_task(bench, tmp_path):
-    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.registry import TASKS, find_task
     from elmokit.tasks.runs.run_dir import find_split
 
     plan = bench.PLANS["tiny"]
-    for name, folder in bench.make_data(tmp_path, plan).items():
+    folders = bench.make_data(tmp_path, plan)
+    assert set(folders) == set(TASKS)
+    for name, folder in folders.items():
         task = find_task(name)
         read = {
             split: task.read(find_split(folder, split), training=True, tokenize=str.split)

@@ -1,25 +1,34 @@
 """`elmokit --help` is instant, complete and true."""
 
 import os
+import pkgutil
 import subprocess
 import sys
 
 import pytest
+import typer
 
-COMMANDS = ["demo", "vocab", "pretrain", "finetune", "perplexity", "embed", "convert"]
+from elmokit.cli import COMMANDS, app, commands
 
 
-def _elmokit(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "elmokit", *arguments], capture_output=True, text=True, check=False
-    )
+def _python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def _help():
+    return _python("from elmokit.cli import main; import sys; sys.argv[1:] = ['--help']; main()")
+
+
+def test_every_command_has_a_module_and_every_module_is_a_command():
+    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == set(COMMANDS)
 
 
 def test_help_names_every_command():
-    result = _elmokit("--help")
+    result = _help()
     assert result.returncode == 0
-    listed = [line.split()[0] for line in result.stdout.split("Commands:")[1].splitlines() if line]
-    assert [name for name in listed if name in COMMANDS] == COMMANDS
+    table = result.stdout.split("Commands:\n")[1].split("\n\n")[0]
+    listed = [row.split()[0] for row in table.splitlines() if row[2] != " "]
+    assert listed == list(COMMANDS)
 
 
 def test_help_is_quick():
@@ -27,42 +36,40 @@ def test_help_is_quick():
 
     def seconds():
         before = os.times()
-        _elmokit("--help")
+        _help()
         after = os.times()
         return sum(after[2:4]) - sum(before[2:4])  # of child processes, user and system
 
     assert min(seconds() for _ in range(3)) < 1.0
 
 
-@pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)])
-def test_help_does_not_import_torch(arguments):
+def test_help_does_not_import_torch():
+    """Of the whole first, then of each command, all in one process."""
     code = f"""
-import sys
-sys.argv = ["elmokit", *{arguments!r}, "--help"]
+import contextlib, io, sys
 from elmokit.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert end.code == 0, end.code
-heavy = {{"torch", "h5py", "pyarrow", "rich", "kiwipiepy"}} & set(sys.modules)
-assert not heavy, heavy
+for arguments in [[], *([name] for name in {list(COMMANDS)!r})]:
+    sys.argv = ["elmokit", *arguments, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        try:
+            main()
+        except SystemExit as end:
+            assert end.code == 0, end.code
+    assert "--help" in shown.getvalue(), arguments
+    heavy = {{"torch", "h5py", "pyarrow", "rich", "kiwipiepy"}} & set(sys.modules)
+    assert not heavy, (arguments, heavy)
+print("checked", *arguments)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    result = _python(code)
     assert result.returncode == 0, result.stderr
-    assert "--help" in result.stdout
+    assert result.stdout == f"checked {list(COMMANDS)[-1]}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_knows_debug_and_explains_its_options(name):
-    import typer
-
-    from elmokit.cli import app
-
+def test_every_command_knows_debug_and_json_and_explains_its_options(name):
     command = typer.main.get_command(app).commands[name]
     options = {option for parameter in command.params for option in parameter.opts}
-    assert "--debug" in options
+    assert {"--debug", "--json"} <= options
     assert command.help
     without_help = [
         parameter.name
@@ -70,14 +77,3 @@ def test_every_command_knows_debug_and_explains_its_options(name):
         if parameter.param_type_name == "option" and not parameter.help
     ]
     assert without_help == []
-
-
-def test_the_commands_that_report_figures_have_json():
-    import typer
-
-    from elmokit.cli import app
-
-    commands = typer.main.get_command(app).commands
-    for name in ["vocab", "pretrain", "finetune", "perplexity", "embed", "convert"]:
-        options = {option for parameter in commands[name].params for option in parameter.opts}
-        assert "--json" in options, name

@@ -156,12 +156,13 @@ class TestRunDirectory:
 
     def test_a_lower_learning_rate_may_be_resumed_with(self, corpus, run_dir):
         lower = dataclasses.replace(CONFIG, optimizer=OptimizerConfig(learning_rate=0.001))
-        pretrain(
+        result = pretrain(
             lower,
             [corpus],
             run_dir,
             RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
         )
+        assert result.progress.tokens == 200
 
     def test_files_of_the_user_are_not_touched(self, tmp_path):
         project = tmp_path / "project"
