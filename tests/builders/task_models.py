@@ -1,10 +1,11 @@
-"""A small biLM for the tests of `elmokit.tasks`."""
+"""A small biLM, and settings with nothing left open, for the tests of `elmokit.tasks`."""
 
 import torch
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -19,3 +20,8 @@ def toy_model(*, seed: int = 3) -> PretrainedBiLM:
     model = PretrainedBiLM(config)
     model.reset_parameters(torch.Generator().manual_seed(seed))
     return model.eval()
+
+
+def full_inputs(**given) -> InputSettings:
+    """Settings of a new task, but for what is given."""
+    return InputSettings(**given).resolved(with_static=True)

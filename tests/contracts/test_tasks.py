@@ -137,7 +137,7 @@ def run_task(
     epochs=60,
     patience=60,
 ):
-    from elmokit.tasks.inputs.settings import InputsConfig
+    from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.run_dir import find_split
@@ -148,7 +148,7 @@ def run_task(
         task=task,
         hidden_dims=tuple(24 for _ in find_task(task).default_hidden_dims[:2]),
         # a toy biLM says little: words are read by their characters, too
-        inputs=inputs or InputsConfig(embeddings=embeddings, dropout=0.0, characters=True),
+        inputs=inputs or InputSettings(embeddings=embeddings, dropout=0.0, characters=True),
         train=TaskTrainConfig(epochs=epochs, patience=patience, learning_rate=5e-3, batch_size=2),
     )
     return train_task(
@@ -182,12 +182,12 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     task, data, tmp_path, model_dir, monkeypatch
 ):
-    from elmokit.tasks.inputs.settings import InputsConfig
+    from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs import task_run as run_module
     from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.runs.scoring import predict
     from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.runs.training import predict
 
     kept = {}
 
@@ -199,7 +199,7 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 
     train_model = run_module.train_model
     monkeypatch.setattr(run_module, "train_model", train_and_answer)
-    result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputsConfig(), epochs=4)
+    result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputSettings(), epochs=4)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
     assert run._network.inputs.settings == find_task(task).paper_inputs
     assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
@@ -245,7 +245,7 @@ def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
     tags = run.labels
-    allowed = allowed_transitions(tags, "BIOUL")
+    allowed = allowed_transitions(tags, "bioul")
     random = np.random.default_rng(0)
     words = ["Minji", "Kim", "by", "Bank", "서울", "강", "."]
     texts = [" ".join(random.choice(words, size=size)) for size in range(1, 25)]

@@ -148,12 +148,12 @@ def test_layer_weights_of_runs(folder):
     found = json.loads(done.stdout)
     assert [run["run"] for run in found["runs"]] == ["one", "two"]
     for run in found["runs"]:
-        for place in run["places"]:
-            assert sum(place["weights"]) == pytest.approx(1)
-            assert len(place["weights"]) == 3
+        for mix in run["mixes"]:
+            assert sum(mix["weights"]) == pytest.approx(1)
+            assert len(mix["weights"]) == 3
     assert (folder / "weights.png").read_bytes().startswith(b"\x89PNG")
     table = elmokit("weights", runs[0]).stdout.splitlines()
-    assert table[0].split()[:4] == ["run", "task", "condition", "place"]
+    assert table[0].split()[:4] == ["run", "task", "condition", "position"]
     assert table[1].split()[:3] == ["one", "pos", "elmo"]
 
 

@@ -87,7 +87,7 @@ def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path
     elmokit(
         "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
         "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers", "--epochs", "1",
-        "--set", "train.finetune_bilm=true", "--set", "inputs.places=output",
+        "--set", "train.finetune_bilm=true", "--set", "inputs.positions=output",
         "--set", "hidden_dims=[12]",
     )  # fmt: skip
     assert json.loads((tmp_path / "run" / "task.json").read_text("utf-8"))["bilm"]["finetuned"]
@@ -99,6 +99,6 @@ def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path
 def test_a_place_that_a_network_does_not_have_is_told(folder, tmp_path):
     done = elmokit(
         "train", "pos", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--set", "inputs.places=output", expect=2,
+        "-o", tmp_path / "run", "--set", "inputs.positions=output", expect=2,
     )  # fmt: skip
-    assert "pos cannot read ELMo at inputs.places='output'; its network has input" in done.stderr
+    assert "pos cannot read ELMo at inputs.positions='output'; its network has input" in done.stderr

@@ -1,5 +1,6 @@
 """The ELMo layer of a task model: a biLM and one or several learned mixtures of its layers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,30 +12,110 @@ from elmokit.bilm.bilm import BiLM, BiLMState
 from elmokit.bilm.masking import lengths_of
 from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
 
+LayerChoice = Literal["mix", "average", "top", "layer0"]
+"""What a mixture is made of.
+
+``mix``: all layers, with learned weights. ``average``: all layers, weighted equally. ``top``: the
+last layer alone. ``layer0``: the token layer alone. The scale gamma is learned in each.
+"""
+
 
 @dataclass(frozen=True)
 class ELMoOutput:
     """What `ELMo` returns."""
 
     mixes: list[Float[Tensor, "B W E2"]]
-    """One mixture per place of use, dropout applied."""
+    """One mixture per position of use, dropout applied."""
     mask: Bool[Tensor, "B W"]
     """True at real positions."""
     state: BiLMState
     """The biLM's memory after each row."""
 
 
-class ELMo(nn.Module):
+class LayerMixes(nn.Module):
+    """Learned mixtures of biLM layers that were computed before: what a task learns of ELMo.
+
+    Args:
+        num_layers: L of the biLM, the token layer included.
+        num_mixes: Mixtures with weights of their own, one per position of use in the task model.
+        layers: What each is made of.
+        dropout: Applied to every mixture in training.
+        layer_norm: Normalization of the layers before mixing; True means ``token``.
+        l2: λ of `penalty`.
+
+    Source: Peters et al. 2018, sections 3.2 and 3.3.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        *,
+        num_mixes: int = 1,
+        layers: LayerChoice = "mix",
+        dropout: float = 0.5,
+        layer_norm: bool | LayerNorm = False,
+        l2: float = 1e-3,
+    ) -> None:
+        super().__init__()
+        if isinstance(layer_norm, bool):
+            layer_norm = "token" if layer_norm else "none"
+        self.l2 = l2
+        self.layers: LayerChoice = layers
+        count = num_layers if layers in ("mix", "average") else 1
+        self.scalar_mixes = nn.ModuleList(
+            ScalarMix(count, layer_norm=layer_norm, trainable=layers == "mix")
+            for _ in range(num_mixes)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def mix(
+        self, index: int, layers: Float[Tensor, "L B T E2"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "B T E2"]:
+        """Return one mixture, with dropout in training.
+
+        Args:
+            index: Which, from 0.
+            layers: All layers of the biLM.
+            mask: True at real positions.
+        """
+        return self.dropout(self._mixed(index, layers, mask))
+
+    def _mixed(self, index: int, layers: Tensor, mask: Tensor) -> Tensor:
+        chosen = {"top": layers[-1:], "layer0": layers[:1]}.get(self.layers, layers)
+        return self.scalar_mixes[index](chosen, mask)
+
+    @torch.no_grad()
+    def scale_to(self, rms: float, samples: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Set every gamma so that the real values of its mixture have this root mean square.
+
+        Args:
+            rms: To start from.
+            samples: Layers with their mask; without a real position nothing is changed.
+        """
+        samples = list(samples)
+        for index, mix in enumerate(self.scalar_mixes):
+            assert isinstance(mix, ScalarMix)
+            real = torch.cat([self._mixed(index, layers, mask)[mask] for layers, mask in samples])
+            found = real.square().mean().sqrt()
+            if real.numel() and found > 0:
+                mix.gamma.mul_(rms / found)
+
+    def penalty(self) -> Float[Tensor, ""]:
+        """Return ``l2`` times the squared layer weights of all mixtures, for the task's loss."""
+        penalties = [mix.penalty() for mix in self.scalar_mixes]  # pyright: ignore[reportCallIssue]
+        return self.l2 * torch.stack(penalties).sum()
+
+
+class ELMo(LayerMixes):
     """Contextual word vectors for a task model.
 
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
-    separate weights (one per place of use), takes the boundaries off and applies dropout.
+    separate weights (one per position of use), takes the boundaries off and applies dropout.
 
     Args:
         model: The biLM. It is frozen, and stays in evaluation mode, unless ``trainable_bilm``.
-        num_mixes: Places of use in the task model.
-        layers: ``mix`` learns the layer weights, ``average`` fixes them equal, ``top`` takes the
-            last layer alone; gamma is learned in each.
+        num_mixes: Positions of use in the task model.
+        layers: What each mixture is made of.
         dropout: Applied to every mixture in training.
         layer_norm: Normalization of the layers before mixing; True means ``token``.
         l2: λ of `penalty`.
@@ -54,34 +135,31 @@ class ELMo(nn.Module):
         model: BiLM,
         *,
         num_mixes: int = 1,
-        layers: Literal["mix", "average", "top"] = "mix",
+        layers: LayerChoice = "mix",
         dropout: float = 0.5,
         layer_norm: bool | LayerNorm = False,
         l2: float = 1e-3,
         trainable_bilm: bool = False,
         keep_boundaries: bool = False,
     ) -> None:
-        super().__init__()
         if num_mixes < 1:
             raise ValueError(f"`num_mixes` must be at least 1, got {num_mixes}.")
-        if isinstance(layer_norm, bool):
-            layer_norm = "token" if layer_norm else "none"
         if layer_norm == "batch" and keep_boundaries:
             raise ValueError(
                 "layer_norm='batch' leaves boundaries out, so they cannot be kept; use "
                 "layer_norm='batch_with_boundaries'."
             )
+        super().__init__(
+            model.num_layers,
+            num_mixes=num_mixes,
+            layers=layers,
+            dropout=dropout,
+            layer_norm=layer_norm,
+            l2=l2,
+        )
         self.bilm = model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries
-        self.l2 = l2
-        self.layers = layers
-        num_layers = 1 if layers == "top" else model.num_layers
-        self.scalar_mixes = nn.ModuleList(
-            ScalarMix(num_layers, layer_norm=layer_norm, trainable=layers == "mix")
-            for _ in range(num_mixes)
-        )
-        self.dropout = nn.Dropout(dropout)
         model.requires_grad_(trainable_bilm)
         self.train(self.training)
 
@@ -91,13 +169,6 @@ class ELMo(nn.Module):
         if not self.trainable_bilm:
             self.bilm.eval()
         return self
-
-    def penalty(self) -> Float[Tensor, ""]:
-        """Return ``l2`` times the squared layer weights of all mixtures, for the task's loss."""
-        total = torch.zeros((), device=next(self.parameters()).device)
-        for mix in self.scalar_mixes:
-            total = total + mix.penalty()  # pyright: ignore[reportCallIssue]
-        return self.l2 * total
 
     def forward(
         self, ids: Int[Tensor, "B W C"] | Int[Tensor, "B W"], *, state: BiLMState | None = None
@@ -112,19 +183,21 @@ class ELMo(nn.Module):
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
             out = self.bilm(self._add_boundaries(ids, lengths_of(mask)), state=state)
-        layers = out.layers[-1:] if self.layers == "top" else out.layers
-        mixes = [self.dropout(self._mix(mix, layers, out.mask, mask)) for mix in self.scalar_mixes]
+        mixes = [
+            self.dropout(self._at_words(index, out.layers, out.mask, mask))
+            for index in range(len(self.scalar_mixes))
+        ]
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
 
-    def _mix(self, mix: nn.Module, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
+    def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
         """Mix, with the statistics that ``layer_norm`` asks for; take unwanted boundaries off.
 
         Padded positions of the result are zero.
         """
-        if mix.layer_norm == "batch":
+        if self.scalar_mixes[index].layer_norm == "batch":
             layers = torch.stack([_strip(layer, inner_mask) for layer in layers])
-            return mix(layers, inner_mask) * inner_mask.unsqueeze(2)
-        mixed = mix(layers, mask)
+            return self._mixed(index, layers, inner_mask) * inner_mask.unsqueeze(2)
+        mixed = self._mixed(index, layers, mask)
         return mixed * mask.unsqueeze(2) if self.keep_boundaries else _strip(mixed, inner_mask)
 
     def _add_boundaries(self, ids: Tensor, lengths: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from elmokit.cli.options import DebugOption
 from elmokit.cli.output import configure_logging, is_user_error, print_error
+from elmokit.tasks.registry import TASKS
 
 COMMANDS: dict[str, str] = {
     "demo": "Pre-train a toy model on packaged text and look at its neighbors; no network.",
@@ -27,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "perplexity": "Forward, backward and mean perplexity of a model on a text.",
     "vectors": "Train static word vectors on a corpus, to compare a model with.",
     "embed": "Write contextual vectors of a text to HDF5, Parquet or NPZ.",
-    "train": "Train a task model (pos, ner, srl, sentiment, nli, qa, coref) on a biLM: "
+    "train": f"Train a task model ({', '.join(TASKS)}) on a biLM: "
     "frozen, unless train.finetune_bilm=true.",
     "evaluate": "Score a trained task model on a file with gold.",
     "predict": "What a trained task model says of raw text.",

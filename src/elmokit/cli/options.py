@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from elmokit.tasks.registry import TASKS
+
 
 def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
     ctx.meta["debug"] = value or ctx.meta.get("debug", False)
@@ -82,7 +84,11 @@ ResumeRunOption = Annotated[
 # --- tasks
 
 TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="pos, ner, srl, sentiment, nli, qa or coref.")
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + ".",
+    ),
 ]
 TaskRunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")

@@ -58,6 +58,8 @@ class ExperimentOptions:
     """Dotted settings of `TaskRunConfig`, over those of the experiment, for every condition."""
     cache_dir: Path | None = None
     """Where layers are kept; none: the user's cache."""
+    device: str = "auto"
+    """Where task models compute: ``auto`` is CUDA where there is one."""
     command: str = ""
     """What was typed, for the report."""
 
@@ -183,7 +185,7 @@ class _Work:
             self.files, work_dir, model=self.model.path, vectors=self.vectors,
             cache_dir=options.cache_dir,
             models_dir=options.output / "models" if options.keep_models else None,
-            on_status=self.listeners.on_status,
+            device=options.device, on_status=self.listeners.on_status,
         )  # fmt: skip
 
     def _plan_tasks(

@@ -74,9 +74,9 @@ _EXPERIMENTS = (
         title="Table 3: ELMo at the input of the task model, at its output, or at both",
         tasks=_QA_NLI_SRL,
         conditions=(
-            _elmo("input", "inputs.places=input"),
-            _elmo("input and output", "inputs.places=both"),
-            _elmo("output", "inputs.places=output"),
+            _elmo("input", "inputs.positions=input"),
+            _elmo("input and output", "inputs.positions=both"),
+            _elmo("output", "inputs.positions=output"),
         ),
         reference="input", tables=_COMPARED,
     ),

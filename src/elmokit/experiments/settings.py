@@ -6,7 +6,7 @@ Chosen so that a run takes some two to fourteen minutes of one CPU thread;
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from elmokit.tasks.task import Units
 
@@ -43,8 +43,8 @@ class TaskSettings:
     """The same of the dev set."""
     units: Units = "words"
     """What a token of the data is."""
-    predicates: Literal["all", "verbs"] = "all"
-    """Semantic roles: which predicates are kept."""
+    subset: str = "all"
+    """Part of the examples that is kept, one of the task's `Task.subsets`."""
     shares: tuple[float, ...] | None = None
     """Label shares of this task, where an experiment would use more."""
 
@@ -83,7 +83,7 @@ NER = TaskSettings(
 SRL = TaskSettings(
     task="srl", dataset="srl-en-propbank-ewt",
     content="PropBank on English-EWT: JSON lines of tokens, pos, predicates",
-    hidden_dims=(128,) * 4, epochs=8, max_train=2000, max_dev=600, predicates="verbs",
+    hidden_dims=(128,) * 4, epochs=8, max_train=2000, max_dev=600, subset="verbs",
 )  # fmt: skip
 SENTIMENT = TaskSettings(
     task="sentiment", dataset="sst-5", content="the trees of SST-5, as .txt or .txt.gz",

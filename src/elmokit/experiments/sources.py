@@ -96,7 +96,7 @@ def deciding_facts(
             "dev": file_sha256(files.dev),
             "max_train": settings.max_train,
             "max_dev": settings.max_dev,
-            "predicates": settings.predicates,
+            "subset": settings.subset,
             "sample": SAMPLE_VERSION,
         },
     }

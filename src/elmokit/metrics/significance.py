@@ -1,6 +1,6 @@
 """Is one system better than another on the same examples? And: mean and spread over seeds.
 
-Both tests take a row of counts an example, as every score object has in ``counts``, and the
+The test takes a row of counts an example, as every score object has in ``counts``, and the
 function from summed rows to the score (``f1_of``, ``accuracy_of``, ...), so that F1 is resampled as
 the ratio of sums it is.
 """
@@ -33,8 +33,6 @@ class PairedTest:
     """``(r + 1) / (R + 1)``: r of R rounds were at least as extreme as what was observed."""
     num_rounds: int
     """R."""
-    interval: tuple[float, float] | None = None
-    """Of the difference, by percentiles; bootstrap only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,43 +65,6 @@ def approximate_randomization(
         extreme += int((rounds >= abs(observed) - _TOLERANCE).sum())
     return PairedTest(
         difference=observed, p_value=(extreme + 1) / (num_rounds + 1), num_rounds=num_rounds
-    )
-
-
-def paired_bootstrap(
-    a: Counts,
-    b: Counts,
-    score: ScoreFunction,
-    *,
-    num_rounds: int = 10_000,
-    confidence: float = 0.95,
-    seed: int,
-) -> PairedTest:
-    """Draw examples with replacement, the same ones for both systems.
-
-    r counts rounds with ``|difference of the round - difference| >= |difference|`` (the draws moved
-    to the null hypothesis); p = (r + 1) / (R + 1).
-
-    Raises:
-        InputError: if the counts are not of one shape (examples, k), or there is nothing to do.
-    """
-    a, b, observed = _prepare(a, b, score, num_rounds)
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}. Usual: 0.95.")
-    generator = np.random.default_rng(seed)
-    parts = []
-    for size in _blocks(num_rounds, len(a)):
-        times = generator.multinomial(len(a), np.full(len(a), 1 / len(a)), size=size)
-        weights = times.astype(np.float64)  # how often each example was drawn
-        parts.append(score(weights @ a) - score(weights @ b))
-    differences = np.concatenate(parts)
-    extreme = int((np.abs(differences - observed) >= abs(observed) - _TOLERANCE).sum())
-    low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return PairedTest(
-        difference=observed,
-        p_value=(extreme + 1) / (num_rounds + 1),
-        num_rounds=num_rounds,
-        interval=(float(low), float(high)),
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import check_same_length, check_same_tokens, percent
 
-SpanScheme = Literal["iob1", "iob2", "bioul"]
+TagScheme = Literal["iob1", "iob2", "bioul"]
 """What tags are written in; ``iob1`` has B only where a span of the same type stands before."""
 
 Span = tuple[str, int, int]
@@ -70,15 +70,15 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     return spans
 
 
-def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: SpanScheme) -> list[str]:
+def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
     """Return tags that mark the spans, O elsewhere.
 
     Raises:
         InputError: if spans are empty, overlap or reach out of the sentence.
         ValueError: if there is no such scheme.
     """
-    if scheme not in get_args(SpanScheme):
-        raise ValueError(f"`scheme` must be one of {get_args(SpanScheme)}, got {scheme!r}.")
+    if scheme not in get_args(TagScheme):
+        raise ValueError(f"`scheme` must be one of {get_args(TagScheme)}, got {scheme!r}.")
     tags = ["O"] * num_tokens
     end_before, type_before = 0, ""
     for label, start, end in sorted(spans, key=lambda span: span[1:]):
@@ -98,7 +98,7 @@ def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: SpanScheme) ->
     return tags
 
 
-def convert_tags(tags: Sequence[str], *, scheme: SpanScheme) -> list[str]:
+def convert_tags(tags: Sequence[str], *, scheme: TagScheme) -> list[str]:
     """Rewrite tags of any scheme in ``scheme``; the spans stay, and the result is always legal.
 
     Raises:

@@ -11,22 +11,29 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.tasks.inputs.settings import EmbeddingKind, Place
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_facts, read_weights
+from elmokit.tasks.inputs.settings import EmbeddingKind, MixPosition
+from elmokit.tasks.runs.run_dir import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    input_settings_of,
+    read_metadata,
+    read_weights,
+)
 
 LEARNING_CONDITIONS: tuple[EmbeddingKind, ...] = ("elmo", "random")
 """Conditions of `elmokit train` that learn layer weights."""
-PLACES: tuple[Place, ...] = ("input", "output")
+POSITIONS: tuple[MixPosition, ...] = ("input", "output")
 """Of use in a task model."""
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
-_MIX, _GAMMA = "inputs.mixes.{}.mix_weights", "inputs.mixes.{}.gamma"
+_MIX = "inputs.mixes.scalar_mixes.{}.mix_weights"
+_GAMMA = "inputs.mixes.scalar_mixes.{}.gamma"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceWeights:
-    """The mixture for one place of use."""
+class MixWeights:
+    """The mixture for one position of use."""
 
-    place: Place
+    position: MixPosition
     weights: tuple[float, ...]
     """Share of each layer, from the token layer on; they sum to 1."""
     gamma: float
@@ -42,7 +49,7 @@ class LayerWeights:
     task: str
     embeddings: str
     """The condition, one of `LEARNING_CONDITIONS`."""
-    places: tuple[PlaceWeights, ...]
+    mixes: tuple[MixWeights, ...]
 
 
 def read_layer_weights(run_dir: Path) -> LayerWeights:
@@ -56,7 +63,8 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
         FormatError: if it is damaged.
         InputError: if its condition learns no layer weights.
     """
-    config = read_facts(run_dir)["config"]
+    metadata = read_metadata(run_dir)
+    config = metadata["config"]
     try:
         task, condition = config["task"], config["inputs"]["embeddings"]
     except (KeyError, TypeError) as error:
@@ -70,21 +78,22 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
             "Train the task with --embeddings elmo."
         )
     tensors = read_weights(run_dir)
-    places = []
-    for place in PLACES:
-        if _MIX.format(place) in tensors and _GAMMA.format(place) in tensors:
-            shares = tensors[_MIX.format(place)].double().softmax(dim=0)
-            gamma = float(tensors[_GAMMA.format(place)])
-            places.append(PlaceWeights(place=place, weights=tuple(shares.tolist()), gamma=gamma))
-    if not places:
+    mixes = []
+    for index, position in enumerate(input_settings_of(metadata, run_dir).mix_positions):
+        if _MIX.format(index) in tensors and _GAMMA.format(index) in tensors:
+            shares = tensors[_MIX.format(index)].double().softmax(dim=0)
+            gamma = float(tensors[_GAMMA.format(index)])
+            weights = tuple(shares.tolist())
+            mixes.append(MixWeights(position=position, weights=weights, gamma=gamma))
+    if not mixes:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
-        run=run_dir.resolve().name, task=task, embeddings=condition, places=tuple(places)
+        run=run_dir.resolve().name, task=task, embeddings=condition, mixes=tuple(mixes)
     )
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
-    """Draw a heat map: a column a run, a row a layer, a panel a place of use.
+    """Draw a heat map: a column a run, a row a layer, a panel a position of use.
 
     Args:
         runs: One or more.
@@ -102,25 +111,25 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plots") from error
-    panels = [place for place in PLACES if any(_weights_at(run, place) for run in runs)]
-    num_layers = max(len(one.weights) for run in runs for one in run.places)
+    panels = [position for position in POSITIONS if any(_weights_at(run, position) for run in runs)]
+    num_layers = max(len(one.weights) for run in runs for one in run.mixes)
     figure = Figure(
         figsize=(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers),
         layout="constrained",
     )
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     image = None
-    for axes, place in zip(all_axes, panels, strict=True):
+    for axes, position in zip(all_axes, panels, strict=True):
         shares = np.full((num_layers, len(runs)), np.nan)
         for column, run in enumerate(runs):
-            weights = _weights_at(run, place)
+            weights = _weights_at(run, position)
             shares[: len(weights), column] = weights
         image = axes.imshow(shares, vmin=0, vmax=1, cmap="viridis", aspect="auto")
         for (row, column), share in np.ndenumerate(shares):
             if not np.isnan(share):
                 color = "black" if share > 0.6 else "white"
                 axes.text(column, row, f"{share:.2f}", ha="center", va="center", color=color)
-        axes.set_title(place)
+        axes.set_title(position)
         axes.set_xticks(range(len(runs)), _labels(runs), rotation=30, ha="right", parse_math=False)
         axes.set_yticks(range(num_layers), [f"layer {layer}" for layer in range(num_layers)])
     assert image is not None
@@ -129,8 +138,8 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         figure.savefig(temp_path, format=path.suffix.lower()[1:], dpi=150)
 
 
-def _weights_at(run: LayerWeights, place: str) -> tuple[float, ...]:
-    return next((one.weights for one in run.places if one.place == place), ())
+def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:
+    return next((one.weights for one in run.mixes if one.position == position), ())
 
 
 def _labels(runs: Sequence[LayerWeights]) -> list[str]:

@@ -13,11 +13,12 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.location import Location
-from elmokit.metrics.coref import score_clusters
+from elmokit.metrics.coref import average_f1_of, score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
+from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.text.tokenizers.registry import Tokenizer
 
@@ -35,16 +36,15 @@ class CorefTask(Task[CorefDocument]):
     """
 
     name, metric = "coref", "average F1"
+    score_from_counts = staticmethod(average_f1_of)
+    divided_by = staticmethod(documents_of)
     default_dropout = DROPOUT
-    places = ("input", "output", "both")
+    positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
+    default_hidden_dims = (100,)
+    """Half of the paper's 200, for a modest machine."""
     batched_by, default_batch_size = "document", 1
     labels_are_answers = False
-
-    @property
-    def default_hidden_dims(self) -> tuple[int, ...]:
-        """Width of the biLSTM, one direction: half of the paper's 200, for a modest machine."""
-        return (100,)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[CorefDocument]:
         """Read documents with their clusters.
@@ -76,7 +76,6 @@ class CorefTask(Task[CorefDocument]):
         return documents
 
     def sentences(self, example: CorefDocument) -> tuple[Sentence, ...]:
-        """Return the sentences that the biLM reads, each by itself."""
         return example.sentences
 
     def part(self, example: CorefDocument, draw: random.Random) -> CorefDocument:
@@ -88,7 +87,6 @@ class CorefTask(Task[CorefDocument]):
         return _window(example, first, first + MAX_TRAINING_SENTENCES)
 
     def gold(self, example: CorefDocument) -> Clusters:
-        """Return the right clusters."""
         return [list(cluster) for cluster in example.clusters]
 
     def labels(self, examples: Sequence[CorefDocument]) -> Labels:
@@ -98,7 +96,6 @@ class CorefTask(Task[CorefDocument]):
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> CoreferenceModel:
-        """Build the network."""
         return CoreferenceModel(inputs, labels, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:

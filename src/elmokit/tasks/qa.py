@@ -24,6 +24,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.inputs.word_offsets import Offsets, align_words, covering_words
 from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
+from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 
 log = logging.getLogger(__name__)
@@ -65,14 +66,12 @@ class QaTask(Task[QaExample]):
     """
 
     name, metric, num_texts = "qa", "F1", 2
+    score_from_counts = staticmethod(answer_f1_of)
+    divided_by = staticmethod(paragraphs_of)
     default_dropout = DROPOUT
-    places = ("input", "output", "both")
-    paper_inputs = InputSettings(places="both", layer_l2=0.0)
-
-    @property
-    def default_hidden_dims(self) -> tuple[int, ...]:
-        """Widths of the recurrent layers, one direction."""
-        return (90,)
+    positions = ("input", "output", "both")
+    paper_inputs = InputSettings(positions="both", layer_l2=0.0)
+    default_hidden_dims = (90,)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[QaExample]:
         """Read questions with their gold answers; a context is one sequence of words.
@@ -100,11 +99,11 @@ class QaTask(Task[QaExample]):
             if given.context not in contexts:
                 contexts[given.context] = _read_context(given.context, tokenize, training)
             context = contexts[given.context]
-            places = (
+            found = (
                 covering_words(context.offsets, answer.start, answer.start + len(answer.text))
                 for answer in given.answers
             )
-            spans = tuple(location for location in places if location is not None)
+            spans = tuple(span for span in found if span is not None)
             if context.trouble or not spans:
                 troubles[context.trouble or "no word at the answer"] += 1
                 if training:
@@ -150,7 +149,6 @@ class QaTask(Task[QaExample]):
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
     ) -> SpanQA:
-        """Build the network."""
         return SpanQA(inputs, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
@@ -205,7 +203,6 @@ class QaTask(Task[QaExample]):
         return example if offsets is None else replace(example, context=context, offsets=offsets)
 
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
-        """Return the answer as a person reads it."""
         return f"{prediction.text}\t{example.question_text}"
 
     def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
@@ -231,7 +228,7 @@ def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
 
 
 def _window(example: QaExample) -> QaExample:
-    """Cut a long context to a window that holds the first answer, at a place drawn by name."""
+    """Cut a long context to a window that holds the first answer, at a position drawn by name."""
     start, end = example.spans[0]
     num_words = len(example.context_words)
     size = max(MAX_TRAINING_WORDS, end - start)

@@ -1,37 +1,45 @@
-"""The tasks that there are, by the names that users type."""
+"""The tasks, by the names that users type: a line each.
 
-from typing import Any
+Only names and help texts: a task's module, and torch with it, is imported when the task is asked
+for, so that help texts are instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elmokit.errors import InputError
-from elmokit.tasks.coref import CorefTask
-from elmokit.tasks.nli import NliTask
-from elmokit.tasks.qa import QaTask
-from elmokit.tasks.sentiment import SentimentTask
-from elmokit.tasks.srl import SrlTask
-from elmokit.tasks.tagging import NerTask, PosTask
-from elmokit.tasks.task import Task
 
-TASKS: dict[str, Task[Any]] = {
-    task.name: task
-    for task in (
-        PosTask(),
-        NerTask(),
-        SrlTask(),
-        SentimentTask(),
-        NliTask(),
-        QaTask(),
-        CorefTask(),
-    )
+if TYPE_CHECKING:
+    from elmokit.tasks.task import Task
+
+
+class TaskEntry(NamedTuple):
+    """Where a task is, and what it does."""
+
+    module: str
+    class_name: str
+    summary: str
+    """For help texts."""
+
+
+TASKS = {
+    "pos": TaskEntry("elmokit.tasks.pos", "PosTask", "parts of speech"),
+    "ner": TaskEntry("elmokit.tasks.ner", "NerTask", "named entities"),
+    "srl": TaskEntry("elmokit.tasks.srl", "SrlTask", "semantic roles of one predicate"),
+    "sentiment": TaskEntry("elmokit.tasks.sentiment", "SentimentTask", "one label for a text"),
+    "nli": TaskEntry("elmokit.tasks.nli", "NliTask", "one label for two texts"),
+    "qa": TaskEntry("elmokit.tasks.qa", "QaTask", "the answer to a question in a paragraph"),
+    "coref": TaskEntry("elmokit.tasks.coref", "CorefTask", "mentions of the same thing"),
 }
-"""By name."""
 
 
-def find_task(name: str) -> Task[Any]:
+def find_task(name: str) -> "Task[Any]":
     """Return the task of this name.
 
     Raises:
-        ValueError: if there is none.
+        InputError: if there is none.
     """
     if name not in TASKS:
         raise InputError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
-    return TASKS[name]
+    entry = TASKS[name]
+    return getattr(import_module(entry.module), entry.class_name)()

@@ -1,23 +1,24 @@
 """Tags that mark spans, and which of them may follow which.
 
-``BIO`` (IOB2): B-X begins a span of type X, I-X goes on, O is outside. ``BIOUL`` (BILOU): spans of
+``iob2`` (BIO): B-X begins a span of type X, I-X goes on, O is outside. ``bioul`` (BILOU): spans of
 one word are U-X, longer ones run from B-X over I-X to L-X.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import numpy as np
 
-TagScheme = Literal["BIO", "BIOUL"]
+from elmokit.metrics.span_f1 import TagScheme
 
+_PREFIXES: dict[TagScheme, tuple[str, ...]] = {"iob2": ("B", "I"), "bioul": ("B", "I", "U", "L")}
+"""Of tags inside a span."""
 _BEGIN, _END = "begin", "end"
-_MUST_GO_ON = {"BIO": (), "BIOUL": ("B", "I")}
+_MUST_GO_ON = {"iob2": (), "bioul": ("B", "I")}
 """Prefixes of a span that the next tag must continue."""
 _MAY_GO_ON = ("B", "I")
 """Prefixes of a span that the next tag can continue."""
-_CONTINUES = {"BIO": ("I",), "BIOUL": ("I", "L")}
+_CONTINUES = {"iob2": ("I",), "bioul": ("I", "L")}
 """Prefixes that continue the span before them."""
 
 
@@ -27,7 +28,7 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
     Args:
         tags: All tags, in the order of their ids. Types may hold hyphens: ``B-C-ARG1`` is of type
             ``C-ARG1``.
-        scheme: ``BIO``: I-X only after B-X or I-X. ``BIOUL`` also: B-X and I-X only before I-X or
+        scheme: ``iob2``: I-X only after B-X or I-X. ``bioul`` also: B-X and I-X only before I-X or
             L-X.
 
     Returns:
@@ -37,10 +38,10 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
         L-X) stays in; the search never ends in it.
 
     Raises:
-        ValueError: if a tag is not of the scheme or stands there twice, or there are none.
+        ValueError: if a tag is not of the scheme or occurs twice, or there are none.
     """
-    if scheme not in get_args(TagScheme):
-        raise ValueError(f"`scheme` must be one of {get_args(TagScheme)}, got {scheme!r}.")
+    if scheme not in _PREFIXES:
+        raise ValueError(f"`scheme` must be one of {', '.join(_PREFIXES)}, got {scheme!r}.")
     parts = [_split(tag, scheme) for tag in tags]
     if not parts:
         raise ValueError("`tags` is empty; give all tags, in the order of their ids.")
@@ -56,7 +57,7 @@ def _split(tag: str, scheme: TagScheme) -> tuple[str, str]:
     if tag == "O":
         return "O", ""
     prefix, hyphen, kind = tag.partition("-")
-    prefixes = [letter for letter in scheme if letter != "O"]
+    prefixes = _PREFIXES[scheme]
     if prefix not in prefixes or not hyphen or not kind:
         forms = ", ".join(f"{letter}-TYPE" for letter in prefixes)
         raise ValueError(f"{tag!r} is no tag of the scheme {scheme}: those are O, {forms}.")

@@ -13,9 +13,11 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
+from elmokit.metrics.significance import ScoreFunction
 from elmokit.tasks.inputs.layer_cache import Sentence
-from elmokit.tasks.inputs.settings import InputsConfig, InputSettings, Places
+from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.sampling import DataFile
 from elmokit.text.tokenizers.registry import Tokenizer
 
 Example = TypeVar("Example")
@@ -43,8 +45,9 @@ class TaskScore:
 class TaskModel(nn.Module, ABC):
     """A task's network on top of `TokenInputs`.
 
-    It gets one batch of sentences for each place in an example: a pair of texts has two. Of
+    It gets one batch of sentences for each text of an example: a pair of texts has two. Of
     documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
+    Tensors that it makes are on the device of the batches.
     """
 
     inputs: TokenInputs
@@ -63,24 +66,20 @@ class TaskModel(nn.Module, ABC):
         """Draw fresh weights."""
 
 
-def one_width(hidden_dims: tuple[int, ...]) -> int:
-    """Return the width of a network whose layers all have the same.
-
-    Raises:
-        ValueError: if there is not one number.
-    """
-    if len(hidden_dims) != 1:
-        raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
-    return hidden_dims[0]
-
-
 class Task(ABC, Generic[Example]):
     """A task: everything about it but the training loop, the biLM and the disk."""
 
     name: ClassVar[str]
+    """As users type it, in `elmokit.tasks.registry` too."""
     metric: ClassVar[str]
     """Of `score`."""
-    places: ClassVar[tuple[Places, ...]] = ("input",)
+    score_from_counts: ClassVar[ScoreFunction]
+    """From summed rows of `TaskScore.counts` to the main number."""
+    divided_by: ClassVar[Callable[[Path], DataFile]]
+    """Divides a data file into examples, of which smaller data sets are drawn."""
+    subsets: ClassVar[tuple[str, ...]] = ("all",)
+    """Parts of a data file's examples that `divide` can keep."""
+    positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)
     """What a token of its data can be."""
@@ -90,10 +89,12 @@ class Task(ABC, Generic[Example]):
     """Texts of one example; in raw text they are separated by tabs."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Endings of the task's files, where a data set has others of the same name."""
-    batched_by: ClassVar[Literal["place", "document"]] = "place"
-    """``place``: the first sentences of all examples make one batch, the second ones another.
+    batched_by: ClassVar[Literal["text", "document"]] = "text"
+    """``text``: the first texts of all examples make one batch, the second ones another.
     ``document``: an example has any number of sentences, which are batched among themselves.
     """
+    default_hidden_dims: ClassVar[tuple[int, ...]] = (200,)
+    """Widths of the recurrent layers, one direction."""
     default_dropout: ClassVar[float]
     """Of the network, as in the work that it comes from (``pos``: our own)."""
     default_batch_size: ClassVar[int] = 32
@@ -125,7 +126,7 @@ class Task(ABC, Generic[Example]):
 
         Raises:
             FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, with the place.
+            FormatError: if it is damaged, with the location.
         """
 
     @abstractmethod
@@ -133,7 +134,7 @@ class Task(ABC, Generic[Example]):
         """Return the sentences that the biLM reads."""
 
     def words(self, examples: Iterable[Example]) -> Iterator[str]:
-        """Yield the words of examples, in their order, as often as they stand there."""
+        """Yield the words of examples, in their order, as often as they occur."""
         for example in examples:
             for sentence in self.sentences(example):
                 yield from sentence
@@ -204,25 +205,34 @@ class Task(ABC, Generic[Example]):
     def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
         """Return a prediction for machines."""
 
-    def input_settings(self, config: InputsConfig, *, with_static: bool) -> InputSettings:
+    def divide(self, path: Path, subset: str = "all") -> DataFile:
+        """Divide a data file into units that a smaller data set keeps whole.
+
+        Raises:
+            FormatError: if the file is damaged.
+            InputError: if ``subset`` is none of `subsets`.
+        """
+        if subset not in self.subsets:
+            raise InputError(
+                f"The task {self.name} has no subset {subset!r}; choose one of "
+                f"{', '.join(self.subsets)}."
+            )
+        return self.divided_by(path)
+
+    def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:
         """Return what the network reads: as a user says, and else as in the paper.
 
         Args:
-            config: What the user says.
+            settings: What the user says.
             with_static: Whether words have static vectors.
 
         Raises:
-            InputError: if the network cannot read layers where ``config`` says.
+            InputError: if the network cannot read layers where ``settings`` say.
         """
-        settings = config.resolved(self.paper_inputs, with_static=with_static)
-        if settings.places not in self.places:
+        settings = settings.resolved(self.paper_inputs, with_static=with_static)
+        if settings.positions not in self.positions:
             raise InputError(
-                f"The task {self.name} cannot read ELMo at inputs.places={settings.places!r}; its "
-                f"network has {', '.join(self.places)}."
+                f"The task {self.name} cannot read ELMo at inputs.positions="
+                f"{settings.positions!r}; its network has {', '.join(self.positions)}."
             )
         return settings
-
-    @property
-    def default_hidden_dims(self) -> tuple[int, ...]:
-        """Widths of the recurrent layers, one direction."""
-        return (200,)

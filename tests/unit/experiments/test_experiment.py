@@ -112,18 +112,18 @@ def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp
     monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
     report = run_experiment("figure2", options("figure2", tasks=("nli",), overrides=FAST))
     (run,) = report.results["runs"]
-    assert [one["place"] for one in run["layer_weights"]] == ["input", "output"]
+    assert [one["position"] for one in run["layer_weights"]] == ["input", "output"]
     assert all(sum(one["weights"]) == pytest.approx(1) for one in run["layer_weights"])
     assert (tmp_path / "figure2/plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_place_of_use_is_told_from_the_other(options):
+def test_a_position_of_use_is_told_from_the_other(options):
     report = run_experiment("table3", options("table3", tasks=("nli",), overrides=FAST))
-    places = {
-        run["condition"]: [one["place"] for one in run["layer_weights"]]
+    positions = {
+        run["condition"]: [one["position"] for one in run["layer_weights"]]
         for run in report.results["runs"]
     }
-    assert places == {
+    assert positions == {
         "input": ["input"], "input and output": ["input", "output"], "output": ["output"],
     }  # fmt: skip
 

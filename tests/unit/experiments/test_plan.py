@@ -53,8 +53,8 @@ def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
         for condition in (ELMO, explicit)
     )
     assert by_default.id == by_hand.id  # one run for both experiments
-    assert by_default.facts["config"]["inputs"]["places"] == "input"
-    assert plan(tasks=(settings.NLI,))[0].facts["config"]["inputs"]["places"] == "both"
+    assert by_default.facts["config"]["inputs"]["positions"] == "input"
+    assert plan(tasks=(settings.NLI,))[0].facts["config"]["inputs"]["positions"] == "both"
 
 
 def test_few_labels_get_more_passes_in_every_arm():

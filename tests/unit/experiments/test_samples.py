@@ -53,7 +53,7 @@ def test_only_verbs_are_kept_as_predicates(tmp_path):
         ],
     }  # fmt: skip
     source = write(tmp_path / "train.jsonl", json.dumps(record) + "\n")
-    sample = sample_file(source, tmp_path / "out", task="srl", limit=None, predicates="verbs")
+    sample = sample_file(source, tmp_path / "out", task="srl", limit=None, subset="verbs")
     assert [example.predicate for example in read_propbank(sample)] == [1]
 
 
@@ -110,7 +110,7 @@ def test_csv_is_refused(tmp_path):
 def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
     source = write(tmp_path / "train.jsonl", f'{{"pos": ["V"], "predicates": []}}\n\n{line}\n')
     with pytest.raises(FormatError, match=message):
-        sample_file(source, tmp_path / "out", task="srl", limit=1, predicates="verbs")
+        sample_file(source, tmp_path / "out", task="srl", limit=1, subset="verbs")
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,30 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from elmokit.config import to_dict
+
+from ...builders.task_models import full_inputs
+
 
 @pytest.fixture
 def write_run(tmp_path):
     """Write what a task run leaves behind, as far as it tells of layers."""
 
-    def write(name, *, task="ner", condition="elmo", **places):
+    def write(name, *, task="ner", condition="elmo", **mixes):
         run_dir = tmp_path / name
         run_dir.mkdir()
-        config = {"task": task, "inputs": {"embeddings": condition}}
-        facts = {"config": config, "labels": [], "bilm": None, "vectors": None}
-        (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+        settings = full_inputs(
+            embeddings=condition,
+            positions="both" if len(mixes) == 2 else next(iter(mixes), "input"),
+        )
+        config = {"task": task, "inputs": to_dict(settings)}
+        metadata = {"config": config, "labels": [], "bilm": None, "vectors": None}
+        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
         tensors = {"to_tags.weight": torch.zeros(1)}
-        for place, (weights, gamma) in places.items():
-            tensors[f"inputs.mixes.{place}.mix_weights"] = torch.tensor(weights)
-            tensors[f"inputs.mixes.{place}.gamma"] = torch.tensor(gamma)
+        for index, (weights, gamma) in enumerate(mixes.values()):
+            name = f"inputs.mixes.scalar_mixes.{index}"
+            tensors[f"{name}.mix_weights"] = torch.tensor(weights)
+            tensors[f"{name}.gamma"] = torch.tensor(gamma)
         save_file(tensors, run_dir / "model.safetensors")
         return run_dir
 
@@ -31,24 +40,24 @@ def write_run(tmp_path):
 LN2 = 0.6931472
 
 
-def test_weights_are_shares_at_each_place_of_use(write_run):
+def test_weights_are_shares_at_each_position_of_use(write_run):
     from elmokit.probes.layer_weights import read_layer_weights
 
     found = read_layer_weights(
         write_run("run", task="nli", input=([LN2, 0.0, 0.0], 0.5), output=([0.0, 0.0, LN2], 2.0))
     )
     assert (found.run, found.task, found.embeddings) == ("run", "nli", "elmo")
-    assert [one.place for one in found.places] == ["input", "output"]
-    assert found.places[0].weights == pytest.approx((0.5, 0.25, 0.25))
-    assert found.places[1].weights == pytest.approx((0.25, 0.25, 0.5))
-    assert [one.gamma for one in found.places] == [0.5, 2.0]
+    assert [one.position for one in found.mixes] == ["input", "output"]
+    assert found.mixes[0].weights == pytest.approx((0.5, 0.25, 0.25))
+    assert found.mixes[1].weights == pytest.approx((0.25, 0.25, 0.5))
+    assert [one.gamma for one in found.mixes] == [0.5, 2.0]
 
 
 def test_a_run_reads_layers_where_its_task_does(write_run):
     from elmokit.probes.layer_weights import read_layer_weights
 
     found = read_layer_weights(write_run("run", condition="random", output=([0.0, 0.0], 1.0)))
-    assert [(one.place, one.weights) for one in found.places] == [("output", (0.5, 0.5))]
+    assert [(one.position, one.weights) for one in found.mixes] == [("output", (0.5, 0.5))]
 
 
 @pytest.mark.parametrize("condition", ["static", "top", "average"])
@@ -71,20 +80,20 @@ def test_damage_is_told(write_run, tmp_path):
     with pytest.raises(FormatError, match="has no layer weights"):
         read_layer_weights(write_run("empty"))
     run_dir = write_run("nothing", input=([0.0], 1.0))
-    facts = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
-    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    metadata = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     with pytest.raises(FormatError, match="does not say which task"):
         read_layer_weights(run_dir)
 
 
 @pytest.fixture
 def runs():
-    from elmokit.probes.layer_weights import LayerWeights, PlaceWeights
+    from elmokit.probes.layer_weights import LayerWeights, MixWeights
 
-    def run(name, task, *places):
+    def run(name, task, *mixes):
         return LayerWeights(
             run=name, task=task, embeddings="elmo",
-            places=tuple(PlaceWeights(place=p, weights=w, gamma=1.0) for p, w in places),
+            mixes=tuple(MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes),
         )  # fmt: skip
 
     return [

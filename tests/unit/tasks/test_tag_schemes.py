@@ -26,7 +26,7 @@ def test_bioul_written_out():
         expected |= {(whole, b) for b in after_a_whole | {"END"}}
     for part in ("B-X", "I-X"):
         expected |= {(part, "I-X"), (part, "L-X")}
-    assert pairs(["O", "B-X", "I-X", "L-X", "U-X"], "BIOUL") == expected
+    assert pairs(["O", "B-X", "I-X", "L-X", "U-X"], "bioul") == expected
 
 
 def test_bio_written_out():
@@ -34,11 +34,11 @@ def test_bio_written_out():
     for before in ("O", "B-X", "I-X", "B-Y", "I-Y"):
         expected |= {(before, b) for b in ("O", "B-X", "B-Y", "END")}
     expected |= {("B-X", "I-X"), ("I-X", "I-X"), ("B-Y", "I-Y"), ("I-Y", "I-Y")}
-    assert pairs(["O", "B-X", "I-X", "B-Y", "I-Y"], "BIO") == expected
+    assert pairs(["O", "B-X", "I-X", "B-Y", "I-Y"], "iob2") == expected
 
 
 def test_types_may_hold_hyphens():
-    found = pairs(BIO_TAGS, "BIO")
+    found = pairs(BIO_TAGS, "iob2")
     assert ("B-C-ARG0", "I-C-ARG0") in found
     assert ("B-ARG0", "I-C-ARG0") not in found
     assert ("B-C-ARG0", "I-ARG0") not in found
@@ -57,7 +57,7 @@ def spans_to_bioul(spans, length):
 
 def test_bioul_allows_exactly_the_sequences_that_some_spans_give():
     """All sequences of three tags, against all ways to lay spans on three words."""
-    found = pairs(BIOUL_TAGS, "BIOUL")
+    found = pairs(BIOUL_TAGS, "bioul")
     allowed = {
         tags
         for tags in product(BIOUL_TAGS, repeat=3)
@@ -72,7 +72,7 @@ def test_bioul_allows_exactly_the_sequences_that_some_spans_give():
     assert allowed == possible
 
 
-@pytest.mark.parametrize(("tags", "scheme"), [(BIO_TAGS, "BIO"), (BIOUL_TAGS, "BIOUL")])
+@pytest.mark.parametrize(("tags", "scheme"), [(BIO_TAGS, "iob2"), (BIOUL_TAGS, "bioul")])
 def test_the_search_never_returns_an_illegal_sequence(tags, scheme):
     """500 sentences of any scores; nearly all of their greedy sequences are illegal."""
     allowed, found = allowed_transitions(tags, scheme), pairs(tags, scheme)
@@ -91,13 +91,13 @@ def test_the_search_never_returns_an_illegal_sequence(tags, scheme):
 
 
 def test_a_tag_that_cannot_be_completed_leads_nowhere():
-    found = pairs(["O", "B-X"], "BIOUL")
+    found = pairs(["O", "B-X"], "bioul")
     assert ("START", "B-X") in found
     assert not any(before == "B-X" for before, _ in found)
 
 
 def test_nothing_leaves_the_end_or_enters_the_start():
-    for tags, scheme in ((BIO_TAGS, "BIO"), (BIOUL_TAGS, "BIOUL")):
+    for tags, scheme in ((BIO_TAGS, "iob2"), (BIOUL_TAGS, "bioul")):
         allowed = allowed_transitions(tags, scheme)
         assert allowed.dtype == bool
         assert allowed.shape == (len(tags) + 2, len(tags) + 2)
@@ -107,12 +107,12 @@ def test_nothing_leaves_the_end_or_enters_the_start():
 
 @pytest.mark.parametrize("tag", ["", "X", "B", "B-", "L-X", "U-X", "b-X", "-X", "BX", "O-X"])
 def test_tags_of_no_scheme(tag):
-    with pytest.raises(ValueError, match="is no tag of the scheme BIO: those are O, B-TYPE"):
-        allowed_transitions(["O", tag], "BIO")
+    with pytest.raises(ValueError, match="is no tag of the scheme iob2: those are O, B-TYPE"):
+        allowed_transitions(["O", tag], "iob2")
 
 
 def test_other_bad_input():
     with pytest.raises(ValueError, match="holds 'O' twice"):
-        allowed_transitions(["O", "B-X", "O"], "BIO")
+        allowed_transitions(["O", "B-X", "O"], "iob2")
     with pytest.raises(ValueError, match="`tags` is empty"):
-        allowed_transitions([], "BIO")
+        allowed_transitions([], "iob2")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import (
+    DeviceOption,
     JsonOption,
     LayerCacheOption,
     ModelOption,
@@ -22,6 +23,7 @@ def evaluate(
     ],
     *,
     model: ModelOption = None,
+    device: DeviceOption = "auto",
     layer_cache: LayerCacheOption = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
@@ -30,7 +32,8 @@ def evaluate(
     from elmokit.tasks.runs.task_run import TaskRun
 
     use_threads(threads)
-    score = TaskRun.load(run, model=model, cache_dir=layer_cache).evaluate(data)
+    trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
+    score = trained.evaluate(data)
     if json:
         emit_json(
             {"metric": score.metric, "value": score.value, **score.details,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli.options import (
+    DeviceOption,
     JsonOption,
     LayerCacheOption,
     ModelOption,
@@ -69,6 +70,7 @@ def experiment(
         bool, typer.Option("--keep-models", help="Keep the task models in DIR/models.")
     ] = False,
     set_: SetOption = None,
+    device: DeviceOption = "auto",
     layer_cache: LayerCacheOption = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
@@ -96,6 +98,7 @@ def experiment(
         tune=tune,
         keep_models=keep_models,
         overrides=tuple(set_ or ()),
+        device=device,
         cache_dir=layer_cache,
         command=shlex.join(["elmokit", *sys.argv[1:]]),
     )

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption, ModelOption, TaskRunArgument, ThreadsOption
+from elmokit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    ModelOption,
+    TaskRunArgument,
+    ThreadsOption,
+)
 from elmokit.cli.output import emit_json, use_threads
 from elmokit.errors import InputError
 
@@ -19,6 +25,7 @@ def predict(
     ],
     *,
     model: ModelOption = None,
+    device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -27,7 +34,7 @@ def predict(
     from elmokit.tasks.runs.task_run import TaskRun
 
     use_threads(threads)
-    trained = TaskRun.load(run, model=model)
+    trained = TaskRun.load(run, model=model, device=device)
     numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
     first = next(numbered, None)
     if first is None:

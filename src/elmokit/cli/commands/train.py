@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import (
+    DeviceOption,
     JsonOption,
     LayerCacheOption,
     ModelOption,
@@ -45,11 +46,12 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of weights, order and dropout.")] = None,
     set_: SetOption = None,
     precision: PrecisionOption = "fp32",
+    device: DeviceOption = "auto",
     layer_cache: LayerCacheOption = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Train TASK (pos, ner, srl, sentiment, nli, qa, coref); keep the model best on the dev set.
+    """Train TASK; keep the model that is best on the dev set.
 
     The biLM is frozen, unless train.finetune_bilm=true. A frozen one's layers of the data are
     computed once and kept on disk.
@@ -82,6 +84,7 @@ def train(
             model=model,
             precision=precision,
             vectors=vectors,
+            device=device,
             cache_dir=layer_cache,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
             on_epoch=lambda report: update(

@@ -23,7 +23,7 @@ def weights(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the layer weights (softmax) and gamma that each RUN learned, per place of use."""
+    """Print the layer weights (softmax) and gamma that each RUN learned, per position of use."""
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
 
     found = [read_layer_weights(run) for run in runs]
@@ -38,14 +38,14 @@ def weights(
 
 
 def _print(runs: "list[LayerWeights]") -> None:
-    num_layers = max(len(place.weights) for run in runs for place in run.places)
+    num_layers = max(len(mix.weights) for run in runs for mix in run.mixes)
     width = max(len(run.run) for run in runs)
-    header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers))
-    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<8}{'place':<8}{header}{'gamma':>9}")
+    header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers)) + f"{'gamma':>9}"
+    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<8}{'position':<10}{header}")
     for run in runs:
-        for place in run.places:
-            shares = "".join(f"{share:9.3f}" for share in place.weights)
+        for mix in run.mixes:
+            shares = "".join(f"{share:9.3f}" for share in mix.weights)
             typer.echo(
-                f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<8}{place.place:<8}"
-                f"{shares:<{9 * num_layers}}{place.gamma:9.3f}"
+                f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<8}{mix.position:<10}"
+                f"{shares:<{9 * num_layers}}{mix.gamma:9.3f}"
             )

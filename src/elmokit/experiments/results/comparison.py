@@ -12,27 +12,13 @@ import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult
-from elmokit.metrics.accuracy import accuracy_of
-from elmokit.metrics.coref import average_f1_of
 from elmokit.metrics.significance import (
-    ScoreFunction,
     SeedSummary,
     approximate_randomization,
     summarize_seeds,
 )
-from elmokit.metrics.span_f1 import f1_of
-from elmokit.metrics.squad import answer_f1_of
+from elmokit.tasks.registry import find_task
 
-SCORE_FUNCTIONS: Mapping[str, ScoreFunction] = {
-    "pos": accuracy_of,
-    "ner": f1_of,
-    "srl": f1_of,
-    "sentiment": accuracy_of,
-    "nli": accuracy_of,
-    "qa": answer_f1_of,
-    "coref": average_f1_of,
-}
-"""From summed counts to the main number, by task; a coreference example is a document."""
 NUM_ROUNDS = 10_000
 
 
@@ -117,8 +103,9 @@ def compare(cell: Cell, reference: Cell) -> Comparison | None:
     ours, theirs = ([side.results[seed] for seed in seeds] for side in (cell, reference))
     gains = summarize_seeds([a.value - b.value for a, b in zip(ours, theirs, strict=True)])
     base = summarize_seeds([result.value for result in theirs]).mean
+    score = find_task(cell.task).score_from_counts
     test = approximate_randomization(
-        _pool(ours), _pool(theirs), SCORE_FUNCTIONS[cell.task], num_rounds=NUM_ROUNDS, seed=0
+        _pool(ours), _pool(theirs), score, num_rounds=NUM_ROUNDS, seed=0
     )
     return Comparison(
         task=cell.task, dataset=cell.dataset, share=cell.share, condition=cell.condition,

@@ -6,13 +6,13 @@ from functools import cached_property
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.results.comparison import (
-    SCORE_FUNCTIONS,
     Cell,
     Comparison,
     collect,
     compare,
 )
 from elmokit.experiments.runs.store import RunResult
+from elmokit.tasks.registry import TASKS
 
 Row = tuple[str, str, float]
 """Task, data set, share of the labels."""
@@ -75,7 +75,7 @@ class Findings:
                 cell = self.cells.get((*row, condition))
                 if base is None or cell is None or condition == self.reference:
                     continue
-                if cell.task in SCORE_FUNCTIONS:
+                if cell.task in TASKS:
                     found.append(self._compare(cell, base))
         return [one for one in found if one is not None]
 

@@ -8,7 +8,7 @@ from elmokit.experiments.results.comparison import Cell
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import mix_rows
 from elmokit.files.atomic import atomic_file
-from elmokit.probes.layer_weights import LayerWeights, PlaceWeights, plot_layer_weights
+from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 
 INCHES = 4.0
 """Width and height of one panel."""
@@ -76,15 +76,15 @@ def plot_mixes(findings: Findings, path: Path) -> bool:
         Whether there was anything to draw.
     """
     check_plots()
-    tasks: dict[tuple[str, str], list[PlaceWeights]] = {}
+    tasks: dict[tuple[str, str], list[MixWeights]] = {}
     for row in mix_rows(findings):
-        place = PlaceWeights(place=row.place, weights=row.means, gamma=row.gamma)
-        tasks.setdefault((row.task, row.dataset), []).append(place)
+        mix = MixWeights(position=row.position, weights=row.means, gamma=row.gamma)
+        tasks.setdefault((row.task, row.dataset), []).append(mix)
     if not tasks:
         return False
     columns = [
-        LayerWeights(run=dataset, task=task, embeddings="elmo", places=tuple(places))
-        for (task, dataset), places in tasks.items()
+        LayerWeights(run=dataset, task=task, embeddings="elmo", mixes=tuple(mixes))
+        for (task, dataset), mixes in tasks.items()
     ]
     plot_layer_weights(columns, path)
     return True

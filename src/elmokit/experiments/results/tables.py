@@ -7,8 +7,8 @@ from typing import Any
 from elmokit.experiments.results.comparison import Cell, Comparison, share_that_reaches
 from elmokit.experiments.results.findings import Findings, Row
 from elmokit.metrics.significance import summarize_seeds
-from elmokit.probes.layer_weights import PLACES
-from elmokit.tasks.inputs.settings import Place
+from elmokit.probes.layer_weights import POSITIONS
+from elmokit.tasks.inputs.settings import MixPosition
 
 NOTHING = "–"
 MAX_MISSING_SHOWN = 60
@@ -91,11 +91,11 @@ def curve_table(findings: Findings) -> Table:
 
 @dataclass(frozen=True)
 class MixRow:
-    """Layer weights of a task at one place, over seeds."""
+    """Layer weights of a task at one position, over seeds."""
 
     task: str
     dataset: str
-    place: Place
+    position: MixPosition
     means: tuple[float, ...]
     sds: tuple[float | None, ...]
     gamma: float
@@ -103,15 +103,15 @@ class MixRow:
 
 
 def mix_rows(findings: Findings) -> list[MixRow]:
-    """Return the learned layer weights: places at the input first, each task by task."""
+    """Return the learned layer weights: those at the input first, each task by task."""
     rows = []
-    for place in PLACES:
+    for position in POSITIONS:
         for cell in findings.cells.values():
             found = [
                 one
                 for result in cell.results.values()
                 for one in result.layer_weights
-                if one.place == place
+                if one.position == position
             ]
             if not found:
                 continue
@@ -119,7 +119,7 @@ def mix_rows(findings: Findings) -> list[MixRow]:
             layers = [summarize_seeds(list(values)) for values in by_layer]
             rows.append(
                 MixRow(
-                    cell.task, cell.dataset, place,
+                    cell.task, cell.dataset, position,
                     tuple(layer.mean for layer in layers), tuple(layer.sd for layer in layers),
                     summarize_seeds([one.gamma for one in found]).mean, len(found),
                 )
@@ -133,10 +133,10 @@ def mix_table(findings: Findings) -> Table:
     num_layers = max((len(row.means) for row in rows), default=0)
     return Table(
         "Layer weights after the softmax (layer 0: tokens): mean ± standard deviation",
-        ("place", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
+        ("position", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
         tuple(
             (
-                row.place, row.task, row.dataset,
+                row.position, row.task, row.dataset,
                 *(spread_text(m, sd, 3) for m, sd in zip(row.means, row.sds, strict=True)),
                 f"{row.gamma:.2f}", str(row.num_seeds),
             )

@@ -13,7 +13,7 @@ import numpy as np
 from elmokit.errors import FormatError
 from elmokit.experiments.plan import PlannedRun
 from elmokit.files.atomic import atomic_directory, atomic_file
-from elmokit.probes.layer_weights import PlaceWeights
+from elmokit.probes.layer_weights import MixWeights
 
 RESULT_FILE, COUNTS_FILE = "result.json", "counts.npz"
 DIVERGED_ENDING = ".diverged.json"
@@ -37,8 +37,8 @@ class RunResult:
     """Of training and of scoring the dev set."""
     wall_seconds: float = 0.0
     """The same with reading, and with the biLM's layers where they were not yet kept."""
-    layer_weights: tuple[PlaceWeights, ...] = ()
-    """What a task made of the layers, at each place."""
+    layer_weights: tuple[MixWeights, ...] = ()
+    """What a task made of the layers, at each position of use."""
     made: Mapping[str, str] = field(default_factory=dict)
     """When, on what machine, with what versions."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
@@ -112,7 +112,7 @@ class RunStore:
             result = dict(table["result"])
             result["epochs"] = tuple(result["epochs"])
             result["layer_weights"] = tuple(
-                PlaceWeights(**{**one, "weights": tuple(one["weights"])})
+                MixWeights(**{**one, "weights": tuple(one["weights"])})
                 for one in result["layer_weights"]
             )
             with np.load(directory / COUNTS_FILE) as stored:

@@ -16,9 +16,9 @@ from elmokit.experiments.runs.runner import CheckTime, OutOfTime
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.samples import sample_file
 from elmokit.experiments.sources import DataFiles
-from elmokit.probes.layer_weights import LEARNING_CONDITIONS, PlaceWeights, read_layer_weights
+from elmokit.probes.layer_weights import LEARNING_CONDITIONS, MixWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import read_facts
+from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.task_run import train_task
 from elmokit.tasks.runs.training import EpochReport
 
@@ -35,6 +35,7 @@ class TaskRuns:
         vectors: Static word vectors, beside the biLM in every condition.
         cache_dir: Where layers are kept.
         models_dir: Where trained models are kept; none: they are not.
+        device: Where they compute, as in `train_task`.
         on_status: Told now and then what is going on.
     """
 
@@ -47,10 +48,12 @@ class TaskRuns:
         vectors: Path | None = None,
         cache_dir: Path | None = None,
         models_dir: Path | None = None,
+        device: str = "auto",
         on_status: OnStatus = lambda text: None,
     ) -> None:
         self._files, self._work_dir, self._model, self._vectors = files, work_dir, model, vectors
         self._cache_dir, self._models_dir, self._on_status = cache_dir, models_dir, on_status
+        self._device = device
         self._samples: dict[tuple[str, str], Path] = {}
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
@@ -83,11 +86,12 @@ class TaskRuns:
                 run_dir,
                 model=str(self._model),
                 vectors=self._vectors,
+                device=self._device,
                 cache_dir=self._cache_dir,
                 on_epoch=on_epoch,
                 on_layers=on_layers,
             )
-            num_examples = read_facts(run_dir)["data"]["examples"]
+            num_examples = read_metadata(run_dir)["data"]["examples"]
             result = RunResult(
                 metric=trained.best.dev.metric,
                 value=trained.best.dev.value,
@@ -133,7 +137,7 @@ class TaskRuns:
         key = run.dataset, split
         if key not in self._samples:
             data: Mapping[str, Any] = run.facts["data"]
-            limits = {split: data[f"max_{split}"], "predicates": data["predicates"]}
+            limits = {split: data[f"max_{split}"], "subset": data["subset"]}
             name = f"{run.dataset}-{data[split][:12]}-{_digest(limits)}"
             source: Path = getattr(self._files[run.dataset], split)
             self._samples[key] = sample_file(
@@ -141,7 +145,7 @@ class TaskRuns:
                 self._work_dir / "samples" / name,
                 task=run.task,
                 limit=data[f"max_{split}"],
-                predicates=data["predicates"],
+                subset=data["subset"],
             )
         return self._samples[key]
 
@@ -150,7 +154,7 @@ def _digest(limits: Mapping[str, Any]) -> str:
     return "-".join(json.dumps(value).strip('"') for value in limits.values())
 
 
-def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[PlaceWeights, ...]:
+def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:
     if config.inputs.embeddings not in LEARNING_CONDITIONS:
         return ()
-    return read_layer_weights(run_dir).places
+    return read_layer_weights(run_dir).mixes

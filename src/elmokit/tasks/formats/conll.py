@@ -20,7 +20,7 @@ from elmokit.tasks.formats.reading import (
     checked,
 )
 
-TagScheme = Literal["raw", "iob1", "iob2"]
+TagCheck = Literal["raw", "iob1", "iob2"]
 
 _COMMENT = re.compile(r"#+( |$)")
 _IOB_TAG = re.compile(r"O|[BI]-(?P<type>\S+)")
@@ -74,7 +74,7 @@ def read_columns(
     token_column: int = 0,
     tag_column: int = -1,
     separator: Literal["auto", "tab", "space"] = "auto",
-    scheme: TagScheme = "iob2",
+    scheme: TagCheck = "iob2",
     allowed: Collection[str] | None = None,
     comments: bool = True,
     spaces: Literal["keep", "drop"] = "keep",
@@ -182,7 +182,7 @@ class _ColumnReader:
         token_column: int,
         tag_column: int,
         separator: Literal["auto", "tab", "space"],
-        scheme: TagScheme,
+        scheme: TagCheck,
         allowed: frozenset[str] | None,
         comments: bool,
         spaces: Literal["keep", "drop"],
@@ -192,7 +192,7 @@ class _ColumnReader:
         self.token_column = token_column
         self.tag_column = tag_column
         self.separator = separator
-        self.scheme: TagScheme = scheme
+        self.scheme: TagCheck = scheme
         self.allowed = allowed
         self.comments = comments
         self.spaces = spaces

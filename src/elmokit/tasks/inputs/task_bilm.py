@@ -76,6 +76,7 @@ class TaskBiLM:
         *,
         precision: str = "fp32",
         finetune: bool = False,
+        device: str | torch.device = "cpu",
         cache_dir: Path | None = None,
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
@@ -86,6 +87,7 @@ class TaskBiLM:
             model: Model directory; conditions without layers do without one.
             precision: Of the layers.
             finetune: Whether the biLM learns with the task.
+            device: Where it computes.
             cache_dir: Where layers are kept.
             on_layers: Called while layers are computed.
 
@@ -118,7 +120,7 @@ class TaskBiLM:
             loaded.softmax = None  # a task has no use for it
         elif settings.has_layers:
             with as_input_error():  # the precision is checked there
-                embedder = Embedder.load(loaded, precision=precision)
+                embedder = Embedder(loaded, device=device, precision=precision)
         return cls(
             build_tokenizer(loaded.tokenizer),
             loaded.char_vocab,

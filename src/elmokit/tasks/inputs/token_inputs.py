@@ -1,22 +1,25 @@
 """What a task model reads at each word: static vector, characters, biLM layers, or any of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.scalar_mix import ScalarMix
-from elmokit.tasks.inputs.settings import InputSettings, Place
+from elmokit.bilm.elmo import LayerChoice, LayerMixes
+from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings, MixPosition
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
 
 CHAR_FILTERS = ((3, 128),)
 CHAR_EMBEDDING_DIM = 16
+LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
+    "elmo": "mix", "random": "mix", "average": "average", "top": "top", "layer0": "layer0",
+}  # fmt: skip
+"""What the mixtures of each condition with a biLM are made of."""
 START_RMS = 0.25
 """Root mean square of a mixture's values before training, as those of skip-gram vectors."""
 
@@ -35,6 +38,11 @@ class TokenBatch:
     word_index: Tensor | None
     static_ids: Tensor | None
 
+    def to(self, device: torch.device) -> "TokenBatch":
+        """Return the batch on a device."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return TokenBatch(*(None if value is None else value.to(device) for value in values))
+
 
 class BatchMaker:
     """Puts sentences together.
@@ -45,6 +53,7 @@ class BatchMaker:
         static: Vectors by word, or none.
         bilm: Computes the layers of each batch, every sentence from a zero state; gradients reach
             it. None: layers are given.
+        device: Where batches go; the biLM must be there.
     """
 
     def __init__(
@@ -54,9 +63,10 @@ class BatchMaker:
         static: StaticVectors | None,
         *,
         bilm: PretrainedBiLM | None = None,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.settings, self.char_vocab, self.static = settings, char_vocab, static
-        self.bilm = bilm
+        self.bilm, self.device = bilm, torch.device(device)
 
     def make(
         self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
@@ -68,8 +78,9 @@ class BatchMaker:
             mask[row, : len(words)] = True
         padded = None
         if self.bilm is not None:
-            boundaries_too = self.bilm(self.bilm.encode(sentences)).layers  # (L, B, W + 2, 2D)
-            padded = boundaries_too[:, :, 1:-1] * mask.unsqueeze(2)
+            ids = self.bilm.encode(sentences).to(self.device)
+            boundaries_too = self.bilm(ids).layers  # (L, B, W + 2, 2D)
+            padded = boundaries_too[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
         elif layers is not None:
             padded = _pad(layers, longest)
         char_ids = index = static_ids = None
@@ -82,7 +93,7 @@ class BatchMaker:
         if self.static is not None:
             ids = {word: self.static.id_of(word) for word in _distinct(sentences)}
             static_ids = _ids(sentences, longest, ids)
-        return TokenBatch(mask, padded, char_ids, index, static_ids)
+        return TokenBatch(mask, padded, char_ids, index, static_ids).to(self.device)
 
 
 def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
@@ -109,10 +120,10 @@ class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
     Attributes:
-        mixes: By place of use, each with weights of its own.
+        mixes: One for each of `InputSettings.mix_positions`, with weights of its own.
 
     Args:
-        settings: What is read.
+        settings: What is read, with nothing left open.
         num_layers: L of the biLM; 0 without one.
         layers_dim: 2D of the biLM.
         max_characters: C of the character rows.
@@ -124,7 +135,7 @@ class TokenInputs(nn.Module):
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
 
     Raises:
-        ValueError: if nothing would be read at the input.
+        ValueError: if nothing would be read at the input, or ``settings`` leave something open.
     """
 
     def __init__(
@@ -153,28 +164,35 @@ class TokenInputs(nn.Module):
                 char_config, output_dim=char_config.num_filters, max_characters=max_characters
             )
             self.output_dim += char_config.num_filters
-        count = {"layer0": 1, "top": 1}.get(settings.embeddings, num_layers)
-        trainable = settings.embeddings in ("elmo", "random")
-        self.mixes = nn.ModuleDict(
-            {
-                place: ScalarMix(count, layer_norm=settings.layer_norm, trainable=trainable)
-                for place in settings.mix_places
-            }
-        )
-        self.output_mix_dim = layers_dim if "output" in self.mixes else 0
-        self.output_dim += layers_dim if "input" in self.mixes else 0
+        positions = settings.mix_positions
+        self.mixes = None
+        if positions:
+            dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
+            if dropout is None or l2 is None or norm is None:
+                raise ValueError("`settings` leave something open: fill it in with `resolved`.")
+            self.mixes = LayerMixes(
+                num_layers,
+                num_mixes=len(positions),
+                layers=LAYER_CHOICES[settings.embeddings],
+                dropout=dropout,
+                layer_norm=norm,
+                l2=l2,
+            )
+        self.output_mix_dim = layers_dim if "output" in positions else 0
+        self.output_dim += layers_dim if "input" in positions else 0
         if not self.output_dim:
             raise ValueError(
-                f"embeddings={settings.embeddings!r}, places={settings.places!r} and characters="
-                "false leave a word nothing to be read at the input: give static vectors, "
-                "characters or a biLM there."
+                f"embeddings={settings.embeddings!r}, positions={settings.positions!r} and "
+                "characters=false leave a word nothing to be read at the input: give static "
+                "vectors, characters or a biLM there."
             )
 
     def set_static(self, static: StaticVectors) -> None:
         """Read these static vectors, which may have more words than those before."""
-        self.static = nn.Embedding.from_pretrained(
-            torch.from_numpy(static.values), freeze=True, padding_idx=0
-        )
+        values = torch.from_numpy(static.values)
+        if self.static is not None:
+            values = values.to(self.static.weight.device)
+        self.static = nn.Embedding.from_pretrained(values, freeze=True, padding_idx=0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""
@@ -192,8 +210,8 @@ class TokenInputs(nn.Module):
             parts.append(self.characters(batch.char_ids)[batch.word_index])
         elif self.characters is not None:  # a batch without words
             width = self.characters.config.num_filters
-            parts.append(torch.zeros(*batch.mask.shape, width))
-        if "input" in self.mixes:
+            parts.append(torch.zeros(*batch.mask.shape, width, device=batch.mask.device))
+        if "input" in self.settings.mix_positions:
             parts.append(self.mix(batch, "input"))
         return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)
 
@@ -202,22 +220,17 @@ class TokenInputs(nn.Module):
 
         Shape: (B, W, X) -> (B, W, X + output_mix_dim), 0 at padded positions.
         """
-        if "output" in self.mixes:
+        if self.output_mix_dim:
             encoded = torch.cat([encoded, self.mix(batch, "output")], dim=2)
         return encoded * batch.mask.unsqueeze(2)
 
-    def mix(self, batch: TokenBatch, place: Place) -> Tensor:
-        """Return the mixture for one place of use, with dropout: (B, W, 2D)."""
-        mixed = self._mixed(batch, place)
-        return functional.dropout(mixed, self.settings.dropout, self.training)
+    def mix(self, batch: TokenBatch, position: MixPosition) -> Tensor:
+        """Return the mixture for one position of use, with dropout: (B, W, 2D)."""
+        assert self.mixes is not None
+        assert batch.layers is not None
+        index = self.settings.mix_positions.index(position)
+        return self.mixes.mix(index, batch.layers, batch.mask)
 
-    def _mixed(self, batch: TokenBatch, place: Place) -> Tensor:
-        layers = batch.layers
-        assert layers is not None
-        layers = {"layer0": layers[:1], "top": layers[-1:]}.get(self.settings.embeddings, layers)
-        return self.mixes[place](layers, batch.mask)
-
-    @torch.no_grad()
     def scale_mixes(self, batches: Sequence[TokenBatch]) -> None:
         """Let every γ start where its mixture is as large as word vectors are, `START_RMS`.
 
@@ -227,19 +240,10 @@ class TokenInputs(nn.Module):
         Args:
             batches: Some of the training data; without a word nothing is changed.
         """
-        for place in self.settings.mix_places:
-            mix = self.mixes[place]
-            assert isinstance(mix, ScalarMix)
-            real = torch.cat([self._mixed(batch, place)[batch.mask] for batch in batches])
-            rms = real.square().mean().sqrt()
-            if real.numel() and rms > 0:
-                mix.gamma.mul_(START_RMS / rms)
+        if self.mixes is not None:
+            layers = [(one.layers, one.mask) for one in batches if one.layers is not None]
+            self.mixes.scale_to(START_RMS, layers)
 
-    def penalty(self) -> Tensor:
+    def penalty(self) -> Tensor | float:
         """Return λ Σ w² over all mixtures, for the task's loss."""
-        total = torch.zeros(())
-        for mix in self.mixes.values():
-            assert isinstance(mix, ScalarMix)
-            if mix.mix_weights.requires_grad:
-                total = total + mix.penalty()
-        return self.settings.layer_l2 * total
+        return 0.0 if self.mixes is None else self.mixes.penalty()

@@ -20,6 +20,7 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoderConfig,
     VariationalDropout,
 )
+from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.span_scores import (
     AntecedentScore,
     AntecedentScores,
@@ -114,11 +115,8 @@ class CoreferenceModel(TaskModel):
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
-        for part in (
-            self.inputs, self.encoder, self.spans, self.mention_score, self.antecedent_score
-        ):  # fmt: skip
-            part.reset_parameters(generator)
+        parts = (self.inputs, self.encoder, self.spans, self.mention_score, self.antecedent_score)
+        draw_weights(parts, generator)
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean over kept spans, then over documents, and the mixtures' penalty.
@@ -128,7 +126,8 @@ class CoreferenceModel(TaskModel):
         losses = []
         for document, states, embeddings in self._read(batches, examples):
             candidates = self._choose(document, states, embeddings)
-            clusters = torch.tensor(_numbers(candidates.spans, document.clusters))
+            numbers = _numbers(candidates.spans, document.clusters)
+            clusters = torch.tensor(numbers, device=states.device)
             blocks = self._antecedents(document, candidates)
             losses.append(torch.cat([antecedent_loss(block, clusters) for block in blocks]).mean())
         return torch.stack(losses).mean() + self.inputs.penalty()
@@ -147,8 +146,11 @@ class CoreferenceModel(TaskModel):
         self, batches: Sequence[TokenBatch], examples: Sequence[CorefDocument]
     ) -> Iterator[tuple[CorefDocument, Tensor, Tensor]]:
         """Yield each document with the states and embeddings of its words: (W, X), (W, E)."""
-        states = [torch.zeros(0, self.encoder.output_dim + self.inputs.output_mix_dim)]
-        embeddings = [torch.zeros(0, self.inputs.output_dim)]
+        device = self.mention_score.to_score.weight.device  # documents may have no batch
+        states = [
+            torch.zeros(0, self.encoder.output_dim + self.inputs.output_mix_dim, device=device)
+        ]
+        embeddings = [torch.zeros(0, self.inputs.output_dim, device=device)]
         for batch in batches:
             x = self._embed(batch)
             encoded = self.dropout(self.encoder(x, batch.mask))
@@ -170,13 +172,17 @@ class CoreferenceModel(TaskModel):
 
     def _choose(self, document: CorefDocument, states: Tensor, embeddings: Tensor) -> _Candidates:
         """Keep the likeliest mentions, none of which cross; in training also gold ones."""
-        lengths = torch.tensor([len(words) for words in document.sentences], dtype=torch.int64)
+        device = states.device
+        lengths = torch.tensor(
+            [len(words) for words in document.sentences], dtype=torch.int64, device=device
+        )
         starts, ends = enumerate_spans(lengths, max_width=MAX_SPAN_WORDS)
         scores = self.mention_score.without_vectors(self.spans, states, embeddings, starts, ends)
         num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
-        gold = torch.zeros(0, dtype=torch.int64)
+        gold = torch.zeros(0, dtype=torch.int64, device=device)
         if self.training:
-            gold = torch.tensor(_numbers(_pairs(starts, ends), document.clusters)).nonzero()[:, 0]
+            numbers = _numbers(_pairs(starts, ends), document.clusters)
+            gold = torch.tensor(numbers, device=device).nonzero()[:, 0]
             num_kept = min(num_kept, max(0, MAX_TRAINING_SPANS - len(gold)))
         kept = prune_spans(scores, starts, ends, num_kept=num_kept)
         kept = torch.cat([kept, gold]).unique()
@@ -187,7 +193,7 @@ class CoreferenceModel(TaskModel):
     def _antecedents(
         self, document: CorefDocument, candidates: _Candidates
     ) -> Iterator[AntecedentScores]:
-        speakers = _speakers(document)[candidates.starts]
+        speakers = _speakers(document).to(candidates.starts.device)[candidates.starts]
         genre = self._genres.get(document.genre or "", 0)
         return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
 

@@ -193,7 +193,7 @@ def viterbi(
     num_rows, num_steps, num_tags = logits.shape
     lengths = lengths_of(mask).cpu()
     if allowed is None:
-        allowed = torch.ones(num_tags + 2, num_tags + 2, dtype=torch.bool)
+        allowed = torch.ones(num_tags + 2, num_tags + 2, dtype=torch.bool, device="cpu")
     _check_allowed(allowed, num_tags)
     if num_steps == 0 or num_rows == 0:
         return mask.long(), logits.new_zeros(num_rows)
@@ -205,7 +205,7 @@ def viterbi(
     moves = steps.new_zeros(num_tags, num_tags) if transitions is None else _on_cpu(transitions)
     moves = _forbid(moves, inner, "transitions")  # (Y, Y)
     best = steps[:, 0] + _forbid(nothing if start is None else _on_cpu(start), first, "start")
-    identity = torch.arange(num_tags).expand(num_rows, num_tags)
+    identity = torch.arange(num_tags, device=steps.device).expand(num_rows, num_tags)
     back = []  # T - 1 of (B, Y): the best tag before each tag
     for t in range(1, num_steps):
         reached, before = (best.unsqueeze(2) + moves).max(dim=1)

@@ -39,6 +39,17 @@ class VariationalDropout(nn.Module):
         return x * kept
 
 
+def single_width(hidden_dims: tuple[int, ...]) -> int:
+    """Return the width of a network whose layers all have the same.
+
+    Raises:
+        ValueError: if there is not one number.
+    """
+    if len(hidden_dims) != 1:
+        raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
+    return hidden_dims[0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SentenceEncoderConfig:
     """Shape of a sentence encoder."""
@@ -141,7 +152,6 @@ class SentenceEncoder(nn.Module):
 
         Padding is read last in either direction, so it touches no real position. Torch's packed
         sequences give the same numbers, but on the CPU they take a slower path, step by step.
-
         """
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             weight = next(layer.parameters())

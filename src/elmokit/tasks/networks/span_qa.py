@@ -2,7 +2,7 @@
 
 It is that of Clark and Gardner 2018 as Peters et al. 2018, appendix A.4 use it: word vectors →
 shared biGRU → attention between question and context → linear layer → residual self-attention →
-first and last word of the answer. ELMo stands at the input and at the output of the first biGRU.
+first and last word of the answer. ELMo is read at the input and at the output of the first biGRU.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,11 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     SentenceEncoderConfig,
     VariationalDropout,
+    single_width,
 )
+from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.spans import best_answers
-from elmokit.tasks.task import Sentence, TaskModel, one_width
+from elmokit.tasks.task import Sentence, TaskModel
 
 DROPOUT = 0.2
 MAX_ANSWER_WORDS = 17
@@ -31,7 +33,7 @@ MAX_ANSWER_WORDS = 17
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QaExample:
-    """A question and its context as words, and where the words and the answers stand."""
+    """A question and its context as words, and where the words and the answers are."""
 
     name: str
     """The id of the question."""
@@ -80,7 +82,7 @@ class SpanQA(TaskModel):
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        hidden_dim = one_width(hidden_dims)
+        hidden_dim = single_width(hidden_dims)
         width = 2 * hidden_dim
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
@@ -97,15 +99,12 @@ class SpanQA(TaskModel):
         self.dropout = VariationalDropout(dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
-        self.inputs.reset_parameters(generator)
-        for encoder in (self.encoder, self.self_encoder, self.start_encoder, self.end_encoder):
-            encoder.reset_parameters(generator)
-        self.attention.reset_parameters(generator)
-        self.self_attention.reset_parameters(generator)
-        for linear in (self.to_width, self.from_self, self.to_start, self.to_end):
-            nn.init.xavier_uniform_(linear.weight, generator=generator)
-            nn.init.zeros_(linear.bias)
+        parts = (
+            self.inputs, self.encoder, self.self_encoder, self.start_encoder, self.end_encoder,
+            self.attention, self.self_attention,
+            self.to_width, self.from_self, self.to_start, self.to_end,
+        )  # fmt: skip
+        draw_weights(parts, generator)
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean of -log p(first word) - log p(last word), and the mixtures' penalty.
@@ -113,10 +112,10 @@ class SpanQA(TaskModel):
         Every example must have a span, as those read for training do.
         """
         start_log_probs, end_log_probs = self._log_probs(*batches)
-        starts = torch.tensor([example.spans[0][0] for example in examples])
-        ends = torch.tensor([example.spans[0][1] - 1 for example in examples])
+        spans = torch.tensor([example.spans[0] for example in examples])
+        starts, ends = spans.to(start_log_probs.device).unbind(dim=1)
         loss = functional.nll_loss(start_log_probs, starts)
-        return loss + functional.nll_loss(end_log_probs, ends) + self.inputs.penalty()
+        return loss + functional.nll_loss(end_log_probs, ends - 1) + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
         """Return the best answer to each question; an empty one where the context is empty."""

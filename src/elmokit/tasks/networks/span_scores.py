@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.spans import NUM_DISTANCE_BUCKETS, SpanRepresentation, distance_buckets
 
 SPANS_TOGETHER = 1 << 14
@@ -44,7 +45,7 @@ class MentionScore(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""
-        _reset((self.first, self.second, self.to_score), generator)
+        draw_weights((self.first, self.second, self.to_score), generator)
 
     def forward(self, vectors: Float[Tensor, "N G"]) -> Float[Tensor, " N"]:
         """Return the score of each span."""
@@ -153,7 +154,7 @@ class AntecedentScore(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights, by which having no antecedent is as likely as any of K."""
-        _reset((self.first, self.second, self.to_score), generator)
+        draw_weights((self.first, self.second, self.to_score), generator)
         nn.init.constant_(self.to_score.bias, -math.log(self.max_antecedents))
         for feature in (self.distance, self.speaker, self.genre):
             nn.init.xavier_uniform_(feature.weight, generator=generator)
@@ -287,9 +288,3 @@ def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Te
     """Return 0 where one of the two is not known, 1 for two speakers, 2 for one."""
     is_known = (rows[:, None] > 0) & (columns > 0)
     return is_known * (1 + (rows[:, None] == columns).long())
-
-
-def _reset(linears: tuple[nn.Linear, ...], generator: torch.Generator) -> None:
-    for linear in linears:
-        nn.init.xavier_uniform_(linear.weight, generator=generator)
-        nn.init.zeros_(linear.bias)

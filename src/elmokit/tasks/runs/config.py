@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.registry import find_task
@@ -25,7 +25,7 @@ class TaskRunConfig:
     dropout: float | None = None
     """Of the network; none: the task's own. Mixtures have ``inputs.dropout``; where that is 0 by
     default (pos, ner, nli) the network drops them with its other inputs."""
-    inputs: InputsConfig = field(default_factory=InputsConfig)
+    inputs: InputSettings = field(default_factory=InputSettings)
     """What is read at each word."""
     train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
     """How the model is trained."""
@@ -45,19 +45,17 @@ class TaskRunConfig:
             InputError: if there is no such task, or it cannot read layers where ``inputs`` says.
         """
         task = find_task(self.task)
-        settings = task.input_settings(self.inputs, with_static=with_static)
         return replace(
             self,
             hidden_dims=self.hidden_dims or task.default_hidden_dims,
             dropout=task.default_dropout if self.dropout is None else self.dropout,
-            inputs=InputsConfig(**vars(settings)),
+            inputs=task.input_settings(self.inputs, with_static=with_static),
             train=replace(self.train, batch_size=self.train.batch_size or task.default_batch_size),
         )
 
 
 def build_network(
     task: Task[Any],
-    settings: InputSettings,
     config: TaskRunConfig,
     labels: list[str],
     bilm: TaskBiLM,
@@ -67,14 +65,13 @@ def build_network(
 
     Args:
         task: What it does.
-        settings: What it reads.
         config: The run's, resolved.
         labels: In the order of their ids.
         bilm: Whose layers, and longest word, it is built for.
         static: Word vectors, if it reads them.
     """
     token_inputs = TokenInputs(
-        settings,
+        config.inputs,
         num_layers=bilm.num_layers,
         layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters,

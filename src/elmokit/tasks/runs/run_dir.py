@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from elmokit.config import from_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.inputs.settings import InputSettings
@@ -24,11 +25,12 @@ from elmokit.tasks.task import TaskModel
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 
+Part = TypeVar("Part")
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
 )  # fmt: skip
 STATIC_WEIGHT = "inputs.static.weight"
-"""Where the static vectors stand among the weights."""
+"""Name of the static vectors among the weights."""
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
@@ -70,7 +72,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 
 
 def write_best(
-    directory: Path, facts: dict[str, Any], network: TaskModel, static: StaticVectors | None
+    directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
 ) -> None:
     """Write the model of the best epoch so far, and what it is."""
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
@@ -80,7 +82,7 @@ def write_best(
         with atomic_file(directory / WORDS_FILE) as temp_path:
             temp_path.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
     with atomic_file(directory / CONFIG_FILE) as temp_path:
-        text = json.dumps(facts, indent=1, ensure_ascii=False)
+        text = json.dumps(metadata, indent=1, ensure_ascii=False)
         temp_path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -94,7 +96,7 @@ def log_epoch(directory: Path, report: EpochReport) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def read_facts(run_dir: Path) -> dict[str, Any]:
+def read_metadata(run_dir: Path) -> dict[str, Any]:
     """Return what `write_best` wrote of a run.
 
     Raises:
@@ -110,50 +112,46 @@ def read_facts(run_dir: Path) -> dict[str, Any]:
             "--model M -o RUN` makes one; one that was stopped in its first epoch has no model."
         )
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        missing = {"config", "labels", "bilm", "vectors"} - facts.keys()
+        metadata = json.loads(path.read_text(encoding="utf-8"))
+        missing = {"config", "labels", "bilm", "vectors"} - metadata.keys()
     except (ValueError, AttributeError) as error:
         raise FormatError(f"{path} is damaged: {error}. Train the task again.") from error
     if missing:
         raise FormatError(f"{path} lacks {', '.join(sorted(missing))}. Train the task again.")
-    return facts
+    return metadata
 
 
-def input_settings_of(facts: dict[str, Any], run_dir: Path) -> InputSettings:
-    """Return what a run reads at each word, from its facts.
-
-    Raises:
-        FormatError: if they leave something open.
-    """
-    inputs = facts["config"].get("inputs", {})
-    names = sorted(field.name for field in fields(InputSettings))
-    missing = [name for name in names if inputs.get(name) is None]
-    if missing:
-        raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
-            "damaged or of an earlier version. Train the task again."
-        )
-    return InputSettings(**inputs)
-
-
-def vectors_of(facts: dict[str, Any], run_dir: Path) -> VectorsReference | None:
-    """Return the file that a run's static vectors came from, if it has any, from its facts.
+def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
+    """Return what a run reads at each word, from its metadata.
 
     Raises:
-        FormatError: if they do not say which file it was.
+        FormatError: if something is left open.
     """
-    vectors = facts["vectors"]
-    if vectors is None:
-        return None
-    names = sorted(field.name for field in fields(VectorsReference))
-    known = vectors if isinstance(vectors, dict) else {}
-    missing = [name for name in names if not isinstance(known.get(name), str)]
+    return _complete(InputSettings, metadata["config"].get("inputs", {}), "inputs", run_dir)
+
+
+def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | None:
+    """Return the file that a run's static vectors came from, if it has any, from its metadata.
+
+    Raises:
+        FormatError: if it is not said which file it was.
+    """
+    vectors = metadata["vectors"]
+    return None if vectors is None else _complete(VectorsReference, vectors, "vectors", run_dir)
+
+
+def _complete(kind: type[Part], table: object, key: str, run_dir: Path) -> Part:
+    """Make a dataclass of a table in which every field has a value."""
+    names = sorted(field.name for field in fields(kind))
+    known = table if isinstance(table, dict) else {}
+    missing = [name for name in names if known.get(name) is None]
     if missing:
+        separator = f", {key}."
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say vectors.{', vectors.'.join(missing)}: it is "
+            f"{run_dir / CONFIG_FILE} does not say {key}.{separator.join(missing)}: it is "
             "damaged or of an earlier version. Train the task again."
         )
-    return VectorsReference(**{name: known[name] for name in names})
+    return from_dict(kind, known, source=str(run_dir / CONFIG_FILE))
 
 
 def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
@@ -171,7 +169,7 @@ def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise FormatError(f"{path} is damaged: {error}. Copy it anew, or train again.") from error
+        raise FormatError(f"{path} is damaged: {error}. Copy it again, or train again.") from error
 
 
 def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:

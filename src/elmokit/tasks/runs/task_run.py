@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,33 +10,29 @@ from typing import Any
 import torch
 
 import elmokit
+from elmokit.bilm.device import pick_device
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, as_input_error
-from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference, OnLayers, TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
     input_settings_of,
     log_epoch,
-    read_facts,
+    read_metadata,
     read_static,
     read_weights,
     vectors_of,
     write_best,
 )
-from elmokit.tasks.runs.training import (
-    EpochReport,
-    Examples,
-    missing_labels,
-    predict,
-    score_model,
-    train_model,
-)
+from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
+from elmokit.tasks.runs.training import EpochReport, train_model
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
 from elmokit.weights.locate import path_of
@@ -70,6 +66,7 @@ def train_task(
     model: str | None = None,
     precision: str = "fp32",
     vectors: Path | None = None,
+    device: str = "auto",
     cache_dir: Path | None = None,
     on_epoch: OnEpoch | None = None,
     on_layers: OnLayers | None = None,
@@ -87,6 +84,8 @@ def train_task(
         precision: Of the biLM.
         vectors: File of static word vectors, see `read_vectors`; the ``static`` condition needs
             them, ``none`` takes none.
+        device: Where the task model and the biLM compute; ``auto`` is CUDA where there is one.
+            Kept layers stay on the CPU.
         cache_dir: Where layers are kept.
         on_epoch: Called after each epoch.
         on_layers: Called while layers are computed, with sentences done and their number.
@@ -102,12 +101,14 @@ def train_task(
     task = find_task(config.task).in_units(config.units)
     _check_vectors(config.inputs, vectors)
     config = config.resolved(with_static=vectors is not None)
-    settings = InputSettings(**vars(config.inputs))
+    chosen = pick_device(device)
+    log.info("the task model computes on %s", chosen)
     bilm = TaskBiLM.open(
-        settings,
+        config.inputs,
         model,
         precision=precision,
         finetune=config.train.finetune_bilm,
+        device=chosen,
         cache_dir=cache_dir,
         on_layers=on_layers,
     )
@@ -123,9 +124,10 @@ def train_task(
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
     with as_input_error():  # widths that no network can have
-        network = build_network(task, settings, config, labels, bilm, static)
+        network = build_network(task, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
-    facts = {
+    network.to(chosen)
+    metadata = {
         "elmokit_version": elmokit.__version__,
         "config": to_dict(config),
         "labels": labels,
@@ -137,7 +139,7 @@ def train_task(
         run_dir.mkdir(parents=True)
     except FileExistsError:
         raise FileExistsError(f"{run_dir} exists. Give the run a new directory.") from None
-    maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
+    maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
     best = report = None
     try:
         examples = Examples(task, training, bilm.keep), Examples(task, dev, bilm.keep)
@@ -146,7 +148,7 @@ def train_task(
             if report.is_best:
                 best = report
                 score = {"metric": best.dev.metric, "value": best.dev.value, **best.dev.details}
-                write_best(run_dir, facts | {"dev": score}, network, static)
+                write_best(run_dir, metadata | {"dev": score}, network, static)
             log_epoch(run_dir, report)
             if on_epoch is not None:
                 on_epoch(report)
@@ -191,32 +193,42 @@ class TaskRun:
 
     @classmethod
     def load(
-        cls, run_dir: Path, *, model: str | None = None, cache_dir: Path | None = None
+        cls,
+        run_dir: Path,
+        *,
+        model: str | None = None,
+        device: str = "auto",
+        cache_dir: Path | None = None,
     ) -> "TaskRun":
         """Load a run directory.
 
         Args:
             run_dir: As `train_task` wrote it.
             model: The biLM's directory, if it is not where it was.
+            device: As in `train_task`.
             cache_dir: Where layers are kept.
 
         Raises:
             FileNotFoundError: if there is no such run, or its biLM is gone.
             FormatError: if it is damaged or without its weights, or the biLM is another one.
         """
-        facts = read_facts(run_dir)
-        config = from_dict(TaskRunConfig, facts["config"], source=str(run_dir / CONFIG_FILE))
+        metadata = read_metadata(run_dir)
+        config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
-        settings, vectors = input_settings_of(facts, run_dir), vectors_of(facts, run_dir)
+        vectors = vectors_of(metadata, run_dir)
+        config = replace(config, inputs=input_settings_of(metadata, run_dir))
         config = config.resolved(with_static=vectors is not None)
-        reference = facts["bilm"] and from_dict(BiLMReference, facts["bilm"])
+        reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
         path = model or (path_of(reference.path) if reference else None)
         precision = reference.precision if reference else "fp32"
+        chosen = pick_device(device)
+        log.info("the task model computes on %s", chosen)
         bilm = TaskBiLM.open(
-            settings,
+            config.inputs,
             path,
             precision=precision,
             finetune=config.train.finetune_bilm,
+            device=chosen,
             cache_dir=cache_dir,
         )
         if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
@@ -227,16 +239,16 @@ class TaskRun:
             )
         tensors = read_weights(run_dir)
         static = read_static(run_dir, tensors)
-        network = build_network(task, settings, config, facts["labels"], bilm, static)
+        network = build_network(task, config, metadata["labels"], bilm, static)
         try:
             network.load_state_dict(tensors)
         except RuntimeError as error:
             raise FormatError(
                 f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
             ) from error
-        network.eval()
-        maker = BatchMaker(settings, bilm.char_vocab, static, bilm=bilm.module)
-        return cls(task, network, facts["labels"], maker, bilm, vectors)
+        network.eval().to(chosen)
+        maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
+        return cls(task, network, metadata["labels"], maker, bilm, vectors)
 
     def evaluate(self, path: Path) -> TaskScore:
         """Score the predictions for a file with gold.
@@ -290,12 +302,10 @@ class TaskRun:
             return
         static = static.extended(found)
         self._maker.static = static
-        network_inputs = self._network.get_submodule("inputs")
-        assert isinstance(network_inputs, TokenInputs)
-        network_inputs.set_static(static)
+        self._network.inputs.set_static(static)
 
 
-def _check_vectors(inputs: InputsConfig, vectors: Path | None) -> None:
+def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
     if inputs.embeddings == "static" and vectors is None:
         raise InputError("embeddings='static' needs word vectors: give a file with --vectors.")
     if inputs.embeddings == "none" and vectors is not None:

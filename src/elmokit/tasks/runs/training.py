@@ -1,30 +1,28 @@
-"""Training of a task model on biLM layers: epochs, early stopping, scoring."""
+"""Training of a task model on biLM layers, epoch by epoch."""
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import nn
 
-from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
-from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.runs.early_stopping import EarlyStopping
+from elmokit.tasks.runs.examples import Examples, training_batches
+from elmokit.tasks.runs.scoring import score_model
+from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.dropout import derived_seed
 from elmokit.training.loop import OptimizerConfig, StepResult, train
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
-BATCHES_SORTED_TOGETHER = 20
-"""Batches whose examples are put in order of length, so that little is padded."""
 SCHEDULES = {
     "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
     "cosine": ScheduleConfig(kind="cosine"),
 }
-PREDICTION_WORDS = 4000
-"""Padded words of a batch in prediction, and of any batch of a document's sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,55 +66,6 @@ class TaskTrainConfig:
             raise ValueError("`label_share` must be above 0 and at most 1")
 
 
-class Examples:
-    """Examples of a task with the layers of their sentences.
-
-    Args:
-        task: What they are.
-        examples: In their order.
-        keep: Returns the layers of distinct sentences; none: no biLM is read.
-    """
-
-    def __init__(
-        self,
-        task: Task[Any],
-        examples: Sequence[Any],
-        keep: Callable[[list[Sentence]], SentenceLayers | Sequence[np.ndarray]] | None,
-    ) -> None:
-        self.task, self.examples = task, list(examples)
-        sentences = [task.sentences(example) for example in self.examples]
-        self._lengths = [[len(words) for words in group] for group in sentences]
-        distinct = dict.fromkeys(words for group in sentences for words in group)
-        self._numbers = {words: number for number, words in enumerate(distinct)}
-        self._layers = None if keep is None else keep(list(distinct))
-
-    def __len__(self) -> int:
-        return len(self.examples)
-
-    def length(self, index: int) -> int:
-        """Return the words of an example's longest sentence; all words of a document."""
-        lengths = self._lengths[index]
-        return sum(lengths) if self.task.batched_by == "document" else max(lengths)
-
-    def batch(self, maker: BatchMaker, indices: Sequence[int]) -> list[TokenBatch]:
-        """Return the padded sentences of some examples, as a `TaskModel` reads them."""
-        return self.batch_of(maker, [self.examples[index] for index in indices])
-
-    def batch_of(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
-        """The same for any examples whose sentences are among these, such as their parts."""
-        sentences = [self.task.sentences(example) for example in examples]
-        if self.task.batched_by == "document":
-            groups = _by_padded_words([words for group in sentences for words in group])
-        else:
-            groups = zip(*sentences, strict=True)
-        return [maker.make(group, self._layers_of(group)) for group in groups]
-
-    def _layers_of(self, group: Sequence[Sentence]) -> list[np.ndarray] | None:
-        if self._layers is None:
-            return None
-        return [self._layers[self._numbers[words]] for words in group]
-
-
 @dataclass(frozen=True)
 class EpochReport:
     """What one pass over the training set came to."""
@@ -145,7 +94,7 @@ def train_model(
     Raises:
         FloatingPointError: if the loss is not finite.
     """
-    task, indices = training.task, _chosen(training, config)
+    task, indices = training.task, choose_examples(training, config)
     batch_size = config.batch_size or task.default_batch_size
     num_batches = -(-len(indices) // batch_size)
     optimizer_config = OptimizerConfig(
@@ -161,15 +110,17 @@ def train_model(
         return StepResult(loss, {}, len(batch), carry)
 
     started = time.monotonic()
-    best: tuple[float, dict[str, torch.Tensor]] | None = None
-    progress, since_best = Progress(), 0
-    optimizer = _optimizer(model, maker.bilm, config)
-    with torch.random.fork_rng(devices=[]):
+    progress, early_stopping = Progress(), EarlyStopping(model, patience=config.patience)
+    optimizer = _build_optimizer(model, maker.bilm, config)
+    cuda = [maker.device] if maker.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
         for epoch in range(config.epochs):
             model.train()
             reports = train(
                 objective,
-                iter(_batches(training, indices, batch_size, seed=f"{config.seed} {epoch}")),
+                iter(
+                    training_batches(training, indices, batch_size, seed=f"{config.seed} {epoch}")
+                ),
                 optimizer,
                 carry=None,
                 budget=Budget(steps=config.epochs * num_batches),
@@ -188,52 +139,17 @@ def train_model(
                     "train.clip_norm."
                 ) from error
             score = score_model(model, maker, dev)
-            is_best = best is None or score.value > best[0]
-            if is_best:
-                state = {name: value.clone() for name, value in model.state_dict().items()}
-                best, since_best = (score.value, state), 0
-            else:
-                since_best += 1
+            is_best = early_stopping.update(score.value)
             yield EpochReport(
                 epoch + 1, float(np.mean(losses)), score, is_best, time.monotonic() - started
             )
-            if since_best >= config.patience:
+            if early_stopping.is_over:
                 break
-    assert best is not None
-    model.load_state_dict(best[1])
+    early_stopping.restore()
     model.eval()
 
 
-def predict(model: TaskModel, maker: BatchMaker, examples: Examples) -> list[Any]:
-    """Return the prediction for each example, in their order."""
-    model.eval()
-    order = sorted(range(len(examples)), key=examples.length)
-    results: list[Any] = [None] * len(examples)
-    with torch.no_grad():
-        for batch in _by_words(examples, order):
-            chosen = [examples.examples[index] for index in batch]
-            answers = model.predict(examples.batch(maker, batch), chosen)
-            for index, answer in zip(batch, answers, strict=True):
-                results[index] = answer
-    return results
-
-
-def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> TaskScore:
-    """Score the predictions for examples with gold."""
-    task = examples.task
-    gold = [task.gold(example) for example in examples.examples]
-    return task.score(gold, predict(model, maker, examples))
-
-
-def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
-    """Return answers of examples that the model does not know, spans by their type alone."""
-    if not task.labels_are_answers:
-        return []
-    unknown = set(task.labels(examples)) - set(labels)
-    return sorted({label.partition("-")[2] or label for label in unknown})
-
-
-def _optimizer(
+def _build_optimizer(
     model: TaskModel, bilm: nn.Module | None, config: TaskTrainConfig
 ) -> torch.optim.Optimizer:
     """Return Adam; a biLM that learns is a group of its own, with its share of the rate."""
@@ -245,51 +161,8 @@ def _optimizer(
     return torch.optim.Adam([group for group in groups if group["params"]], fused=True)
 
 
-def _chosen(training: Examples, config: TaskTrainConfig) -> list[int]:
+def choose_examples(training: Examples, config: TaskTrainConfig) -> list[int]:
     """Return the examples that are used; a smaller share is part of a larger one."""
     indices = [index for index in range(len(training)) if training.length(index)]
     random.Random(config.seed).shuffle(indices)
     return indices[: max(1, round(config.label_share * len(indices)))]
-
-
-def _batches(
-    training: Examples, indices: Sequence[int], size: int, *, seed: str
-) -> list[list[int]]:
-    """Return the batches of an epoch: in random order, of sentences of like length."""
-    draw = random.Random(seed)
-    order = list(indices)
-    draw.shuffle(order)
-    together = size * BATCHES_SORTED_TOGETHER
-    batches = []
-    for start in range(0, len(order), together):
-        part = sorted(order[start : start + together], key=training.length)
-        batches += [part[at : at + size] for at in range(0, len(part), size)]
-    draw.shuffle(batches)
-    return batches
-
-
-def _by_words(examples: Examples, order: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of at most `PREDICTION_WORDS` padded words; ``order`` is by length."""
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * max(1, examples.length(index)) > PREDICTION_WORDS:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Yield all sentences, one after another, in groups of at most `PREDICTION_WORDS` when padded.
-
-    A longer sentence is a group by itself.
-    """
-    start = longest = 0
-    for end, words in enumerate(sentences):
-        longest = max(longest, len(words))
-        if end > start and (end + 1 - start) * longest > PREDICTION_WORDS:
-            yield sentences[start:end]
-            start, longest = end, len(words)
-    if start < len(sentences):
-        yield sentences[start:]

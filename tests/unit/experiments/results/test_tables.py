@@ -10,7 +10,7 @@ from elmokit.experiments.results.tables import (
     settings_table,
     to_markdown,
 )
-from elmokit.probes.layer_weights import PlaceWeights
+from elmokit.probes.layer_weights import MixWeights
 
 from ....builders.experiment_runs import planned, result
 
@@ -26,7 +26,7 @@ def findings(*, missing=()):
                 weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
                 made = result(
                     value + seed, right=RIGHT if condition == "elmo" else WRONG, epochs=[value +
-                    seed], weights=[PlaceWeights(place="input", weights=weights, gamma=2.0)]
+                    seed], weights=[MixWeights(position="input", weights=weights, gamma=2.0)]
                     if condition == "elmo" else [],
                 )  # fmt: skip
                 runs.append((run, None if (condition, share, seed) in missing else made))

@@ -8,7 +8,7 @@ from elmokit.experiments.runs.store import (
     RESULT_FILE,
     RunStore,
 )
-from elmokit.probes.layer_weights import PlaceWeights
+from elmokit.probes.layer_weights import MixWeights
 
 from ....builders.experiment_runs import planned, result
 
@@ -16,7 +16,7 @@ from ....builders.experiment_runs import planned, result
 def test_a_result_comes_back_as_it_was(tmp_path):
     store, run = RunStore(tmp_path / "runs"), planned()
     assert store.read(run) is None
-    weights = [PlaceWeights(place="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
+    weights = [MixWeights(position="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
     given = result(61.25, right=[1, 0, 1], epochs=[40.0, 61.25], weights=weights)
     store.write(run, given)
     found = store.read(run)

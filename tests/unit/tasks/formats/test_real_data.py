@@ -13,7 +13,6 @@ import pytest
 
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.gap import read_gap
 from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.pairs import read_pairs
@@ -168,14 +167,6 @@ def test_coreference(find, name, num_documents, num_mentions):
 def test_coreference_begins_well(find, name, part):
     documents = islice(read_coreference(find(f"coref-en-{name}/{part}.conll.xz")), 2)
     assert all(len(one.clusters) > 5 for one in documents)
-
-
-@pytest.mark.parametrize(
-    ("name", "num_examples"),
-    [slow("gap-development.tsv.gz", 2000), ("gap-validation.tsv.gz", 454)],
-)
-def test_pronouns(find, name, num_examples):
-    assert len(list(read_gap(find(f"coref-en-gap/{name}")))) == num_examples
 
 
 @pytest.mark.parametrize(

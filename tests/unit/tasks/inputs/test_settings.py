@@ -3,46 +3,52 @@
 import pytest
 
 from elmokit.config import to_dict
-from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
-from elmokit.tasks.registry import TASKS
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.registry import TASKS, find_task
+
+from ....builders.task_models import full_inputs
 
 PAPER = {
-    "pos": InputSettings(characters=True, dropout=0.0, layer_l2=0.001),
-    "ner": InputSettings(characters=True, dropout=0.0, layer_l2=0.1),
-    "srl": InputSettings(characters=False, layer_l2=0.001),
-    "sentiment": InputSettings(places="both", characters=False, layer_l2=0.001),
-    "nli": InputSettings(
-        places="both", characters=False, dropout=0.0, layer_l2=0.001, layer_norm="token"
+    "pos": full_inputs(characters=True, dropout=0.0, layer_l2=0.001),
+    "ner": full_inputs(characters=True, dropout=0.0, layer_l2=0.1),
+    "srl": full_inputs(characters=False, layer_l2=0.001),
+    "sentiment": full_inputs(positions="both", characters=False, layer_l2=0.001),
+    "nli": full_inputs(
+        positions="both", characters=False, dropout=0.0, layer_l2=0.001, layer_norm="token"
     ),
-    "qa": InputSettings(places="both", characters=True, layer_l2=0.0),
+    "qa": full_inputs(positions="both", characters=True, layer_l2=0.0),
 }
 """Peters et al. 2018, appendix A and table 3; where dropout is 0, the encoder drops its inputs."""
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_what_is_open_is_as_in_the_paper(name):
-    assert InputsConfig().resolved(TASKS[name].paper_inputs, with_static=True) == PAPER[name]
+    assert InputSettings().resolved(find_task(name).paper_inputs, with_static=True) == PAPER[name]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_task_has_the_places_of_its_paper(name):
-    task = TASKS[name]
-    assert task.paper_inputs.places in task.places
-    assert task.paper_inputs.embeddings == "elmo"
+def test_every_task_has_the_positions_of_its_paper(name):
+    task = find_task(name)
+    paper = InputSettings().resolved(task.paper_inputs, with_static=True)
+    assert paper.positions in task.positions
+    assert paper.embeddings == "elmo"
 
 
 def test_what_is_given_counts():
     given = {
-        "embeddings": "top", "places": "output", "characters": False, "dropout": 0.0,
+        "embeddings": "top", "positions": "output", "characters": False, "dropout": 0.0,
         "layer_l2": 0.0, "layer_norm": "batch",
     }  # fmt: skip
-    settings = InputsConfig(**given).resolved(TASKS["nli"].paper_inputs, with_static=False)
+    paper = find_task("nli").paper_inputs
+    settings = InputSettings(**given).resolved(paper, with_static=False)
     assert to_dict(settings) == given
 
 
 def test_settings_without_anything_open_stay_as_they_are():
-    once = InputsConfig(embeddings="none").resolved(TASKS["srl"].paper_inputs, with_static=False)
-    again = InputsConfig(**vars(once)).resolved(TASKS["qa"].paper_inputs, with_static=True)
+    once = InputSettings(embeddings="none").resolved(
+        find_task("srl").paper_inputs, with_static=False
+    )
+    again = InputSettings(**vars(once)).resolved(find_task("qa").paper_inputs, with_static=True)
     assert again == once
 
 
@@ -52,34 +58,35 @@ def test_settings_without_anything_open_stay_as_they_are():
         ({}, False, False),
         ({"embeddings": "none"}, False, True),
         ({"embeddings": "static"}, True, False),
-        ({"places": "output"}, False, True),
-        ({"places": "output"}, True, False),
+        ({"positions": "output"}, False, True),
+        ({"positions": "output"}, True, False),
         ({"embeddings": "none", "characters": False}, False, False),
     ],
 )
 def test_characters_are_read_where_nothing_else_would_be(given, with_static, expected):
-    paper = TASKS["srl"].paper_inputs  # without characters
-    assert InputsConfig(**given).resolved(paper, with_static=with_static).characters == expected
+    paper = find_task("srl").paper_inputs  # without characters
+    assert InputSettings(**given).resolved(paper, with_static=with_static).characters == expected
 
 
 @pytest.mark.parametrize("settings", [{"dropout": 1.0}, {"layer_l2": -0.1}])
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
-        InputsConfig(**settings)
+        InputSettings(**settings)
 
 
 def test_the_guide_has_the_settings_of_every_task(pytestconfig):
-    """Rows: task, places (others that the network has), characters, λ, norm, dropout."""
+    """Rows: task, positions (others that the network has), characters, λ, norm, dropout."""
     guide = (pytestconfig.rootpath / "docs/guides/tasks.md").read_text(encoding="utf-8")
     rows = {}
-    for line in guide.partition("`inputs.places` |")[2].partition("\n\n")[0].splitlines()[2:]:
+    for line in guide.partition("`inputs.positions` |")[2].partition("\n\n")[0].splitlines()[2:]:
         name, *cells = (cell.strip().replace("`", "") for cell in line.strip("|").split("|"))
         rows[name] = cells
-    for name, task in TASKS.items():
-        paper = task.paper_inputs
-        others = ", ".join(place for place in task.places if place != paper.places)
+    for name in TASKS:
+        task = find_task(name)
+        paper = InputSettings().resolved(task.paper_inputs, with_static=True)
+        others = ", ".join(one for one in task.positions if one != paper.positions)
         assert rows[name] == [
-            f"{paper.places} ({others})" if others else paper.places,
+            f"{paper.positions} ({others})" if others else paper.positions,
             str(paper.characters).lower(),
             f"{paper.layer_l2:g}",
             paper.layer_norm,

@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, TokenInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 
-from ....builders.task_models import toy_model
+from ....builders.task_models import full_inputs, toy_model
 
 SENTENCES = [("by", "the", "river"), (), ("배", "by")]
 STATIC = StaticVectors(["by", "river"], np.array([[1, 2], [3, 4]], dtype=np.float32))
@@ -19,7 +18,7 @@ def layers_of(sentences):
 
 
 def build(*, static=STATIC, **settings):
-    settings = InputSettings(**settings)
+    settings = full_inputs(**settings)
     inputs = TokenInputs(settings, num_layers=3, layers_dim=4, max_characters=50, static=static)
     inputs.reset_parameters(torch.Generator().manual_seed(0))
     return inputs.eval(), BatchMaker(settings, CharVocab(), static)
@@ -40,11 +39,11 @@ def test_parts_stand_side_by_side_and_padding_is_zero():
 
 @pytest.mark.parametrize("layer_norm", ["none", "token"])
 def test_mixtures_start_as_large_as_word_vectors(layer_norm):
-    inputs, maker = build(places="both", dropout=0.5, layer_norm=layer_norm)
+    inputs, maker = build(positions="both", dropout=0.5, layer_norm=layer_norm)
     batch = maker.make(SENTENCES, [9 * layers for layers in layers_of(SENTENCES)])
     inputs.train().scale_mixes([batch, batch])
-    for place in ("input", "output"):
-        real = inputs.eval().mix(batch, place)[batch.mask]
+    for position in ("input", "output"):
+        real = inputs.eval().mix(batch, position)[batch.mask]
         assert float(real.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
 
 
@@ -53,7 +52,7 @@ def test_without_words_or_values_mixtures_stay_as_they_are():
     nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
     for sentences, layers in (([()], layers_of([()])), (SENTENCES, nothing)):
         inputs.scale_mixes([maker.make(sentences, layers)])
-        assert float(inputs.mixes["input"].gamma.detach()) == 1
+        assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
 
 
 def test_a_row_does_not_depend_on_its_batch():
@@ -75,11 +74,11 @@ def test_one_layer_arms_read_that_layer_alone(condition, layer):
 
 
 @pytest.mark.parametrize(
-    ("places", "at_input", "at_output"),
+    ("positions", "at_input", "at_output"),
     [("input", True, False), ("output", False, True), ("both", True, True)],
 )
-def test_a_mixture_stands_where_it_is_asked_for(places, at_input, at_output):
-    inputs, maker = build(places=places)
+def test_a_mixture_stands_where_it_is_asked_for(positions, at_input, at_output):
+    inputs, maker = build(positions=positions)
     batch = maker.make(SENTENCES, layers_of(SENTENCES))
     encoded = torch.ones(3, 3, 5)
     joined = inputs.join_output(encoded, batch)
@@ -89,11 +88,11 @@ def test_a_mixture_stands_where_it_is_asked_for(places, at_input, at_output):
     assert not joined[~batch.mask].any()
 
 
-def test_the_places_have_weights_of_their_own():
-    inputs, maker = build(places="both")
+def test_the_positions_have_weights_of_their_own():
+    inputs, maker = build(positions="both")
     batch = maker.make(SENTENCES, layers_of(SENTENCES))
     with torch.no_grad():
-        inputs.mixes["output"].mix_weights.copy_(torch.tensor([0.0, 50.0, 0.0]))
+        inputs.mixes.scalar_mixes[1].mix_weights.copy_(torch.tensor([0.0, 50.0, 0.0]))
     np.testing.assert_allclose(inputs.mix(batch, "output").detach(), batch.layers[1], atol=1e-6)
     mean = batch.layers.mean(dim=0)
     torch.testing.assert_close(inputs.mix(batch, "input").detach(), mean)
@@ -121,16 +120,16 @@ def test_only_the_mix_learns_weights():
         ("average", False),
         ("top", False),
     ):
-        inputs, _ = build(embeddings=condition, places="both")
-        mixes = list(inputs.mixes.values())
+        inputs, _ = build(embeddings=condition, positions="both")
+        mixes = list(inputs.mixes.scalar_mixes)
         assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
         assert all(mix.gamma.requires_grad for mix in mixes)
 
 
-def test_the_penalty_is_lambda_times_the_squared_weights_of_all_places():
-    inputs, _ = build(layer_l2=0.5, places="both")
+def test_the_penalty_is_lambda_times_the_squared_weights_of_all_positions():
+    inputs, _ = build(layer_l2=0.5, positions="both")
     with torch.no_grad():
-        for mix in inputs.mixes.values():
+        for mix in inputs.mixes.scalar_mixes:
             mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
     assert float(inputs.penalty().detach()) == pytest.approx(0.5 * 2 * 5)
 
@@ -140,16 +139,16 @@ def test_static_vectors_are_not_trained():
     assert not inputs.static.weight.requires_grad
 
 
-@pytest.mark.parametrize(("condition", "places"), [("none", "input"), ("elmo", "output")])
-def test_nothing_to_read_is_refused(condition, places):
+@pytest.mark.parametrize(("condition", "positions"), [("none", "input"), ("elmo", "output")])
+def test_nothing_to_read_is_refused(condition, positions):
     with pytest.raises(ValueError, match="leave a word nothing to be read at the input"):
-        build(embeddings=condition, places=places, characters=False, static=None)
+        build(embeddings=condition, positions=positions, characters=False, static=None)
 
 
 class TestALearningBiLM:
     def make(self, sentences):
         bilm = toy_model()
-        maker = BatchMaker(InputSettings(), bilm.char_vocab, None, bilm=bilm)
+        maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
         return bilm, maker.make(sentences, None)
 
     def test_gives_the_layers_that_it_gives_alone_without_boundaries(self):

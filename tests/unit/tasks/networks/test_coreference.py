@@ -11,14 +11,15 @@ from elmokit.embed.embedder import Embedder
 from elmokit.files.location import Location
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
 from elmokit.tasks.networks.coreference import CoreferenceModel, _join, _numbers, _speakers
 from elmokit.tasks.networks.spans import enumerate_spans
-from elmokit.tasks.runs.training import Examples, TaskTrainConfig, predict, train_model
+from elmokit.tasks.runs.examples import Examples
+from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.training import TaskTrainConfig, train_model
 
-from ....builders.task_models import toy_model
+from ....builders.task_models import full_inputs, toy_model
 
 TASK = CorefTask()
 
@@ -65,7 +66,7 @@ def keep(model):
 @pytest.fixture
 def build(model):
     def build(*, settings=None, hidden_dims=(6,), genres=(), seed=0):
-        settings = settings or InputSettings(dropout=0.0)
+        settings = settings or full_inputs(dropout=0.0)
         vocab = model.char_vocab
         inputs = TokenInputs(
             settings,
@@ -174,10 +175,10 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
 @pytest.mark.parametrize(
     "settings",
     [
-        InputSettings(dropout=0.0),
-        InputSettings(embeddings="none"),
-        InputSettings(characters=False, places="both"),
-        InputSettings(places="output"),
+        full_inputs(dropout=0.0),
+        full_inputs(embeddings="none"),
+        full_inputs(characters=False, positions="both"),
+        full_inputs(positions="output"),
     ],
 )
 def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
@@ -245,7 +246,7 @@ def test_genre_and_speakers_are_read(build, keep):
 
 
 def test_a_document_of_50_000_words_is_predicted(build, monkeypatch):
-    settings = InputSettings(embeddings="none")
+    settings = full_inputs(embeddings="none")
     network, maker = build(settings=settings, hidden_dims=(2,))
     monkeypatch.setattr(module, "SPANS_PER_WORD", 0.01)
     sentences = [
@@ -311,9 +312,7 @@ def test_elmo_is_dropped_from_once_and_characters_by_half(build, keep):
 
 
 def test_the_default_width_is_half_of_the_papers():
-    inputs = TokenInputs(
-        InputSettings(), num_layers=3, layers_dim=16, max_characters=16, static=None
-    )
+    inputs = TokenInputs(full_inputs(), num_layers=3, layers_dim=16, max_characters=16, static=None)
     network = TASK.build(inputs, [], TASK.default_hidden_dims, TASK.default_dropout)
     assert isinstance(network, CoreferenceModel)
     # [first; last; head over the embeddings; width]

@@ -2,17 +2,18 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.tasks.inputs.settings import EmbeddingKind
+from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks.span_qa import MAX_ANSWER_WORDS, FoundAnswer, SpanQA
 from elmokit.tasks.qa import QaTask
-from elmokit.tasks.runs.training import Examples, TaskTrainConfig, predict, train_model
+from elmokit.tasks.runs.examples import Examples
+from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.training import TaskTrainConfig, train_model
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 from ....builders.squad_data import RIVER, SEOUL, paragraph
@@ -43,7 +44,8 @@ def keep(model):
 def build(model):
     def build(*, embeddings: EmbeddingKind = "elmo", hidden_dim=6, seed=0):
         paper = TASK.paper_inputs
-        settings = replace(paper, embeddings=embeddings, dropout=0.0, layer_l2=1e-3)
+        settings = InputSettings(embeddings=embeddings, dropout=0.0, layer_l2=1e-3)
+        settings = settings.resolved(paper, with_static=True)
         vocab = model.char_vocab
         inputs = TokenInputs(
             settings,
@@ -143,7 +145,7 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
 def test_every_weight_learns_and_empty_questions_do_no_harm(embeddings, build, keep, squad):
     network, maker = build(embeddings=embeddings)
     network.train()
-    assert ("output" in network.inputs.mixes) == (embeddings == "elmo")
+    assert bool(network.inputs.output_mix_dim) == (embeddings == "elmo")
     path = squad(paragraph("a b c d", ("One ?", "b c"), ("\u200b?", "d")))
     examples = TASK.read(path, training=True, tokenize=lambda text: text.strip("\u200b?").split())
     assert [len(example.question) for example in examples] == [1, 0]
@@ -187,9 +189,8 @@ def test_fresh_weights_depend_on_the_seed_alone(build):
 
 def test_the_default_widths_are_those_of_the_paper(model):
     assert TASK.default_hidden_dims == (90,)
-    inputs = TokenInputs(
-        TASK.paper_inputs, num_layers=3, layers_dim=16, max_characters=16, static=None
-    )
+    settings = InputSettings().resolved(TASK.paper_inputs, with_static=True)
+    inputs = TokenInputs(settings, num_layers=3, layers_dim=16, max_characters=16, static=None)
     network = TASK.build(inputs, [], TASK.default_hidden_dims, TASK.default_dropout)
     assert isinstance(network, SpanQA)
     assert network.encoder.output_dim == 180

@@ -9,14 +9,14 @@ import torch
 from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.inputs.settings import InputsConfig, InputSettings
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
+from elmokit.tasks.networks.role_labeler import RoleLabeler
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
-from elmokit.tasks.srl import RoleLabeler
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 from ....builders.squad_data import RIVER, paragraph
@@ -61,7 +61,7 @@ def train(tmp_path, model_dir):
         config = TaskRunConfig(
             task=task,
             hidden_dims=(8, 8) if task == "srl" else (8,),
-            inputs=InputsConfig(**(inputs or {})),
+            inputs=InputSettings(**(inputs or {})),
             train=TaskTrainConfig(**{"epochs": 1, "batch_size": 2} | settings),
         )
         train_task(
@@ -86,7 +86,7 @@ def last_losses(run_dir):
 def test_a_run_writes_down_what_was_left_open(train):
     run_dir = train("nli")
     assert written(run_dir)["config"]["inputs"] == {
-        "embeddings": "elmo", "places": "both", "characters": False, "dropout": 0.0,
+        "embeddings": "elmo", "positions": "both", "characters": False, "dropout": 0.0,
         "layer_l2": 0.001, "layer_norm": "token",
     }  # fmt: skip
 
@@ -105,29 +105,29 @@ def test_a_run_is_loaded_with_what_it_wrote_whatever_the_task_would_choose_today
 
 
 @pytest.mark.parametrize("task", ["srl", "nli", "sentiment"])
-@pytest.mark.parametrize("places", ["input", "output", "both"])
-def test_elmo_stands_at_the_input_the_output_or_both(task, places, train):
-    run_dir = train(task, inputs={"places": places})
+@pytest.mark.parametrize("positions", ["input", "output", "both"])
+def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
+    run_dir = train(task, inputs={"positions": positions})
     tensors = load_file(run_dir / "model.safetensors")
-    mixes = {name.split(".")[2] for name in tensors if name.startswith("inputs.mixes.")}
-    assert mixes == ({"input", "output"} if places == "both" else {places})
+    gammas = [name for name in tensors if name.endswith("gamma")]
+    assert len(gammas) == (2 if positions == "both" else 1)
     ((_, answer),) = TaskRun.load(run_dir).predict([TEXTS[task]])
     assert answer
 
 
-def test_a_place_that_a_network_does_not_have_is_refused(train, tmp_path):
-    with pytest.raises(InputError, match=r"ner cannot read ELMo at inputs\.places='output'; its"):
-        train("ner", inputs={"places": "output"})
+def test_a_position_that_a_network_does_not_have_is_refused(train, tmp_path):
+    with pytest.raises(InputError, match=r"ner .* inputs\.positions='output'"):
+        train("ner", inputs={"positions": "output"})
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_of_an_earlier_version_is_told(train):
     run_dir = train("ner")
-    facts = written(run_dir)
-    del facts["config"]["inputs"]["layer_norm"]
-    facts["config"]["inputs"]["places"] = None
-    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"does not say inputs\.layer_norm, inputs\.places"):
+    metadata = written(run_dir)
+    del metadata["config"]["inputs"]["layer_norm"]
+    metadata["config"]["inputs"]["positions"] = None
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"does not say inputs\.layer_norm, inputs\.positions"):
         TaskRun.load(run_dir)
 
 
@@ -174,15 +174,15 @@ class TestStaticVectors:
     @pytest.mark.parametrize("found", ["vectors.txt", {"path": "vectors.txt"}])
     def test_a_run_of_an_earlier_version_is_told(self, found, train, vectors):
         run_dir = train("ner", vectors=vectors)
-        facts = written(run_dir) | {"vectors": found}
-        (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+        metadata = written(run_dir) | {"vectors": found}
+        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
         with pytest.raises(FormatError, match=r"does not say vectors\..*sha256: it is"):
             TaskRun.load(run_dir)
 
 
 class TestFinetuning:
     SETTINGS = {  # noqa: RUF012
-        "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "places": "input"},
+        "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "positions": "input"},
         "epochs": 40, "patience": 40, "bilm_learning_rate": 5e-3,
     }  # fmt: skip
 
@@ -201,9 +201,9 @@ class TestFinetuning:
         assert not any(
             torch.equal(tensors[f"inputs.bilm.{name}"], before[name]) for name in learned
         )
-        facts = written(runs[True])
-        assert facts["bilm"]["finetuned"]
-        assert facts["config"]["train"]["finetune_bilm"]
+        metadata = written(runs[True])
+        assert metadata["bilm"]["finetuned"]
+        assert metadata["config"]["train"]["finetune_bilm"]
         assert not written(runs[False])["bilm"]["finetuned"]
 
     def test_the_loaded_run_answers_as_the_trained_one_scored(self, train, tmp_path):
@@ -223,7 +223,7 @@ class TestFinetuning:
         tensors = load_file(run_dir / "model.safetensors")
         for name, value in load_model(model_dir).state_dict().items():
             torch.testing.assert_close(tensors[f"inputs.bilm.{name}"], value, rtol=0, atol=1e-7)
-        gamma = tensors["inputs.mixes.input.gamma"]
+        gamma = tensors["inputs.mixes.scalar_mixes.0.gamma"]
         assert abs(float(gamma) - 1) > 1e-4  # the others learn at theirs
 
     def test_another_bilm_under_a_run_is_refused(self, train, tmp_path):
@@ -265,7 +265,7 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     path = tmp_path / "ko.conllu"
     path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
     config = TaskRunConfig(
-        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputsConfig(embeddings="none"),
+        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
         train=TaskTrainConfig(epochs=1),
     )  # fmt: skip
     train_task(config, path, path, tmp_path / "run")
@@ -309,8 +309,9 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
         )  # fmt: skip
         train_task(config, path, path, tmp_path / name, model=str(model_dir))
         network = TaskRun.load(tmp_path / name)._network
-        rates = {part.share for part in network.modules() if isinstance(part, VariationalDropout)}
-        rates |= {part.p for part in network.modules() if isinstance(part, torch.nn.Dropout)}
+        parts = [part for name, part in network.named_modules() if not name.startswith("inputs")]
+        rates = {part.share for part in parts if isinstance(part, VariationalDropout)}
+        rates |= {part.p for part in parts if isinstance(part, torch.nn.Dropout)}
         if isinstance(network, RoleLabeler):
             rates.add(network.encoder.config.dropout)
         return written(tmp_path / name)["config"]["dropout"], rates - {0}
@@ -332,9 +333,9 @@ def test_no_network_drops_everything(dropout):
 
 def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatch, train):
     run_dir = train("ner")
-    facts = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
-    facts["bilm"]["path"] = "en"
-    (run_dir / "task.json").write_text(json.dumps(facts), encoding="utf-8")
+    metadata = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+    metadata["bilm"]["path"] = "en"
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FormatError, match="is not the biLM that"):

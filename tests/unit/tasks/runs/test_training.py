@@ -9,17 +9,12 @@ from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.pos import PosTask
+from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.runs.training import (
-    Examples,
-    TaskTrainConfig,
-    _batches,
-    _by_words,
-    _chosen,
-    missing_labels,
-    train_model,
-)
-from elmokit.tasks.tagging import PosTask
+from elmokit.tasks.runs.examples import Examples, prediction_batches, training_batches
+from elmokit.tasks.runs.scoring import missing_labels
+from elmokit.tasks.runs.training import TaskTrainConfig, choose_examples, train_model
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 
@@ -35,9 +30,9 @@ def examples(lengths):
 
 def test_an_epoch_has_every_example_once_in_another_order():
     training = examples([3, 1, 4, 1, 5, 9, 2, 6] * 10)
-    first, second = (_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
+    first, second = (training_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
     assert first != second
-    assert first == _batches(training, range(80), 7, seed="0 0")
+    assert first == training_batches(training, range(80), 7, seed="0 0")
     for batches in (first, second):
         assert sorted(index for batch in batches for index in batch) == list(range(80))
         assert all(1 <= len(batch) <= 7 for batch in batches)
@@ -45,23 +40,22 @@ def test_an_epoch_has_every_example_once_in_another_order():
 
 def test_batches_hold_sentences_of_like_length():
     training = examples(range(1, 141))
-    batches = _batches(training, range(140), 7, seed="0 0")
+    batches = training_batches(training, range(140), 7, seed="0 0")
     assert all(max(batch) - min(batch) == 6 for batch in batches)
 
 
 def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_out():
     training = examples([0, *[2] * 99])
-    small = _chosen(training, TaskTrainConfig(label_share=0.1))
-    large = _chosen(training, TaskTrainConfig(label_share=0.5))
+    small = choose_examples(training, TaskTrainConfig(label_share=0.1))
+    large = choose_examples(training, TaskTrainConfig(label_share=0.5))
     assert (len(small), len(large)) == (10, 50)
     assert set(small) < set(large)
-    assert 0 not in _chosen(training, TaskTrainConfig())
+    assert 0 not in choose_examples(training, TaskTrainConfig())
 
 
 def test_prediction_batches_are_bounded_in_words():
     held = examples([1, 5000, 3000, 10, 10])
-    order = sorted(range(5), key=held.length)
-    assert list(_by_words(held, order)) == [[0, 3, 4], [2], [1]]
+    assert list(prediction_batches(held)) == [[0, 3, 4], [2], [1]]
 
 
 class DocumentTask(PosTask):
@@ -87,7 +81,7 @@ def documents(*lengths):
 
 
 def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
-    monkeypatch.setattr(training_module, "PREDICTION_WORDS", 12)
+    monkeypatch.setattr(examples_module, "PREDICTION_WORDS", 12)
     held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
     assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
     maker = BatchMaker(InputSettings(), CharVocab(), None)

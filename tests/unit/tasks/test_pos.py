@@ -1,6 +1,5 @@
 """Taggers in training: what the mixture of layers learns at the default rate."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,11 @@ import torch
 
 from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
-from elmokit.tasks.runs.training import Examples, TaskTrainConfig, train_model
-from elmokit.tasks.tagging import PosTask
+from elmokit.tasks.pos import PosTask
+from elmokit.tasks.runs.examples import Examples
+from elmokit.tasks.runs.training import TaskTrainConfig, train_model
 from elmokit.text.char_vocab import CharVocab
 
 NUM_LAYERS, DIM, WORDS = 3, 8, 6
@@ -41,7 +42,9 @@ def held():
 def learned_shares(held, *, layer_l2):
     """Train with the defaults; return the share of each layer after 300 updates."""
     task = PosTask()
-    settings = replace(task.paper_inputs, characters=False, layer_l2=layer_l2)
+    settings = InputSettings(characters=False, layer_l2=layer_l2).resolved(
+        task.paper_inputs, with_static=False
+    )
     inputs = TokenInputs(
         settings, num_layers=NUM_LAYERS, layers_dim=DIM, max_characters=50, static=None
     )
@@ -49,7 +52,7 @@ def learned_shares(held, *, layer_l2):
     network.reset_parameters(torch.Generator().manual_seed(0))
     config = TaskTrainConfig(epochs=12, patience=12, batch_size=4)
     list(train_model(network, BatchMaker(settings, CharVocab(), None), held, held, config))
-    return torch.softmax(inputs.mixes["input"].mix_weights.detach(), dim=0).tolist()
+    return torch.softmax(inputs.mixes.scalar_mixes[0].mix_weights.detach(), dim=0).tolist()
 
 
 def test_the_mixture_finds_the_layer_that_tells_the_tags_apart(held):

@@ -1,21 +1,21 @@
 """Dropout of ESIM: a mixture is dropped alike at the input and at the output."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.nli import NliTask, PairClassifier
+from elmokit.tasks.networks.esim import ESIM
+
+from ....builders.task_models import full_inputs
 
 DIM, WIDTH = 64, 8
 
 
-def classifier(places: str) -> PairClassifier:
-    settings = replace(NliTask.paper_inputs, places=places, layer_norm="none", characters=True)
+def classifier(positions: str) -> ESIM:
+    settings = full_inputs(positions=positions, dropout=0.0)
     inputs = TokenInputs(settings, num_layers=3, layers_dim=DIM, max_characters=9, static=None)
-    return PairClassifier(inputs, ["yes", "no"], (WIDTH,))
+    return ESIM(inputs, ["yes", "no"], (WIDTH,))
 
 
 def batch(num_words: int) -> TokenBatch:
@@ -29,25 +29,25 @@ def batch(num_words: int) -> TokenBatch:
     )
 
 
-def output_mixture(model: PairClassifier, words: TokenBatch) -> Tensor:
+def output_mixture(model: ESIM, words: TokenBatch) -> Tensor:
     return model._encode(words)[:, :, model.encoder.output_dim :]
 
 
-@pytest.mark.parametrize("places", ["output", "both"])
-def test_half_of_the_output_mixture_is_dropped_the_same_at_all_words(places):
+@pytest.mark.parametrize("positions", ["output", "both"])
+def test_half_of_the_output_mixture_is_dropped_the_same_at_all_words(positions):
     torch.manual_seed(0)
-    mixture = output_mixture(classifier(places), batch(5))
+    mixture = output_mixture(classifier(positions), batch(5))
     assert mixture.shape == (1, 5, DIM)
     assert set(mixture.unique().tolist()) == {0.0, 2.0}
     assert 0.25 < (mixture == 0).float().mean() < 0.75
     assert (mixture == mixture[:, :1]).all()
 
 
-@pytest.mark.parametrize("places", ["input", "output", "both"])
-def test_nothing_is_dropped_outside_training(places):
-    model, words = classifier(places).eval(), batch(4)
+@pytest.mark.parametrize("positions", ["input", "output", "both"])
+def test_nothing_is_dropped_outside_training(positions):
+    model, words = classifier(positions).eval(), batch(4)
     mixture = output_mixture(model, words)
-    assert mixture.shape[2] == (0 if places == "input" else DIM)
+    assert mixture.shape[2] == (0 if positions == "input" else DIM)
     assert (mixture == 1).all()
     assert torch.equal(model.logits(words, batch(3)), model.logits(words, batch(3)))
 

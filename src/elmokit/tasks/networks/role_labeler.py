@@ -1,0 +1,78 @@
+"""The network of semantic role labeling: a deep highway LSTM and a search among legal tags.
+
+It is that of He et al. 2017 as Peters et al. 2018 use it: [static vector; ELMo; predicate feature],
+LSTM layers that alternate in direction with highway gates, one score a tag at each word; decoded by
+a search among legal BIO sequences, without learned transitions. ELMo may also be read at the output
+of the last LSTM layer, or only there (table 3 of the paper).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.networks.crf import viterbi
+from elmokit.tasks.networks.highway_lstm import AlternatingHighwayLSTM, HighwayLSTMConfig
+from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.networks.tagger import TagModel
+from elmokit.tasks.tag_schemes import allowed_transitions
+from elmokit.tasks.task import Labels
+
+PREDICATE_DIM = 100
+"""Width of the feature that tells the predicate from other words."""
+DROPOUT = 0.1
+
+
+class RoleLabeler(TagModel):
+    """Word vectors and the predicate feature → alternating highway LSTM → one score a tag.
+
+    Args:
+        inputs: What is read at each word; with a mixture at the output if it has one.
+        tags: BIO, in the order of their ids.
+        hidden_dims: Widths of the layers: one number, as often as there are layers.
+        dropout: Recurrent, the same at all words.
+
+    Raises:
+        ValueError: if the widths differ.
+    """
+
+    allowed: Tensor
+
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        tags: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        dropout: float = DROPOUT,
+    ) -> None:
+        super().__init__(inputs, tags)
+        if len(set(hidden_dims)) != 1:
+            raise ValueError(f"`hidden_dims` must be one width for all layers, got {hidden_dims}.")
+        self.predicate = nn.Embedding(2, PREDICATE_DIM)
+        config = HighwayLSTMConfig(
+            num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=dropout
+        )
+        self.encoder = AlternatingHighwayLSTM(inputs.output_dim + PREDICATE_DIM, config)
+        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(tags))
+        allowed = torch.from_numpy(allowed_transitions(tags, "iob2"))
+        self.register_buffer("allowed", allowed, persistent=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_weights((self.inputs, self.encoder), generator)
+        nn.init.normal_(self.predicate.weight, generator=generator)
+        nn.init.orthogonal_(self.to_tags.weight, generator=generator)
+        nn.init.zeros_(self.to_tags.bias)
+
+    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
+        feature = torch.zeros(batch.mask.shape, dtype=torch.int64, device=batch.mask.device)
+        for row, example in enumerate(examples):
+            if example.tokens:
+                feature[row, example.predicate] = 1
+        x = torch.cat([self.inputs(batch), self.predicate(feature)], dim=2)
+        return self.to_tags(self.inputs.join_output(self.encoder(x, batch.mask), batch))
+
+    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
+        return viterbi(logits, mask, allowed=self.allowed)[0]

@@ -1,0 +1,131 @@
+"""Networks that score a tag at each word: a biLSTM with a softmax or a CRF on top.
+
+The network is that of Peters et al. 2018, appendix A.7: [static vector; character CNN; ELMo],
+biLSTM, linear layer; spans are tagged BIOUL, scored by a CRF, decoded among legal sequences only.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.networks.crf import CRF
+from elmokit.tasks.networks.encoder import (
+    SentenceEncoder,
+    SentenceEncoderConfig,
+    VariationalDropout,
+)
+from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.tag_schemes import allowed_transitions
+from elmokit.tasks.task import Labels, TaskModel
+
+DROPOUT = 0.5
+
+
+class TagModel(TaskModel):
+    """A network that scores tags; a subclass says how. Each word is a softmax of its own.
+
+    Args:
+        inputs: What is read at each word.
+        tags: In the order of their ids.
+    """
+
+    def __init__(self, inputs: TokenInputs, tags: Labels) -> None:
+        super().__init__()
+        self.inputs, self.tags = inputs, tags
+        self._ids = {tag: number for number, tag in enumerate(tags)}
+
+    @abstractmethod
+    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Float[Tensor, "B W Y"]:
+        """Return a score for each word and tag."""
+
+    def tag_loss(
+        self,
+        logits: Float[Tensor, "B W Y"],
+        gold: Int[Tensor, "B W"],
+        mask: Bool[Tensor, "B W"],
+    ) -> Float[Tensor, ""]:
+        """Return the mean over words."""
+        return functional.cross_entropy(logits[mask], gold[mask])
+
+    @abstractmethod
+    def decode(
+        self, logits: Float[Tensor, "B W Y"], mask: Bool[Tensor, "B W"]
+    ) -> Int[Tensor, "B W"]:
+        """Return the ids of the best tags."""
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        batch = batches[0]
+        logits = self.logits(batch, examples)
+        gold = self._gold_ids(examples, batch.mask)
+        return self.tag_loss(logits, gold, batch.mask) + self.inputs.penalty()
+
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
+        mask = batches[0].mask
+        best = self.decode(self.logits(batches[0], examples), mask).tolist()
+        lengths = mask.sum(dim=1).tolist()
+        return [
+            [self.tags[tag] for tag in row[:length]]
+            for row, length in zip(best, lengths, strict=True)
+        ]
+
+    def _gold_ids(self, examples: Sequence[Any], mask: Tensor) -> Tensor:
+        """Return the ids of the examples' tags, 0 at padded positions and for unknown tags."""
+        gold = torch.zeros(mask.shape, dtype=torch.int64)
+        for row, example in enumerate(examples):
+            known = [self._ids.get(tag, 0) for tag in example.tags]
+            gold[row, : len(known)] = torch.tensor(known, dtype=torch.int64)
+        return gold.to(mask.device)
+
+
+class Tagger(TagModel):
+    """Word vectors → biLSTM → one score a tag → softmax at each word, or a CRF.
+
+    Args:
+        inputs: What is read at each word.
+        tags: In the order of their ids.
+        hidden_dims: Widths of the biLSTM layers, one direction.
+        with_crf: BIOUL tags scored as whole sequences; the loss is then the mean over sentences.
+        dropout: Of the encoder's inputs and outputs (variational); mixtures are not dropped a
+            second time.
+    """
+
+    def __init__(
+        self,
+        inputs: TokenInputs,
+        tags: Labels,
+        hidden_dims: tuple[int, ...],
+        *,
+        with_crf: bool,
+        dropout: float = DROPOUT,
+    ) -> None:
+        super().__init__(inputs, tags)
+        config = SentenceEncoderConfig(hidden_dims=hidden_dims, dropout=dropout)
+        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        self.dropout = VariationalDropout(dropout)
+        self.to_tags = nn.Linear(self.encoder.output_dim, len(tags))
+        self.crf = None
+        if with_crf:
+            allowed = torch.from_numpy(allowed_transitions(tags, "bioul"))
+            self.crf = CRF(len(tags), boundary_scores=False, allowed=allowed)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        parts = (self.inputs, self.encoder, self.to_tags, self.crf)
+        draw_weights((part for part in parts if part is not None), generator)
+
+    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
+        encoded = self.encoder(self.inputs(batch), batch.mask)
+        return self.to_tags(self.dropout(encoded))
+
+    def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
+        if self.crf is None:
+            return super().tag_loss(logits, gold, mask)
+        return -self.crf(logits, gold, mask).mean()
+
+    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
+        return logits.argmax(dim=2) if self.crf is None else self.crf.decode(logits, mask)[0]

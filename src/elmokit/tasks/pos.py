@@ -1,0 +1,30 @@
+"""Parts of speech, from CoNLL-U."""
+
+from pathlib import Path
+
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.tagging import TaggingTask
+from elmokit.tasks.task import Task, Tokenize, Units
+
+
+class PosTask(TaggingTask[TaggedSentence]):
+    """Parts of speech, from CoNLL-U.
+
+    Args:
+        units: ``words`` with universal tags, or ``morphemes`` with the tags of column 5.
+    """
+
+    name, suffixes = "pos", (".conllu",)
+    all_units = ("words", "morphemes")
+
+    def __init__(self, *, units: Units = "words") -> None:
+        self.units: Units = units
+
+    def in_units(self, units: Units) -> Task[TaggedSentence]:
+        super().in_units(units)
+        return PosTask(units=units)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
+        return list(read_conllu(path) if self.units == "words" else read_morphemes(path))

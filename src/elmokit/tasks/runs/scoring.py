@@ -1,0 +1,38 @@
+"""Predictions of a task model, and how well they agree with gold."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.runs.examples import Examples, prediction_batches
+from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
+
+
+def predict(model: TaskModel, maker: BatchMaker, examples: Examples) -> list[Any]:
+    """Return the prediction for each example, in their order."""
+    model.eval()
+    results: list[Any] = [None] * len(examples)
+    with torch.no_grad():
+        for batch in prediction_batches(examples):
+            chosen = [examples.examples[index] for index in batch]
+            answers = model.predict(examples.batch(maker, batch), chosen)
+            for index, answer in zip(batch, answers, strict=True):
+                results[index] = answer
+    return results
+
+
+def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> TaskScore:
+    """Score the predictions for examples with gold."""
+    task = examples.task
+    gold = [task.gold(example) for example in examples.examples]
+    return task.score(gold, predict(model, maker, examples))
+
+
+def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
+    """Return answers of examples that the model does not know, spans by their type alone."""
+    if not task.labels_are_answers:
+        return []
+    unknown = set(task.labels(examples)) - set(labels)
+    return sorted({label.partition("-")[2] or label for label in unknown})

@@ -1,0 +1,120 @@
+"""How the data files of tasks are divided, so that a smaller data set takes examples whole.
+
+Formats stay as they are: a sample is a file that the same task reads.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.files.lines import numbered_lines, read_text
+from elmokit.files.location import Location, shown
+from elmokit.tasks.formats.records import Record
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file in units that a sample keeps whole."""
+
+    units: Sequence[Any]
+    """In the order of the file."""
+    join: Callable[[Sequence[Any]], str]
+    """Makes the text of a file of some units."""
+    size: Callable[[Any], int] = lambda unit: 1
+    """Examples in a unit."""
+
+
+def lines_of(path: Path) -> DataFile:
+    """Divide JSON lines, trees or a TSV table, which keeps its header, into lines."""
+    lines = [line for _, line in numbered_lines(path)]
+    header = lines[:1] if ".tsv" in path.suffixes else []
+    units = [line for line in lines[len(header) :] if line.strip()]
+    return DataFile(units, lambda chosen: _join_lines([*header, *chosen]))
+
+
+def sentences_of(path: Path) -> DataFile:
+    """Divide columns into sentences; each ends with a blank line."""
+    units = _blocks(path, lambda line: not line.strip())
+    if units and units[-1][-1].strip():
+        units[-1].append("")  # the last sentence of a file may lack its blank line
+    return DataFile(units, _join_blocks)
+
+
+def documents_of(path: Path) -> DataFile:
+    """Divide columns of CoNLL-2012 into documents; each ends with ``#end document``."""
+    units = _blocks(path, lambda line: line.startswith("#end document"))
+    return DataFile(units, _join_blocks)
+
+
+def paragraphs_of(path: Path) -> DataFile:
+    """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
+    document = json_record(read_text(path), Location(path=path))
+    units = [
+        (article.fields.get("title", ""), paragraph.fields, len(records_of(paragraph, "qas")))
+        for article in records_of(document, "data")
+        for paragraph in records_of(article, "paragraphs")
+    ]
+
+    def join(chosen: Sequence[Any]) -> str:
+        data = [{"title": title, "paragraphs": [paragraph]} for title, paragraph, _ in chosen]
+        return json.dumps({**document.fields, "data": data}, ensure_ascii=False)
+
+    return DataFile(units, join, lambda unit: unit[2])
+
+
+def _join_lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _join_blocks(blocks: Sequence[Sequence[str]]) -> str:
+    return _join_lines([line for block in blocks for line in block])
+
+
+def _blocks(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
+    """Divide lines into blocks; a block without anything but blank lines is left out."""
+    blocks: list[list[str]] = [[]]
+    for _, line in numbered_lines(path):
+        blocks[-1].append(line)
+        if ends_here(line):
+            blocks.append([])
+    return [block for block in blocks if any(line.strip() for line in block)]
+
+
+def json_record(text: str, location: Location) -> Record:
+    """Return the JSON object that a text holds.
+
+    Raises:
+        FormatError: if it is no JSON, or another value.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        # of a line its own number, of a document the decoder's
+        line = location.line or error.lineno
+        raise Location(path=location.path, line=line).error(
+            f"no JSON: {error.msg} at column {error.colno}. Is the file cut? Copy it again."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise location.error(f"no JSON that can be read: {error}.") from error
+    return _as_record(value, location)
+
+
+def records_of(parent: Record, name: str) -> list[Record]:
+    """Return the records of a field that must be a list of objects, each with its location."""
+    values = parent.value(name)
+    if not isinstance(values, list):
+        raise parent.location.error(f"field {name!r} must be a list, got {shown(values)}.")
+    path, line = parent.location.path, parent.location.line
+    before = f"{parent.location.part}." if parent.location.part else ""
+    return [
+        _as_record(value, Location(path=path, line=line, part=f"{before}{name}[{index}]"))
+        for index, value in enumerate(values)
+    ]
+
+
+def _as_record(value: object, location: Location) -> Record:
+    if not isinstance(value, dict):
+        raise location.error(f"expected a JSON object, got {shown(value)}.")
+    return Record(fields=value, location=location)
