@@ -7,8 +7,7 @@ silent on B after L and on U; here both begin a span, as in every legal BIOUL se
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -107,34 +106,29 @@ def convert_tags(tags: Sequence[str], *, scheme: TagScheme) -> list[str]:
     return write_tags(read_spans(tags), len(tags), scheme=scheme)
 
 
-def score_tags(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> SpanScore:
+def score_tags(
+    predicted: Sequence[Sequence[str]],
+    gold: Sequence[Sequence[str]],
+    *,
+    read: Callable[[Sequence[str]], Iterable[tuple[str, *tuple[Any, ...]]]] = read_spans,
+) -> SpanScore:
     """Score tagged sentences: a span counts if its type and both its boundaries are right.
+
+    Args:
+        predicted: Tags of every sentence.
+        gold: The same.
+        read: Gives what is scored of a sentence; the type comes first.
 
     Raises:
         InputError: if predicted and gold differ in sentences or tokens, or a tag is unreadable.
     """
     check_same_length(predicted, gold)
-    for example, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
-        check_same_tokens(guess, truth, example=example)
-    return score_sets(
-        [set(read_spans(tags)) for tags in predicted], [set(read_spans(tags)) for tags in gold]
-    )
-
-
-def score_sets(
-    predicted: Sequence[AbstractSet[tuple[str, *tuple[Any, ...]]]],
-    gold: Sequence[AbstractSet[tuple[str, *tuple[Any, ...]]]],
-) -> SpanScore:
-    """Score one set of typed things an example; the type is the first entry of each.
-
-    Raises:
-        InputError: if predicted and gold differ in examples.
-    """
-    check_same_length(predicted, gold)
     counts = np.zeros((len(gold), 3))
     by_type: dict[str, NDArray[np.float64]] = {}
     for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
-        for column, found in enumerate((guess & truth, guess, truth)):
+        check_same_tokens(guess, truth, example=row)
+        guesses, truths = set(read(guess)), set(read(truth))
+        for column, found in enumerate((guesses & truths, guesses, truths)):
             counts[row, column] = len(found)
             for label, times in Counter(thing[0] for thing in found).items():
                 by_type.setdefault(label, np.zeros(3))[column] += times

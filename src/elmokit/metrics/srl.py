@@ -7,8 +7,7 @@ then has several pieces; where there is none, it is an ordinary X.
 
 from collections.abc import Sequence
 
-from elmokit.metrics.accuracy import check_same_length, check_same_tokens
-from elmokit.metrics.span_f1 import SpanScore, read_spans, score_sets
+from elmokit.metrics.span_f1 import SpanScore, read_spans, score_tags
 
 Argument = tuple[str, tuple[tuple[int, int], ...]]
 """Type, and the pieces as (start, end), in order."""
@@ -34,10 +33,4 @@ def score_roles(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]
     Raises:
         InputError: if predicted and gold differ in propositions or tokens, or a tag is unreadable.
     """
-    check_same_length(predicted, gold)
-    for example, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
-        check_same_tokens(guess, truth, example=example)
-    return score_sets(
-        [set(read_arguments(tags)) for tags in predicted],
-        [set(read_arguments(tags)) for tags in gold],
-    )
+    return score_tags(predicted, gold, read=read_arguments)

@@ -99,7 +99,7 @@ def test_csv_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"train\.jsonl, line 3: no JSON"),
+        ("{", r"train\.jsonl, line 3: not valid JSON"),
         ("[]", r"line 3: expected a JSON object"),
         ('{"predicates": []}', r"line 3: no field 'pos'"),
         ('{"pos": ["V"]}', r"line 3: no field 'predicates'"),
@@ -116,7 +116,7 @@ def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"data":\n [', r"train\.json, line 2: no JSON"),
+        ('{"data":\n [', r"train\.json, line 2: not valid JSON"),
         ("[]", "expected a JSON object"),
         ("{}", "no field 'data'"),
         ('{"data": [{"paragraphs": [{}]}]}', r"data\[0\]\.paragraphs\[0\]: no field 'qas'"),

@@ -4,21 +4,16 @@ The plain layouts of named entities: two or more columns, separated by tabs or s
 IOB schemes. `elmokit.tasks.formats.conllu` reads treebanks.
 """
 
-import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 TagCheck = Literal["raw", "iob1", "iob2"]
 
@@ -69,7 +64,7 @@ class Block:
 
 
 def read_columns(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     token_column: int = 0,
     tag_column: int = -1,
@@ -79,7 +74,6 @@ def read_columns(
     comments: bool = True,
     spaces: Literal["keep", "drop"] = "keep",
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a file with a word and its tag in columns.
 
@@ -99,29 +93,22 @@ def read_columns(
         spaces: What happens to rows that stand for a space between words (a token of spaces, or
             ``_`` in every column but the tag): ``drop`` leaves them out, and where a chunk began
             with one, the next word begins it.
-        report: Counts what is read and skipped.
-        max_skipped_share: Of the sentences; more is an error. A sentence with an empty token is
-            skipped.
+        report: Counts what is read and skipped; a sentence with an empty token is skipped.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a row with more or fewer columns than the first row, an
             ill-formed or unknown tag, and a file without sentences.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    reader = _ColumnReader(
-        found,
+    allowed = None if allowed is None else frozenset(allowed)
+    columns = (token_column, tag_column, separator)
+    return read_examples(
+        path,
+        lambda path, report: _ColumnReader(
+            path, report, *columns, scheme, allowed, comments, spaces
+        ).sentences(),
         report,
-        token_column=token_column,
-        tag_column=tag_column,
-        separator=separator,
-        scheme=scheme,
-        allowed=None if allowed is None else frozenset(allowed),
-        comments=comments,
-        spaces=spaces,
     )
-    return checked(found, reader.sentences(), report, max_skipped_share=max_skipped_share)
 
 
 def check_iob(
@@ -171,32 +158,20 @@ def blocks(path: Path, *, comments: bool) -> Iterator[Block]:
         yield Block(rows=rows, comments=tuple(found_comments))
 
 
+@dataclass
 class _ColumnReader:
     """Reads one file of columns; see `read_columns` for the arguments."""
 
-    def __init__(
-        self,
-        path: Path,
-        report: ExampleReport,
-        *,
-        token_column: int,
-        tag_column: int,
-        separator: Literal["auto", "tab", "space"],
-        scheme: TagCheck,
-        allowed: frozenset[str] | None,
-        comments: bool,
-        spaces: Literal["keep", "drop"],
-    ) -> None:
-        self.path = path
-        self.report = report
-        self.token_column = token_column
-        self.tag_column = tag_column
-        self.separator = separator
-        self.scheme: TagCheck = scheme
-        self.allowed = allowed
-        self.comments = comments
-        self.spaces = spaces
-        self.num_columns: int | None = None  # of the first row
+    path: Path
+    report: ExampleReport
+    token_column: int
+    tag_column: int
+    separator: Literal["auto", "tab", "space"]
+    scheme: TagCheck
+    allowed: Collection[str] | None
+    comments: bool
+    spaces: Literal["keep", "drop"]
+    num_columns: int | None = None  # of the first row
 
     def sentences(self) -> Iterator[TaggedSentence]:
         for block in blocks(self.path, comments=self.comments):

@@ -1,19 +1,14 @@
 """CoNLL-U: treebanks, one syntactic word a line in ten columns."""
 
-import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.conll import TaggedSentence, blocks
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 
@@ -45,12 +40,11 @@ _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 an
 
 
 def read_conllu(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     column: ConlluColumn = "upos",
     allowed: Collection[str] | None = None,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a CoNLL-U file with one column as tags.
 
@@ -62,23 +56,19 @@ def read_conllu(
         column: That holds the tags.
         allowed: Tags that may occur; if none, `UPOS_TAGS` for ``upos`` and any for other columns.
         report: Counts what is read and skipped.
-        max_skipped_share: Of the sentences; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
             missing or unknown tag, and a file without sentences.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
     if allowed is None and column == "upos":
         allowed = UPOS_TAGS
-    sentences = _conllu_sentences(found, column, None if allowed is None else frozenset(allowed))
-    return checked(found, sentences, report, max_skipped_share=max_skipped_share)
+    return read_examples(path, lambda path, _: _read(path, column, allowed), report)
 
 
-def _conllu_sentences(
-    path: Path, column: ConlluColumn, allowed: frozenset[str] | None
+def _read(
+    path: Path, column: ConlluColumn, allowed: Collection[str] | None
 ) -> Iterator[TaggedSentence]:
     tag_column = _CONLLU_COLUMNS[column]
     for block in blocks(path, comments=True):

@@ -5,21 +5,16 @@ sentences. The fourth column is the word, the tenth the speaker, the last one ha
 ``(3`` opens one of cluster 3, ``3)`` closes the one opened last, ``(3)`` is one word, ``|`` joins.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmokit.errors import FormatError
+from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 Span = tuple[int, int]
 
@@ -76,17 +71,15 @@ class _Draft:
 
 
 def read_coreference(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[CorefDocument]:
     """Yield the documents (each part of a divided one by itself).
 
     Args:
         path: The file, plain or compressed, columns separated by tabs or spaces.
         report: Counts what is read and skipped; a document without words is skipped.
-        max_skipped_share: Of the documents; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -94,9 +87,7 @@ def read_coreference(
             columns or words, marks that are none, mentions that are not opened or not closed, and a
             file without documents.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read(found, report), report, max_skipped_share=max_skipped_share)
+    return read_examples(path, _read, report)
 
 
 def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:

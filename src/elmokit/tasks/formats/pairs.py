@@ -1,18 +1,12 @@
 """Pairs of sentences with a label: entailment (SNLI, MultiNLI, KLUE) and what looks like it."""
 
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
-from elmokit.tasks.formats.records import read_records
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.tasks.formats.records import labeled_texts
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 """Labels of natural language inference."""
@@ -31,14 +25,13 @@ class TextPair:
 
 
 def read_pairs(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     first: str = "premise",
     second: str = "hypothesis",
     label: str = "label",
     labels: Collection[str] | None = NLI_LABELS,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[TextPair]:
     """Yield the pairs of a file with named fields.
 
@@ -50,31 +43,18 @@ def read_pairs(
             did not agree: the pair is skipped and counted, but that is no fault.
         labels: That may occur; any if none.
         report: Counts what is read and skipped; a pair with a blank text is skipped.
-        max_skipped_share: Of the pairs; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a missing field, an unknown label, a line that is no record,
             and a file without pairs.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    pairs = _read(found, (first, second, label), labels, report)
-    return checked(found, pairs, report, max_skipped_share=max_skipped_share)
-
-
-def _read(
-    path: Path,
-    names: tuple[str, str, str],
-    labels: Collection[str] | None,
-    report: ExampleReport,
-) -> Iterator[TextPair]:
-    for record in read_records(path):
-        first, second = record.text(names[0]), record.text(names[1])
-        label = record.label(names[2], labels)
-        if label is None:
-            report.skip("no_gold_label", record.location)
-        elif not first.strip() or not second.strip():
-            report.skip("empty_text", record.location)
-        else:
-            yield TextPair(first=first, second=second, label=label, location=record.location)
+    fields = ((first, second), label)
+    return read_examples(
+        path,
+        lambda path, report: (
+            TextPair(first=first, second=second, label=label, location=location)
+            for (first, second), label, location in labeled_texts(path, fields, labels, report)
+        ),
+        report,
+    )

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
 from elmokit.files.sources import STANDARD_INPUT
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_MAX_SKIPPED_SHARE = 0.05
 
 SkipReason = Literal[
     "empty_sentence",
@@ -45,6 +44,8 @@ Example = TypeVar("Example")
 class ExampleReport:
     """What was read and what was skipped; filled while reading, over one or several files."""
 
+    max_skipped_share: float = 0.05
+    """Of the examples of a file, from 0 (skip nothing) to 1; more is an error."""
     examples: int = 0
     """Examples handed out (of word senses: annotated words)."""
     skipped: Counter[SkipReason] = field(default_factory=Counter)
@@ -53,6 +54,14 @@ class ExampleReport:
     """Examples handed out after a change, or with a part left out, by reason."""
     first_skips: dict[SkipReason, Location] = field(default_factory=dict)
     """Where each reason occurred first."""
+
+    def __post_init__(self) -> None:
+        """Check the share."""
+        if not 0 <= self.max_skipped_share <= 1:
+            raise InputError(
+                "`max_skipped_share` must lie between 0 (skip nothing) and 1 (skip anything), got "
+                f"{self.max_skipped_share}."
+            )
 
     @property
     def num_faults(self) -> int:
@@ -77,18 +86,12 @@ class ExampleReport:
         return "; ".join(f"{name}: {text}" for name, text in parts if text) or "nothing skipped"
 
 
-def check_arguments(path: str | os.PathLike[str], max_skipped_share: float) -> Path:
-    """Return the path of one file, after the checks that need no reading.
+def existing_file(path: StrPath) -> Path:
+    """Return the path of one file of task data.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        InputError: if the share is none.
     """
-    if not 0 <= max_skipped_share <= 1:
-        raise InputError(
-            f"`max_skipped_share` must lie between 0 (skip nothing) and 1 (skip anything), got "
-            f"{max_skipped_share}."
-        )
     found = Path(path)
     if found != STANDARD_INPUT and (not found.exists() or found.is_dir()):
         raise FileNotFoundError(
@@ -97,26 +100,36 @@ def check_arguments(path: str | os.PathLike[str], max_skipped_share: float) -> P
     return found
 
 
-def checked(
-    path: Path,
-    examples: Iterator[Example],
-    report: ExampleReport,
+def read_examples(
+    path: StrPath,
+    read: Callable[[Path, ExampleReport], Iterator[Example]],
+    report: ExampleReport | None,
     *,
-    max_skipped_share: float,
     size: Callable[[Example], int] = lambda _: 1,
 ) -> Iterator[Example]:
-    """Hand examples of a file on, count them, and judge at the end what was skipped.
+    """Check that a file exists, then read its examples one by one.
 
     Args:
-        path: Of the file.
-        examples: From the file; their reader counts in ``report`` what it skips.
-        report: Counts, maybe of earlier files too.
-        max_skipped_share: Of all examples of this file, faults aside from missing gold labels.
+        path: One file, plain or compressed.
+        read: Yields the examples; counts in the report what it skips.
+        report: May have counts of earlier files too; None: one of its own.
         size: How many examples one item stands for.
 
     Raises:
+        FileNotFoundError: at once, if there is no such file.
         FormatError: at the end, if too much was skipped or nothing is left.
     """
+    found = existing_file(path)
+    report = ExampleReport() if report is None else report
+    return _counted(found, read(found, report), report, size)
+
+
+def _counted(
+    path: Path,
+    examples: Iterator[Example],
+    report: ExampleReport,
+    size: Callable[[Example], int],
+) -> Iterator[Example]:
     num_read_before, num_faults_before = report.examples, report.num_faults
     num_skipped_before, num_repaired_before = report.skipped.total(), report.repaired.total()
     for example in examples:
@@ -125,11 +138,11 @@ def checked(
     num_read, num_faults = report.examples - num_read_before, report.num_faults - num_faults_before
     num_skipped = report.skipped.total() - num_skipped_before
     num_repaired = report.repaired.total() - num_repaired_before
-    if num_faults > max_skipped_share * (num_read + num_faults):
+    if num_faults > report.max_skipped_share * (num_read + num_faults):
         raise FormatError(
             f"{path}: {num_faults} of {num_read + num_faults} examples cannot be used, allowed is "
-            f"a share of {max_skipped_share:g} ({report.describe()}). Correct the data, or raise "
-            f"`max_skipped_share`."
+            f"a share of {report.max_skipped_share:g} ({report.describe()}). Correct the data; "
+            f"from Python, `ExampleReport(max_skipped_share=...)` allows more."
         )
     if num_read == 0:
         reason = report.describe() if num_skipped else "it is empty or blank, or has a header alone"

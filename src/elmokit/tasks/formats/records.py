@@ -7,21 +7,49 @@ The end of a file's name tells which: ``.jsonl`` or ``.ndjson``, ``.csv``, every
 import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import COMPRESSIONS, file_kind
+from elmokit.tasks.formats.reading import ExampleReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """One line of a file with named fields."""
+    """Named fields: a line of a file, or an object inside a JSON document."""
 
     fields: Mapping[str, Any]
     location: Location
+
+    @classmethod
+    def from_json(cls, text: str, location: Location) -> "Record":
+        """Parse a JSON object.
+
+        Raises:
+            FormatError: if it is none; names the line of a document.
+        """
+        if not text.strip():
+            raise location.error("it is empty. Expected is a JSON object.")
+        try:
+            fields = json.loads(text)
+        except json.JSONDecodeError as error:
+            line = location.line or error.lineno
+            raise Location(path=location.path, line=line).error(
+                f"not valid JSON: {error.msg} at column {error.colno}. Is the file cut? Copy it "
+                "again."
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise location.error(f"JSON that cannot be read: {error}.") from error
+        return cls._of(fields, location)
+
+    @classmethod
+    def _of(cls, value: Any, location: Location) -> "Record":
+        if not isinstance(value, dict):
+            raise location.error(f"expected a JSON object, got {shown(value)}.")
+        return cls(fields=value, location=location)
 
     def value(self, name: str) -> Any:
         """Return a field.
@@ -42,6 +70,26 @@ class Record:
         if not isinstance(value, str):
             raise self.location.error(f"field {name!r} must be a string, got {shown(value)}.")
         return check_unicode(value, self.location)
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Return a field that must be a list of strings."""
+        value = self.value(name)
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.location.error(
+                f"field {name!r} must be a list of strings, got {shown(value)}."
+            )
+        return tuple(check_unicode(one, self.location) for one in value)
+
+    def records(self, name: str) -> list["Record"]:
+        """Return a field that must be a list of JSON objects."""
+        values = self.value(name)
+        if not isinstance(values, list):
+            raise self.location.error(f"field {name!r} must be a list, got {shown(values)}.")
+        before = f"{self.location.part}." if self.location.part else ""
+        return [
+            self._of(value, replace(self.location, part=f"{before}{name}[{index}]"))
+            for index, value in enumerate(values)
+        ]
 
     def text_or_none(self, name: str) -> str | None:
         """Return a field as text, or none where the record lacks it or has a null."""
@@ -105,6 +153,30 @@ def read_records(path: Path) -> Iterator[Record]:
     return _read_csv(path) if _plain_suffix(path) == ".csv" else _read_tsv(path)
 
 
+def labeled_texts(
+    path: Path,
+    fields: tuple[Sequence[str], str],
+    labels: Collection[str] | None,
+    report: ExampleReport,
+) -> Iterator[tuple[list[str], str, Location]]:
+    """Yield the texts and the label of every record that has a label and no blank text.
+
+    Args:
+        path: The file.
+        fields: Those of the texts, and that of the label.
+        labels: That may occur; any if None.
+        report: Counts the other records.
+    """
+    for record in read_records(path):
+        texts, label = [record.text(name) for name in fields[0]], record.label(fields[1], labels)
+        if label is None:
+            report.skip("no_gold_label", record.location)
+        elif not all(text.strip() for text in texts):
+            report.skip("empty_text", record.location)
+        else:
+            yield texts, label, record.location
+
+
 def first_named(records: Iterator[Record], names: Sequence[str]) -> str:
     """Return which of these names the first record has, or the first name if none.
 
@@ -143,16 +215,7 @@ def _read_json_lines(path: Path) -> Iterator[Record]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        location = Location(path=path, line=number)
-        try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise location.error(
-                f"not a JSON object: {error}. JSON lines hold one object a line."
-            ) from error
-        if not isinstance(fields, dict):
-            raise location.error(f"expected a JSON object with named fields, got {shown(fields)}.")
-        yield Record(fields=fields, location=location)
+        yield Record.from_json(line, Location(path=path, line=number))
 
 
 def _read_tsv(path: Path) -> Iterator[Record]:

@@ -4,20 +4,19 @@ Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>�
 file has the gold keys, ``instance-id key [key …]`` a line.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import read_pieces
 from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
     ExampleReport,
-    check_arguments,
-    checked,
+    existing_file,
+    read_examples,
 )
 from elmokit.tasks.formats.records import read_records
 
@@ -98,11 +97,10 @@ class SenseInventory:
 
 
 def read_senses(
-    path: str | os.PathLike[str],
-    keys_path: str | os.PathLike[str],
+    path: StrPath,
+    keys_path: StrPath,
     *,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[SenseSentence]:
     """Yield the sentences with annotated words.
 
@@ -110,35 +108,30 @@ def read_senses(
         path: The text, XML, plain or compressed.
         keys_path: The gold keys, plain or compressed.
         report: Counts annotated words read and skipped (a sentence with an empty word counts one).
-        max_skipped_share: Of the annotated words; more is an error.
 
     Raises:
         FileNotFoundError: at once, if a file does not exist.
         FormatError: while reading, for text that is no such XML, an instance without id, lemma or
             part of speech, a line without key, an id that occurs twice, and a file without words.
     """
-    found = check_arguments(path, max_skipped_share)
-    found_keys = check_arguments(keys_path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(
-        found,
-        _sense_sentences(found, found_keys, report),
+    found_keys = existing_file(keys_path)
+    return read_examples(
+        path,
+        lambda path, report: _sense_sentences(path, found_keys, report),
         report,
-        max_skipped_share=max_skipped_share,
         size=lambda sentence: len(sentence.occurrences),
     )
 
 
-def read_sense_inventory(path: str | os.PathLike[str]) -> SenseInventory:
+def read_sense_inventory(path: StrPath) -> SenseInventory:
     """Return the inventory of a table with the columns lemma, pos, rank, sense_key, synset, gloss.
 
     Raises:
         FileNotFoundError: if there is no such file.
         FormatError: for missing columns, a rank that is no number, and a file without senses.
     """
-    found = check_arguments(path, 0)
     senses: dict[tuple[str, str], list[Sense]] = {}
-    for record in checked(found, read_records(found), ExampleReport(), max_skipped_share=0):
+    for record in read_examples(path, lambda path, _: read_records(path), None):
         sense = Sense(
             lemma=record.text("lemma"),
             sense_key=record.text("sense_key"),
@@ -256,31 +249,31 @@ class _XmlReader:
                 f"cut or empty? Copy it again."
             ) from error
 
-    def _place(self) -> Location:
+    def _location(self) -> Location:
         return Location(path=self.path, line=self._parser.CurrentLineNumber)
 
     def _entity(self, *_: object) -> None:
-        raise self._place().error("the file declares entities, which task data does not need.")
+        raise self._location().error("the file declares entities, which task data does not need.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         parent = self._open[-1] if self._open else ""
         expected = "sentence" if name in _WORD_ELEMENTS else _ELEMENTS.get(name)
         if expected is None or parent != expected:
             where = f"in <{parent}>" if parent else "at the top"
-            raise self._place().error(
+            raise self._location().error(
                 f"<{name}> {where} is not allowed. Expected is <corpus>, in it <text>, in it "
                 f"<sentence>, in it <wf> and <instance>."
             )
         self._open.append(name)
         if name == "sentence":
-            self._sentence = _RawSentence(location=self._place(), words=[])
+            self._sentence = _RawSentence(location=self._location(), words=[])
         elif name == "wf" and self._sentence is not None:
             self._word = _Word(location=self._sentence.location, name=None, lemma="", pos="")
         elif name == "instance":
             self._word = self._instance(attributes)
 
     def _instance(self, attributes: dict[str, str]) -> _Word:
-        location = self._place()
+        location = self._location()
         missing = [name for name in ("id", "lemma", "pos") if not attributes.get(name)]
         if missing:
             raise location.error(f"an <instance> lacks {', '.join(missing)}.")
@@ -302,4 +295,4 @@ class _XmlReader:
         if self._word is not None:
             self._word.text += text
         elif text.strip():
-            raise self._place().error(f"text outside <wf> and <instance>: {shown(text)}.")
+            raise self._location().error(f"text outside <wf> and <instance>: {shown(text)}.")

@@ -1,20 +1,13 @@
 """Questions about a paragraph whose answers stand in it: the JSON of SQuAD 1.1 and KorQuAD 1.0."""
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
 from elmokit.files.location import Location, shown
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record
 
 
@@ -41,10 +34,9 @@ class QuestionExample:
 
 
 def read_squad(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[QuestionExample]:
     """Yield the questions of all paragraphs; a paragraph is one string, shared by its questions.
 
@@ -55,24 +47,22 @@ def read_squad(
     Args:
         path: A JSON document, plain or compressed. It is read as a whole.
         report: Counts what is read, moved and skipped.
-        max_skipped_share: Of the questions; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for text that is no JSON, missing or wrong fields, an id that
             occurs twice, and a file without questions.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read(found, report), report, max_skipped_share=max_skipped_share)
+    return read_examples(path, _read, report)
 
 
 def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
     names: set[str] = set()
-    for article in _records(_document(path), "data"):
-        for paragraph in _records(article, "paragraphs"):
+    document = Record.from_json(read_text(path), Location(path=path))
+    for article in document.records("data"):
+        for paragraph in article.records("paragraphs"):
             context = paragraph.text("context")
-            for record in _records(paragraph, "qas"):
+            for record in paragraph.records("qas"):
                 name = record.text("id")
                 if name in names:
                     raise record.location.error(
@@ -80,7 +70,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                     )
                 names.add(name)
                 question = record.text("question")
-                given = _records(record, "answers")
+                given = record.records("answers")
                 answers = [_answer(one, context, report) for one in given]
                 kept = tuple(answer for answer in answers if answer is not None)
                 if not question.strip() or not context.strip():
@@ -99,43 +89,6 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                         title=article.text_or_none("title"),
                         location=record.location,
                     )
-
-
-def _document(path: Path) -> Record:
-    text = read_text(path)
-    location = Location(path=path)
-    if not text.strip():
-        raise location.error("the file is empty. Expected is JSON as of SQuAD.")
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Location(path=path, line=error.lineno).error(
-            f"no JSON document: {error.msg} at column {error.colno}. Is the file cut? Copy it "
-            f"again."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise location.error(f"no JSON document that can be read: {error}.") from error
-    if not isinstance(document, dict):
-        raise location.error(
-            f"expected a JSON object with the field 'data', got {shown(document)}."
-        )
-    return Record(fields=document, location=location)
-
-
-def _records(parent: Record, name: str) -> list[Record]:
-    """Return a field that must be a list of objects."""
-    value = parent.value(name)
-    if not isinstance(value, list):
-        raise parent.location.error(f"field {name!r} must be a list, got {shown(value)}.")
-    return [_record(parent, name, index, one) for index, one in enumerate(value)]
-
-
-def _record(parent: Record, name: str, index: int, value: Any) -> Record:
-    before = f"{parent.location.part}." if parent.location.part else ""
-    location = Location(path=parent.location.path, part=f"{before}{name}[{index}]")
-    if not isinstance(value, dict):
-        raise location.error(f"expected a JSON object, got {shown(value)}.")
-    return Record(fields=value, location=location)
 
 
 def _answer(record: Record, context: str, report: ExampleReport) -> Answer | None:

@@ -1,21 +1,16 @@
 """Texts with a label: records with named fields, and the sentiment trees of SST."""
 
-import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
-from elmokit.tasks.formats.records import read_records
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.tasks.formats.records import labeled_texts
 
 SST_LABELS = ("0", "1", "2", "3", "4")
 """Very negative to very positive."""
@@ -36,13 +31,12 @@ class LabeledText:
 
 
 def read_text_labels(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     text: str = "text",
     label: str = "label",
     labels: Collection[str] | None = None,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[LabeledText]:
     """Yield the texts of a file with named fields.
 
@@ -53,25 +47,28 @@ def read_text_labels(
             counted, but that is no fault.
         labels: That may occur; any if none.
         report: Counts what is read and skipped; blank texts are skipped.
-        max_skipped_share: Of the texts; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a missing field, an unknown label, a line that is no record,
             and a file without texts.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    examples = _read_records(found, text, label, labels, report)
-    return checked(found, examples, report, max_skipped_share=max_skipped_share)
+    fields = ((text,), label)
+    return read_examples(
+        path,
+        lambda path, report: (
+            LabeledText(text=text, label=label, location=location)
+            for (text,), label, location in labeled_texts(path, fields, labels, report)
+        ),
+        report,
+    )
 
 
 def read_sentiment_trees(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     min_phrase_tokens: int | None = None,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[LabeledText]:
     r"""Yield sentences of a file with one tree a line, ``(3 (2 It) (4 shines))``, and phrases.
 
@@ -83,7 +80,6 @@ def read_sentiment_trees(
             as often as it occurs; the paper trains on those of 4 and more. The sentence itself
             comes whatever its length.
         report: Counts what is read and skipped.
-        max_skipped_share: Of the examples; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -91,32 +87,12 @@ def read_sentiment_trees(
         FormatError: while reading, for brackets that do not match, labels other than 0 to 4, nodes
             without words, and a file without trees.
     """
-    found = check_arguments(path, max_skipped_share)
     if min_phrase_tokens is not None and min_phrase_tokens < 1:
         raise InputError(
             f"`min_phrase_tokens` must be at least 1, got {min_phrase_tokens}. Leave it out for "
             f"whole sentences only."
         )
-    report = ExampleReport() if report is None else report
-    examples = _read_trees(found, min_phrase_tokens)
-    return checked(found, examples, report, max_skipped_share=max_skipped_share)
-
-
-def _read_records(
-    path: Path,
-    text_field: str,
-    label_field: str,
-    labels: Collection[str] | None,
-    report: ExampleReport,
-) -> Iterator[LabeledText]:
-    for record in read_records(path):
-        text, label = record.text(text_field), record.label(label_field, labels)
-        if label is None:
-            report.skip("no_gold_label", record.location)
-        elif not text.strip():
-            report.skip("empty_text", record.location)
-        else:
-            yield LabeledText(text=text, label=label, location=record.location)
+    return read_examples(path, lambda path, _: _read_trees(path, min_phrase_tokens), report)
 
 
 def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledText]:

@@ -1,17 +1,12 @@
 """The same word in two texts, and whether it means the same: MCL-WiC and KoBEST."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
-from elmokit.tasks.formats.reading import (
-    DEFAULT_MAX_SKIPPED_SHARE,
-    ExampleReport,
-    check_arguments,
-    checked,
-)
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
 
 
@@ -36,10 +31,9 @@ class ContextPair:
 
 
 def read_wic(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[ContextPair]:
     """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
 
@@ -47,22 +41,18 @@ def read_wic(
         path: JSON lines or a table (by name), plain or compressed.
         report: Counts what is read and skipped; a pair is skipped where a span lies outside its
             text or is empty.
-        max_skipped_share: Of the pairs; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for missing or wrong fields, and a file without pairs.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read_wic(found, report), report, max_skipped_share=max_skipped_share)
+    return read_examples(path, _read_wic, report)
 
 
 def read_kobest_wic(
-    path: str | os.PathLike[str],
+    path: StrPath,
     *,
     report: ExampleReport | None = None,
-    max_skipped_share: float = DEFAULT_MAX_SKIPPED_SHARE,
 ) -> Iterator[ContextPair]:
     """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
 
@@ -70,15 +60,12 @@ def read_kobest_wic(
         path: The table, plain or compressed.
         report: Counts what is read and skipped; a pair is skipped where a text has no mark. Where
             it has several, the first counts.
-        max_skipped_share: Of the pairs; more is an error.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for missing or wrong fields, and a file without pairs.
     """
-    found = check_arguments(path, max_skipped_share)
-    report = ExampleReport() if report is None else report
-    return checked(found, _read_kobest(found, report), report, max_skipped_share=max_skipped_share)
+    return read_examples(path, _read_kobest, report)
 
 
 def _read_wic(path: Path, report: ExampleReport) -> Iterator[ContextPair]:

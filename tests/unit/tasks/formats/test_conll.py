@@ -73,7 +73,8 @@ class TestColumns:
 
     def test_a_sentence_with_an_empty_token_is_skipped(self, write, report):
         path = write("a\tO\n\tO\n\nb\tO\n")
-        (sentence,) = read_columns(path, report=report, max_skipped_share=0.5)
+        report.max_skipped_share = 0.5
+        (sentence,) = read_columns(path, report=report)
         assert sentence.tokens == ("b",)
         assert report.skipped == {"empty_token": 1}
         with pytest.raises(FormatError, match=r"1 of 2 examples .*empty_token: 1"):
@@ -81,7 +82,8 @@ class TestColumns:
 
     def test_a_sentence_of_spaces_alone_is_skipped(self, write, report):
         path = write(" \tO\n\nb\tO\n")
-        list(read_columns(path, spaces="drop", report=report, max_skipped_share=0.5))
+        report.max_skipped_share = 0.5
+        list(read_columns(path, spaces="drop", report=report))
         assert report.skipped == {"empty_sentence": 1}
 
     @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def test_columns_may_be_separated_by_spaces_and_their_number_differs_between_sen
 
 def test_an_empty_document_is_skipped(read, report):
     content = document() + document(["a (1)"])
-    (found,) = read(content, report=report, max_skipped_share=0.5)
+    report.max_skipped_share = 0.5
+    (found,) = read(content, report=report)
     assert found.tokens == ("a",)
     assert report.skipped == {"empty_document": 1}
     with pytest.raises(FormatError, match=r"1 of 2 examples .*empty_document"):

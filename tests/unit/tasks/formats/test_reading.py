@@ -1,4 +1,4 @@
-"""Places, counts and limits, which all readers of task data share."""
+"""Checks, counts and limits, which all readers of task data share."""
 
 from pathlib import Path
 
@@ -6,15 +6,21 @@ import pytest
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.location import Location
-from elmokit.tasks.formats.reading import ExampleReport, check_arguments, checked
+from elmokit.tasks.formats.reading import ExampleReport, existing_file, read_examples
 
 PATH = Path("train.tsv")
 
 
-def read(report, items, *, max_skipped_share=0.05, **settings):
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    (tmp_path / PATH).touch()
+    monkeypatch.chdir(tmp_path)
+
+
+def read(report, items, **settings):
     """Hand on whole numbers; those below zero are faults, None has no gold label."""
 
-    def examples():
+    def examples(path, report):
         for line, item in enumerate(items, 1):
             location = Location(path=PATH, line=line)
             if item is None:
@@ -24,7 +30,7 @@ def read(report, items, *, max_skipped_share=0.05, **settings):
             else:
                 yield item
 
-    return list(checked(PATH, examples(), report, max_skipped_share=max_skipped_share, **settings))
+    return list(read_examples(PATH, examples, report, **settings))
 
 
 class TestChecked:
@@ -57,10 +63,12 @@ class TestChecked:
         with pytest.raises(FormatError, match=r"no example in the file .skipped: no_gold_label: 1"):
             read(report, [None])
         with pytest.raises(FormatError, match="no example in the file"):
-            read(report, [-1], max_skipped_share=1)
+            read(ExampleReport(max_skipped_share=1), [-1])
 
     def test_each_file_is_judged_by_itself(self, report):
-        read(report, [-1] * 5 + [1] * 5, max_skipped_share=0.5)
+        report.max_skipped_share = 0.5
+        read(report, [-1] * 5 + [1] * 5)
+        report.max_skipped_share = 0.05
         assert read(report, [7] * 4) == [7] * 4
         assert (report.examples, report.num_faults) == (9, 5)
         with pytest.raises(FormatError, match="1 of 2 examples"):
@@ -87,13 +95,13 @@ def test_reports_do_not_share_their_counts():
 class TestArguments:
     def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no task data at .*absent.tsv"):
-            check_arguments(tmp_path / "absent.tsv", 0.05)
+            existing_file(tmp_path / "absent.tsv")
 
     def test_a_directory_is_no_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="Give one file"):
-            check_arguments(tmp_path, 0.05)
+            existing_file(tmp_path)
 
     @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
-    def test_the_share_must_be_one(self, write, share):
+    def test_the_share_must_be_one(self, share):
         with pytest.raises(InputError, match=r"between 0 .* and 1"):
-            check_arguments(write("a"), share)
+            ExampleReport(max_skipped_share=share)

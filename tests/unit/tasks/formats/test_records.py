@@ -34,11 +34,11 @@ class TestJsonLines:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ('{"a": 1', "line 2: not a JSON object"),
-            ("a\tb", "line 2: not a JSON object"),
-            ("[1]", r"line 2: expected a JSON object .* got \[1\]"),
-            ("[" * 99_999, "line 2: not a JSON object"),
-            ("9" * 9_999, "line 2: not a JSON object"),
+            ('{"a": 1', "line 2: .*JSON"),
+            ("a\tb", "line 2: .*JSON"),
+            ("[1]", r"line 2: expected a JSON object, got \[1\]"),
+            ("[" * 99_999, "line 2: .*JSON"),
+            ("9" * 9_999, "line 2: .*JSON"),
         ],
     )
     def test_damaged_lines(self, write, line, message):

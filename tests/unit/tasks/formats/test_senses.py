@@ -49,7 +49,8 @@ class TestSenses:
     def test_a_word_without_key_is_left_out_and_counted(self, read, report):
         keys = KEYS.replace("d0.s0.t1", "d0.s9.t9")
         text = HEAD + FIRST + SECOND + TAIL
-        first, _ = read(text, keys, report=report, max_skipped_share=0.5)
+        report.max_skipped_share = 0.5
+        first, _ = read(text, keys, report=report)
         assert [one.name for one in first.occurrences] == ["d0.s0.t0"]
         assert report.skipped == {"no_gold_key": 1}
         with pytest.raises(FormatError, match=r"1 of 3 examples .*no_gold_key: 1 .*line 7"):
@@ -61,7 +62,8 @@ class TestSenses:
 
     def test_a_sentence_with_an_empty_word_is_skipped(self, read, report):
         bad = SECOND.replace(">.<", "> <")
-        assert len(read(HEAD + FIRST + bad + TAIL, report=report, max_skipped_share=0.5)) == 1
+        report.max_skipped_share = 0.5
+        assert len(read(HEAD + FIRST + bad + TAIL, report=report)) == 1
         assert report.skipped == {"empty_token": 1}
 
     @pytest.mark.parametrize(

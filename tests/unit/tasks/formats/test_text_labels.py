@@ -25,7 +25,8 @@ class TestRecords:
 
     def test_blank_texts_are_faults_and_missing_labels_are_none(self, write, report):
         path = write("text\tlabel\na\t1\n \t1\nb\t\n", name="a.tsv")
-        assert len(list(read_text_labels(path, report=report, max_skipped_share=0.5))) == 1
+        report.max_skipped_share = 0.5
+        assert len(list(read_text_labels(path, report=report))) == 1
         assert report.skipped == {"empty_text": 1, "no_gold_label": 1}
         assert report.num_faults == 1
         with pytest.raises(FormatError, match="1 of 2 examples"):

@@ -39,7 +39,8 @@ class TestWordInContext:
     )
     def test_spans_outside_the_text_are_skipped(self, read, report, change):
         pairs = [PAIR, {**PAIR, **change}]
-        assert len(read(*pairs, report=report, max_skipped_share=0.5)) == 1
+        report.max_skipped_share = 0.5
+        assert len(read(*pairs, report=report)) == 1
         assert report.skipped == {"target_not_in_text": 1}
         with pytest.raises(FormatError, match="1 of 2 examples"):
             read(*pairs)
@@ -88,7 +89,8 @@ class TestMarkedWords:
     @pytest.mark.parametrize("text", ["배가 떴다.", "[배가 떴다.", "배]가", "[]배가", "[ ]배가"])
     def test_texts_without_mark_are_skipped(self, read, report, text):
         rows = ["1\t배\t[배]\t-\t[배]\tTrue", f"2\t배\t{text}\t-\t[배]\tTrue"]
-        assert len(read(*rows, report=report, max_skipped_share=0.5)) == 1
+        report.max_skipped_share = 0.5
+        assert len(read(*rows, report=report)) == 1
         assert report.skipped == {"target_not_in_text": 1}
         with pytest.raises(FormatError, match="1 of 2 examples"):
             read(*rows)
