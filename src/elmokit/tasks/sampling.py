@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location
 from elmokit.tasks.formats.records import Record
 
 
@@ -50,11 +50,11 @@ def documents_of(path: Path) -> DataFile:
 
 def paragraphs_of(path: Path) -> DataFile:
     """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
-    document = json_record(read_text(path), Location(path=path))
+    document = Record.from_json(read_text(path), Location(path=path))
     units = [
-        (article.fields.get("title", ""), paragraph.fields, len(records_of(paragraph, "qas")))
-        for article in records_of(document, "data")
-        for paragraph in records_of(article, "paragraphs")
+        (article.fields.get("title", ""), paragraph.fields, len(paragraph.records("qas")))
+        for article in document.records("data")
+        for paragraph in article.records("paragraphs")
     ]
 
     def join(chosen: Sequence[Any]) -> str:
@@ -80,41 +80,3 @@ def _blocks(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
         if ends_here(line):
             blocks.append([])
     return [block for block in blocks if any(line.strip() for line in block)]
-
-
-def json_record(text: str, location: Location) -> Record:
-    """Return the JSON object that a text holds.
-
-    Raises:
-        FormatError: if it is no JSON, or another value.
-    """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        # of a line its own number, of a document the decoder's
-        line = location.line or error.lineno
-        raise Location(path=location.path, line=line).error(
-            f"no JSON: {error.msg} at column {error.colno}. Is the file cut? Copy it again."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise location.error(f"no JSON that can be read: {error}.") from error
-    return _as_record(value, location)
-
-
-def records_of(parent: Record, name: str) -> list[Record]:
-    """Return the records of a field that must be a list of objects, each with its location."""
-    values = parent.value(name)
-    if not isinstance(values, list):
-        raise parent.location.error(f"field {name!r} must be a list, got {shown(values)}.")
-    path, line = parent.location.path, parent.location.line
-    before = f"{parent.location.part}." if parent.location.part else ""
-    return [
-        _as_record(value, Location(path=path, line=line, part=f"{before}{name}[{index}]"))
-        for index, value in enumerate(values)
-    ]
-
-
-def _as_record(value: object, location: Location) -> Record:
-    if not isinstance(value, dict):
-        raise location.error(f"expected a JSON object, got {shown(value)}.")
-    return Record(fields=value, location=location)

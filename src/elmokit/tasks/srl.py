@@ -12,10 +12,11 @@ from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import Span, SpanScore
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
+from elmokit.tasks.formats.records import Record
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
-from elmokit.tasks.sampling import DataFile, json_record, lines_of, records_of
+from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Labels, Sentence, Tokenize
 from elmokit.text.tokenizers.registry import Tokenizer
@@ -92,12 +93,10 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
 
 def _only_verbs(line: str, location: Location) -> str:
-    record = json_record(line, location)
-    pos = record.value("pos")
-    if not isinstance(pos, list) or not all(isinstance(tag, str) for tag in pos):
-        raise location.error(f"field 'pos' must be a list of strings, got {shown(pos)}.")
+    record = Record.from_json(line, location)
+    pos = record.strings("pos")
     verbs = []
-    for one in records_of(record, "predicates"):
+    for one in record.records("predicates"):
         index = one.integer("index")
         if not 0 <= index < len(pos):
             raise one.location.error(f"the index {index} is outside the {len(pos)} tokens.")

@@ -7,7 +7,6 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1 (one epoch on the task'
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,20 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig, vocab_origin
+from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.sources import find_files
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.distributed import world
 from elmokit.training.loop import OptimizerConfig
-from elmokit.training.pretraining.run import TrainingResult, TrainingRun
+from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, absolute_paths, record_run
-from elmokit.training.pretraining.start import RunOptions, ready_text
+from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
+from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
@@ -52,11 +49,11 @@ class FinetuneConfig(RunConfig):
     text: TextConfig = field(default_factory=TextConfig)
     """``tokenizer`` is not used: the model's own splits the text."""
     vocab: VocabConfig = field(default_factory=VocabConfig)
-    """Size of a vocabulary that is counted anew."""
+    """Size of a vocabulary that is counted."""
     softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig)
     """Only for a model that came without a softmax."""
     softmax_first_share: float = 0.3
-    """Share of the budget in which a fresh softmax is trained alone, lest it spoil the biLM."""
+    """Share of the budget in which a fresh softmax is trained alone, to protect the biLM."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     validation: ValidationConfig = field(default_factory=lambda: ValidationConfig(num_times=4))
@@ -112,49 +109,30 @@ def finetune(
             "(--vocab FILE) or let it be counted from the corpus (--vocab corpus); its softmax is "
             "then trained first."
         )
-    fixed = options.vocab or (None if count_vocab else base.word_vocab)
     base_hash = base.model_hash()
-    origin = {
-        "model": {"path": model_path, "hash": base_hash},
-        "corpus": absolute_paths(corpus),
-        "valid": absolute_paths(options.valid),
-        "vocab": vocab_origin(fixed),
-    }
-    with world(options.device) as processes, ExitStack() as held:
-        if general and processes.is_main:
-            find_files(list(general))
-        text = ready_text(
-            config,
-            corpus,
-            run_dir,
-            options,
-            processes,
-            held,
-            origin=origin,
-            text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
-            vocab=config.vocab,
-            normalization=base.config.char_vocab.normalization,
-            fixed_vocab=fixed,
-        )
+    with start_run(
+        config,
+        corpus,
+        run_dir,
+        options,
+        text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
+        vocab=config.vocab,
+        normalization=base.config.char_vocab.normalization,
+        fixed_vocab=options.vocab or (None if count_vocab else base.word_vocab),
+        model={"path": model_path, "hash": base_hash},
+        other_text=general,
+    ) as started:
+        text, processes = started.text, started.processes
         model, is_fresh = with_vocab(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
-        model.training_metadata = _facts(base, base_dir.name, base_hash)
-        run = TrainingRun(
-            config,
-            text,
-            model,
-            run_dir,
-            processes,
-            options.limits,
-            resume=options.resume,
-            softmax_first_share=config.softmax_first_share if is_fresh else 0.0,
+        model.training_metadata = _metadata(base, base_dir.name, base_hash)
+        run = started.training(
+            model, softmax_first_share=config.softmax_first_share if is_fresh else 0.0
         )
         before: dict[str, PerplexityReport] = {}
-        if processes.is_main:
-            record_run(run_dir, config, origin)
-            if not is_fresh:
-                before = _before(run_dir, lambda: _perplexities(model, text, general))
+        if processes.is_main and not is_fresh:
+            before = _before(run_dir, lambda: _perplexities(model, text, general))
         processes.barrier()
         result = run.run(options.on_event, save_on_signals=options.save_on_signals)
         after: dict[str, PerplexityReport] = {}
@@ -164,18 +142,18 @@ def finetune(
     return FinetuneResult(result, before, after)
 
 
-def _facts(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
-    """Return the facts that a run begins with.
+def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
+    """Return the training metadata that a run begins with.
 
     The original's options stay where `write_bilm_tf` looks for them; task scores stay behind.
     """
-    facts = {
-        name: fact
-        for name, fact in base.training_metadata.items()
-        if name not in ("scores", "scores_note")
+    kept = {
+        key: value
+        for key, value in base.training_metadata.items()
+        if key not in ("scores", "scores_note")
     }
-    original = {ORIGINAL_OPTIONS: facts.pop(ORIGINAL_OPTIONS)} if ORIGINAL_OPTIONS in facts else {}
-    return {**original, "base_model": {"name": name, "hash": base_hash}, "base": facts}
+    original = {key: kept.pop(key) for key in (ORIGINAL_OPTIONS,) if key in kept}
+    return {**original, "base_model": {"name": name, "hash": base_hash}, "base": kept}
 
 
 def with_vocab(

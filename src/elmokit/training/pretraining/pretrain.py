@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,15 +9,13 @@ import torch
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig, vocab_origin
+from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import as_input_error
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.training.distributed import world
-from elmokit.training.pretraining.run import TrainingResult, TrainingRun
+from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import absolute_paths, record_run
-from elmokit.training.pretraining.start import RunOptions, ready_text
+from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.weights.model_dir import PretrainedBiLM
 
 
@@ -56,36 +53,17 @@ def pretrain(
         FileNotFoundError: if there is no such text.
         Stopped: after a signal and the checkpoint that it asked for.
     """
-    origin = {
-        "corpus": absolute_paths(corpus),
-        "valid": absolute_paths(options.valid),
-        "vocab": vocab_origin(options.vocab),
-    }
-    with world(options.device) as processes, ExitStack() as held:
-        text = ready_text(
-            config,
-            corpus,
-            run_dir,
-            options,
-            processes,
-            held,
-            origin=origin,
-            text=config.text,
-            vocab=config.vocab,
-            normalization=config.model.char_vocab.normalization,
-            fixed_vocab=options.vocab,
-        )
-        run = TrainingRun(
-            config,
-            text,
-            new_model(config, text),
-            run_dir,
-            processes,
-            options.limits,
-            resume=options.resume,
-        )
-        if processes.is_main:
-            record_run(run_dir, config, origin)
+    with start_run(
+        config,
+        corpus,
+        run_dir,
+        options,
+        text=config.text,
+        vocab=config.vocab,
+        normalization=config.model.char_vocab.normalization,
+        fixed_vocab=options.vocab,
+    ) as started:
+        run = started.training(new_model(config, started.text))
         return run.run(options.on_event, save_on_signals=options.save_on_signals)
 
 
@@ -109,5 +87,5 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
 
 def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
     """Return what the shards were made with; finished shards may differ from the configuration."""
-    facts = text.shards.metadata.get("tokenizer")
-    return config.text.tokenizer if facts is None else TokenizerConfig(**facts)
+    stored = text.shards.metadata.get("tokenizer")
+    return config.text.tokenizer if stored is None else TokenizerConfig(**stored)

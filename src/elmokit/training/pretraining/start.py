@@ -1,7 +1,7 @@
-"""What pre-training and fine-tuning do alike before the first update: options, directory, text."""
+"""What pre-training and fine-tuning share before the first update: options, directory, text."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,26 @@ from elmokit.corpus.preparation import (
     is_finished,
     open_text,
     prepare_text,
+    vocab_origin,
 )
 from elmokit.corpus.text_shards import OnPreparation, TextConfig
+from elmokit.files.sources import find_files
 from elmokit.text.char_vocab import Normalization
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.distributed import World
-from elmokit.training.pretraining.run import TrainingEvent
+from elmokit.training.distributed import World, world
+from elmokit.training.pretraining.run import TrainingEvent, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.run_dir import (
+    absolute_paths,
     check_run,
     exclusive_lock,
     is_recorded,
     mark_run,
+    record_run,
 )
 from elmokit.training.schedules import Limits
+from elmokit.weights.model_dir import PretrainedBiLM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,67 +58,111 @@ class RunOptions:
     """Called on rank 0 after every update."""
 
 
-def ready_text(
+@dataclass(frozen=True, kw_only=True)
+class StartedRun:
+    """A run whose directory is locked and whose text is ready, on every rank."""
+
+    config: RunConfig
+    run_dir: Path
+    options: RunOptions
+    processes: World
+    text: PreparedText
+    origin: Mapping[str, Any]
+
+    def training(self, model: PretrainedBiLM, *, softmax_first_share: float = 0.0) -> TrainingRun:
+        """Return the training of a model, recorded in the run directory."""
+        run = TrainingRun(
+            self.config,
+            self.text,
+            model,
+            self.run_dir,
+            self.processes,
+            self.options.limits,
+            resume=self.options.resume,
+            softmax_first_share=softmax_first_share,
+        )
+        if self.processes.is_main:
+            record_run(self.run_dir, self.config, self.origin)
+        return run
+
+
+@contextmanager
+def start_run(
     config: RunConfig,
     corpus: Sequence[Path],
     run_dir: Path,
     options: RunOptions,
-    processes: World,
-    held: ExitStack,
     *,
-    origin: Mapping[str, Any],
     text: TextConfig,
     vocab: VocabConfig,
     normalization: Normalization,
     fixed_vocab: WordVocab | None,
-) -> PreparedText:
-    """Take the run directory, or the run in it, and return its text; on every rank.
+    model: Mapping[str, Any] | None = None,
+    other_text: Sequence[Path] = (),
+) -> Iterator[StartedRun]:
+    """Keep a new run directory, or that of a run to be resumed, and prepare the text.
 
     Args:
         config: Of the run, as it will be recorded.
         corpus: Text files, or one directory of finished shards.
-        run_dir: Of the run.
+        run_dir: Of the run; locked for other processes until the end.
         options: Of the run; its ``vocab`` is not used.
-        processes: That train together; rank 0 prepares the text.
-        held: Keeps the run directory for this run alone until it is closed.
-        origin: What else the run is made of, as it will be recorded.
         text: Tokenizer and shard size.
         vocab: Size of a vocabulary that is counted.
         normalization: Of the text.
-        fixed_vocab: The vocabulary; none: it is counted.
+        fixed_vocab: The vocabulary; None: it is counted.
+        model: Path and hash of the model to start from, to be recorded.
+        other_text: Files that will be needed later.
 
     Raises:
         FileNotFoundError: if there is no such text.
         FileExistsError, ConfigError: as `check_run`, `exclusive_lock` and `check_same_text`.
         FormatError: as `prepare_text`.
     """
-    config.train.rows_per_process(processes.size)
+    origin = {
+        **({} if model is None else {"model": model}),
+        "corpus": absolute_paths(corpus),
+        "valid": absolute_paths(options.valid),
+        "vocab": vocab_origin(fixed_vocab),
+    }
     shard_dir = corpus[0] if is_finished(corpus) else None
-    if not processes.is_main:
-        processes.barrier()  # rank 0 prepares the text
-        return open_text(shard_dir, run_dir)
-    was_begun = is_recorded(run_dir)
-    check_run(run_dir, config, origin, resume=options.resume)
-    if not was_begun and shard_dir is None:
-        build_tokenizer(text.tokenizer)  # a missing library is told before files are read
-    sources = find_text(corpus, options.valid, may_be_gone=was_begun)
-    mark_run(run_dir)
-    held.enter_context(exclusive_lock(run_dir))
-    is_begun = is_recorded(run_dir)
-    if is_begun != was_begun:  # by another process, which has ended since
-        check_run(run_dir, config, origin, resume=options.resume)
-    if is_begun:
-        prepared = open_text(shard_dir, run_dir)
-        check_same_text(prepared, sources, run_dir)
-    else:
-        prepared = prepare_text(
-            sources,
-            run_dir,
-            text=text,
-            vocab=vocab,
-            normalization=normalization,
-            fixed_vocab=fixed_vocab,
-            on_preparation=options.on_preparation,
+    with world(options.device) as processes, ExitStack() as locks:
+        config.train.rows_per_process(processes.size)
+        if not processes.is_main:
+            processes.barrier()  # rank 0 prepares the text
+            prepared = open_text(shard_dir, run_dir)
+        else:
+            if other_text:
+                find_files(list(other_text))
+            was_begun = is_recorded(run_dir)
+            check_run(run_dir, config, origin, resume=options.resume)
+            if not was_begun and shard_dir is None:
+                build_tokenizer(text.tokenizer)  # fails before any text is read
+            sources = find_text(corpus, options.valid, may_be_gone=was_begun)
+            mark_run(run_dir)
+            locks.enter_context(exclusive_lock(run_dir))
+            is_begun = is_recorded(run_dir)
+            if is_begun != was_begun:  # by another process, which has ended since
+                check_run(run_dir, config, origin, resume=options.resume)
+            if is_begun:
+                prepared = open_text(shard_dir, run_dir)
+                check_same_text(prepared, sources, run_dir)
+            else:
+                prepared = prepare_text(
+                    sources,
+                    run_dir,
+                    text=text,
+                    vocab=vocab,
+                    normalization=normalization,
+                    fixed_vocab=fixed_vocab,
+                    on_preparation=options.on_preparation,
+                )
+            processes.barrier()
+        yield StartedRun(
+            config=config,
+            run_dir=run_dir,
+            options=options,
+            processes=processes,
+            text=prepared,
+            origin=origin,
         )
-    processes.barrier()
-    return prepared
