@@ -19,7 +19,7 @@ ERRORS = {"fp32": 2e-6, "bf16": 1e-2, "int8": 4e-2}
 def kernels(request, tmp_path_factory):
     """The library as other processors have it, too."""
     loaded = load_kernels()
-    found = kernels_of(request.param, loaded, "kernels", tmp_path_factory)
+    found = kernels_of(request.param, loaded, "inference", tmp_path_factory)
     is_narrower = found.vector_length < loaded.vector_length
     assert found.quick_kinds == ({"fp32"} if is_narrower else loaded.quick_kinds)
     return found
@@ -152,15 +152,7 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     num_rows = np.array([9, 9, 7, 2, 1, *[1] * 150], dtype=np.int64)
     x = normal(int(num_rows.sum()), dim, seed=4)
     hidden, cell = 0.1 * normal(9, dim, seed=5), normal(9, cell_dim, seed=6)
-    projection = None if cell_dim == dim else layer.projection_weight
-    packed = PackedLSTM(
-        kernels,
-        (layer.input_weight, layer.recurrent_weight, layer.gate_bias(), projection),
-        cell_clip=clips[0],
-        projection_clip=None if projection is None else clips[1],
-        kind="fp32",
-        room=ScratchBuffers(),
-    )
+    packed = PackedLSTM(kernels, layer.weights(), config, kind="fp32", buffers=ScratchBuffers())
     packed_hidden, packed_cell = hidden.clone(), packed.pack_cell(cell)
     targets = np.zeros(len(x), dtype=np.int64)
     kept = np.zeros((len(x), dim), dtype=np.float32)
