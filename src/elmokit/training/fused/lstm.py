@@ -60,9 +60,9 @@ class _FusedLSTMP(torch.autograd.Function):
         x: Tensor,
         hidden: Tensor,
         cell: Tensor,
-        *weights: Tensor,
+        *weights: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        hiddens, cells, saved = recurrence.forward(config, x, hidden, cell, LSTMWeights(*weights))
+        hiddens, cells, saved = recurrence.forward(config, x, hidden, cell, LSTMWeights(*weights))  # pyright: ignore[reportArgumentType]
         ctx.recurrence, ctx.config, ctx.num_weights = recurrence, config, len(weights)
         ctx.save_for_backward(hiddens, cells, *saved, *weights)
         return hiddens[1:], hiddens[-1].clone(), cells[-1].clone()
