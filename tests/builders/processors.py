@@ -1,11 +1,11 @@
 """The compiled kernels as other processors have them, too."""
 
-import ctypes
 import platform
 
 import pytest
 
 from elmokit.kernels import build
+from elmokit.kernels.interface import read_interface
 
 PROCESSORS = {
     "this one": None,
@@ -28,7 +28,8 @@ def kernels_of(processor, loaded, name, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(build, "NATIVE_FLAGS", (tuple(flag.split()),))
         patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        other = type(loaded)(ctypes.CDLL(str(build._build(name, build._compiler()))))
+        library = build._load(name, build._compiler())
+        other = type(loaded)(library, read_interface(name))
     lengths = {"no matrix unit": loaded.vector_length, "256 bits": 8, "128 bits": 4}
     assert other.vector_length == lengths[processor]
     assert not getattr(other, "has_matrix_unit", False)

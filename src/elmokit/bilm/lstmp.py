@@ -1,10 +1,12 @@
 """LSTM with projection: one layer, one direction, the plain version.
 
-The state is an argument and a result, never kept. Faster paths live in ``embed`` (inference) and
-``training``, and are held equal to this one by tests.
+The state is an argument and a result, never kept. Faster paths, held equal to this one by tests:
+the C cell ``kernels/c/lstm_cell.h`` (inference and training) and, where it cannot be compiled,
+`elmokit.training.fused.recurrence`. They take `LSTMConfig` and `LSTMWeights` as a whole.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -42,6 +44,19 @@ class LSTMConfig:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ValueError(f"`{name}` must be positive, or none for no clipping")
+
+
+class LSTMWeights(NamedTuple):
+    """The weights of one layer as the equations use them."""
+
+    input: Tensor
+    """(4H, input_dim)."""
+    recurrent: Tensor
+    """(4H, D)."""
+    bias: Tensor
+    """(4H,), the forget offset added."""
+    projection: Tensor | None
+    """(D, H); none where D equals H."""
 
 
 class LSTMP(nn.Module):
@@ -88,6 +103,12 @@ class LSTMP(nn.Module):
         offset = torch.zeros_like(self.bias)
         offset[cell_dim : 2 * cell_dim] = FORGET_OFFSET
         return self.bias + offset
+
+    def weights(self) -> LSTMWeights:
+        """Return the weights as the equations use them."""
+        return LSTMWeights(
+            self.input_weight, self.recurrent_weight, self.gate_bias(), self.projection_weight
+        )
 
     def forward(
         self,

@@ -12,11 +12,12 @@ from torch.nn import functional
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
 from elmokit.bilm.char_cnn import PADDING_ID, CharTokenEncoder
 from elmokit.bilm.highway import Highway
-from elmokit.bilm.lstmp import LSTMP
+from elmokit.bilm.lstmp import LSTMP, LSTMWeights
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
-from elmokit.kernels.inference import Kernels, Kind
+from elmokit.kernels.inference import Kernels
 from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
+from elmokit.kernels.library import Kind
 
 WORDS_PER_CHUNK = 1024
 """Words that go through the token layer at a time: bounds its memory."""
@@ -40,7 +41,7 @@ class PackedNetwork:
         unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
         self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
-        self._room = ScratchBuffers()
+        self._buffers = ScratchBuffers()
         with torch.no_grad():
             encoder = model.token_encoder
             self._encode = (
@@ -50,7 +51,7 @@ class PackedNetwork:
             )
             stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
             self._stacks = {
-                name: [_pack_layer(kernels, layer, precision, self._room) for layer in stack]
+                name: [_pack_layer(kernels, layer, precision, self._buffers) for layer in stack]
                 for name, stack in stacks.items()
             }
 
@@ -72,23 +73,11 @@ def _values(tensor: Tensor) -> Tensor:
 
 
 def _pack_layer(
-    kernels: Kernels, layer: torch.nn.Module, kind: Kind, room: ScratchBuffers
+    kernels: Kernels, layer: torch.nn.Module, kind: Kind, buffers: ScratchBuffers
 ) -> PackedLSTM:
     assert isinstance(layer, LSTMP)
-    projection = layer.projection_weight
-    weights = (
-        _values(layer.input_weight), _values(layer.recurrent_weight), _values(layer.gate_bias()),
-        None if projection is None else _values(projection),
-    )  # fmt: skip
-    projection_clip = None if projection is None else layer.config.projection_clip
-    return PackedLSTM(
-        kernels,
-        weights,
-        cell_clip=layer.config.cell_clip,
-        projection_clip=projection_clip,
-        kind=kind,
-        room=room,
-    )
+    weights = (None if weight is None else _values(weight) for weight in layer.weights())
+    return PackedLSTM(kernels, LSTMWeights(*weights), layer.config, kind=kind, buffers=buffers)  # pyright: ignore[reportArgumentType]
 
 
 class _WordTable:
@@ -128,7 +117,7 @@ class _PackedTokenEncoder:
             last = encoder.projection
             weight, bias = _values(last.weight), _values(last.bias)
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
-        self._room = ScratchBuffers()
+        self._buffers = ScratchBuffers()
         self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
 
     def __call__(self, char_ids: np.ndarray) -> Tensor:
@@ -137,10 +126,10 @@ class _PackedTokenEncoder:
         for start in range(0, len(char_ids), WORDS_PER_CHUNK):
             chunk = slice(start, start + WORDS_PER_CHUNK)
             rows = len(char_ids[chunk])
-            x = self._room.take("filters 0", rows, self._cnn.num_filters)
+            x = self._buffers.take("filters 0", rows, self._cnn.num_filters)
             x = self._cnn(char_ids[chunk], lengths[chunk], x)
             for n, layer in enumerate(self._layers, start=1):
-                x = layer(x, self._room.take(f"filters {n % 2}", rows, layer.columns))
+                x = layer(x, self._buffers.take(f"filters {n % 2}", rows, layer.columns))
             vectors[chunk] = x
         return vectors
 

@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from elmokit.files.atomic import atomic_file
+from elmokit.kernels.interface import SOURCE_DIR, read_interface
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ TIMEOUT_SECONDS = 120
 
 @functools.cache
 def load_library(name: str) -> ctypes.CDLL | None:
-    """Return the library made of ``<name>.c``, or none where it cannot be had (said in the log).
+    """Return the library made of ``c/<name>.c``, or none where it cannot be had (said in the log).
 
     Args:
-        name: A C file of this package, without its ending.
+        name: ``inference`` or ``training``.
     """
     if os.environ.get(SWITCH, "1") == "0":
         log.info("compiled kernels are switched off (%s=0)", SWITCH)
@@ -87,24 +88,28 @@ def _compiler() -> tuple[str, ...] | None:
 
 
 def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    """Return the library of the cache; one that is damaged there is made once more."""
+    """Return the library from the cache, checked; a damaged one is compiled again.
+
+    Raises:
+        RuntimeError: if its structures are not those that Python knows.
+    """
     path = _build(name, compiler)
     try:
-        return ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(path))
     except OSError as error:
-        log.warning("%s cannot be loaded (%s): compiling it once more", path, error)
-    path.unlink(missing_ok=True)
-    return ctypes.CDLL(str(_build(name, compiler)))
+        log.warning("%s cannot be loaded (%s): compiling it again", path, error)
+        path.unlink(missing_ok=True)
+        library = ctypes.CDLL(str(_build(name, compiler)))
+    read_interface(name).check(library)
+    return library
 
 
 def _build(name: str, compiler: tuple[str, ...]) -> Path:
     """Return the compiled library, compiling it if it is not in the cache."""
-    source_dir = Path(__file__).parent / "c"
-    sources = sorted([*source_dir.glob("*.h"), source_dir / f"{name}.c"])
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(source.read_bytes())
-    digest.update(repr((compiler, os.stat(compiler[0]).st_mtime, FLAGS, _processor())).encode())
+    interface = read_interface(name)
+    unit = interface.translation_unit()
+    depends_on = (interface.source, unit, compiler, os.stat(compiler[0]).st_mtime, FLAGS)
+    digest = hashlib.sha256(repr((*depends_on, NATIVE_FLAGS, _processor())).encode())
     target = cache_dir() / f"{name}-{digest.hexdigest()[:20]}.so"
     if target.exists():
         return target
@@ -112,27 +117,28 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
     log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
     own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it now, too
     with atomic_file(own) as temp_path:
-        _compile(compiler, source_dir / f"{name}.c", temp_path)
+        _compile(compiler, unit, temp_path)
     own.replace(target)
     return target
 
 
-def _compile(compiler: tuple[str, ...], source: Path, target: Path) -> None:
-    """Run the compiler with the first set of flags that it takes.
+def _compile(compiler: tuple[str, ...], unit: str, target: Path) -> None:
+    """Compile C text with the first set of flags that the compiler takes.
 
     Raises:
         OSError: with what it said, if it takes none.
     """
     said = ""
+    source = ("-I", str(SOURCE_DIR), "-x", "c", "-")
     for native in NATIVE_FLAGS:
-        command = [*compiler, *FLAGS, *native, str(source), "-o", str(target), "-lm"]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-        )
+            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"],
+            input=unit, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False,
+        )  # fmt: skip
         if done.returncode == 0:
             return
         said = said or done.stderr
-    raise OSError(f"{shlex.join(compiler)} refused {source.name}: {said[:500]}")
+    raise OSError(f"{shlex.join(compiler)} refused the kernels: {said[:500]}")
 
 
 @functools.cache

@@ -12,22 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.kernels.inference import (
-    GATE_ROWS,
-    GROUP,
-    TILE_ROWS,
-    TYPES,
-    VECTORS,
-    WORDS_TOGETHER,
-    CharCNNCall,
-    ConvolutionArgument,
-    Kernels,
-    Kind,
-    LinearCall,
-    LSTMCall,
-    MatrixArgument,
-)
-from elmokit.kernels.matrices import empty, interleave, pack_matrix, padded, pointer
+from elmokit.kernels.inference import Kernels
+from elmokit.kernels.library import DTYPES, Kind, group_size
+from elmokit.kernels.matrices import PackedMatrix, empty, interleave, pack_matrix, padded
 
 
 class ScratchBuffers(threading.local):
@@ -40,7 +27,7 @@ class ScratchBuffers(threading.local):
         self._kept: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return fp32 room of some shape, its values undefined."""
+        """Return an fp32 buffer of some shape, its values undefined."""
         count = int(np.prod(shape))
         kept = self._kept.get(name)
         if kept is None or len(kept) < count:
@@ -63,28 +50,36 @@ class PackedLinear:
         self._is_highway = weight.dim() == 3
         self.columns, self.inner = weight.shape[-2:]
         if self._is_highway:
-            half = VECTORS * kernels.vector_length // 2
+            half = kernels.panel_width // 2
             weight, bias = interleave(weight, half), interleave(bias, half)
-        self.matrix = pack_matrix(kernels, weight, kind)
-        self.bias = padded(bias, VECTORS * kernels.vector_length)
+        self._matrix = pack_matrix(kernels, weight, kind)
+        self._bias = padded(bias, kernels.panel_width)
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
         """Compute (R, K) -> (R, N) into ``out``, and return that."""
-        rows = len(x)
-        converted = self.matrix.kind != "fp32"
-        groups = torch.empty(rows, self.matrix.num_groups, dtype=torch.int32) if converted else None
-        scales = torch.empty(rows)
-        call = LinearCall(
-            self.matrix.argument(), x.data_ptr(), self.bias.data_ptr(), out.data_ptr(), rows,
-            self.inner, x.stride(0), self.columns, out.stride(0), int(self._is_highway),
-            pointer(groups), scales.data_ptr(),
-        )  # fmt: skip
-        self._kernels.call("elmokit_linear", call)
+        rows, matrix = len(x), self._matrix
+        converted = matrix.kind != "fp32"
+        groups = torch.empty(rows, matrix.num_groups, dtype=torch.int32) if converted else None
+        self._kernels.call(
+            "linear",
+            m=matrix.argument(self._kernels),
+            x=x.data_ptr(),  # rows may be apart
+            bias=self._bias,
+            out=out.data_ptr(),
+            rows=rows,
+            inner=self.inner,
+            x_stride=x.stride(0),
+            columns=self.columns,
+            out_stride=out.stride(0),
+            is_highway=self._is_highway,
+            groups=groups,
+            scales=torch.empty(rows),
+        )
         return out
 
 
 class PackedCharCNN:
-    """Character embedding, convolutions, maximum and activation of `nn.char_cnn`.
+    """Character embedding, convolutions, maximum and activation of `elmokit.bilm.char_cnn`.
 
     Args:
         kernels: The library.
@@ -109,75 +104,89 @@ class PackedCharCNN:
     ) -> None:
         self._kernels = kernels
         self._kind: Kind = "fp32" if kind == "fp32" or embedding.shape[1] % 2 else "bf16"
-        dtype = torch.float32 if self._kind == "fp32" else torch.bfloat16
+        dtype = DTYPES[self._kind]
         self._embedding = embedding.to(dtype).contiguous()
         self._max_characters = max_characters
         self._is_tanh = activation == "tanh"
         self.num_filters = sum(len(bias) for _, bias in convolutions)
         self._kept: list[Any] = []  # what the structures point to
-        structures, first = [], 0
+        structures: list[Any] = []
+        panel, first = kernels.panel_width, 0
         for weight, bias in convolutions:
             count, _, width = weight.shape
             flat = weight.transpose(1, 2).flatten(1)  # (count, width * E)
             matrix = pack_matrix(kernels, flat, self._kind)
-            panel = VECTORS * kernels.vector_length
             bias = padded(bias, panel)
             window = self._embedding[padding_id].repeat(width).float()
             answer = padded(flat.to(dtype).float() @ window, panel)
             structures.append(
-                ConvolutionArgument(
-                    matrix.argument(), width, count, first, bias.data_ptr(), answer.data_ptr()
+                kernels.structure(
+                    "convolution",
+                    m=matrix.argument(kernels),
+                    width=width,
+                    count=count,
+                    first=first,
+                    bias=bias,
+                    padding=answer,
                 )
             )
             self._kept += [matrix, bias, answer]
             first += count
-        self._structures = (ConvolutionArgument * len(structures))(*structures)
+        self._convolutions = kernels.array(structures)
 
     def __call__(self, char_ids: np.ndarray, lengths: np.ndarray, out: Tensor) -> Tensor:
         """Compute the activated maxima into ``out``, and return that.
 
         Shape: ids (U, C), characters before the padding (U,) -> (U, F).
         """
-        characters = torch.get_num_threads() * WORDS_TOGETHER * self._max_characters + TILE_ROWS
-        groups = self._embedding.shape[1] // GROUP[self._kind]
-        buffers = torch.empty(characters * groups, dtype=torch.int32)
+        threads, constants = torch.get_num_threads(), self._kernels.constants
+        characters = threads * constants["WORDS_TOGETHER"] * self._max_characters
+        groups = self._embedding.shape[1] // group_size(self._kind)
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
         counts = np.ascontiguousarray(lengths, dtype=np.int32)
-        call = CharCNNCall(
-            self._structures, len(self._structures), len(ids), self._max_characters,
-            self._embedding.shape[1], self.num_filters, int(self._is_tanh), TYPES[self._kind],
-            self._embedding.data_ptr(), ids.ctypes.data, counts.ctypes.data, out.data_ptr(),
-            buffers.data_ptr(),
-        )  # fmt: skip
-        self._kernels.call("elmokit_char_cnn", call)
+        self._kernels.call(
+            "char_cnn",
+            convolutions=self._convolutions,
+            num_convolutions=len(self._convolutions),
+            num_words=len(ids),
+            max_characters=self._max_characters,
+            embedding_dim=self._embedding.shape[1],
+            out_stride=self.num_filters,
+            is_tanh=self._is_tanh,
+            type=self._kernels.types[DTYPES[self._kind]],
+            embedding=self._embedding,
+            char_ids=ids.ctypes.data,
+            lengths=counts.ctypes.data,
+            out=out,
+            buffers=torch.empty((characters + constants["TILE_ROWS"]) * groups),
+        )
         return out
 
 
 class PackedLSTM:
-    """One layer and direction of `nn.lstmp.LSTMP` over packed steps.
+    """One layer and direction of `elmokit.bilm.lstmp.LSTMP` over packed steps.
 
     Args:
         kernels: The library.
         weights: The layer's input, recurrent, bias (forget offset added) and projection weights;
             the last is none where D equals H.
-        cell_clip: Bound on the cell; none: no clipping.
-        projection_clip: Bound on the projected output; none: no clipping.
+        config: The layer's `LSTMConfig`: what the C structure ``lstm_cell`` has a field for is read
+            from it.
         kind: How the values are held.
-        room: For intermediate values; may be shared with other layers.
+        buffers: For intermediate values; may be shared with other layers.
     """
 
     def __init__(
         self,
         kernels: Kernels,
         weights: tuple[Tensor, Tensor, Tensor, Tensor | None],
+        config: object,
         *,
-        cell_clip: float | None,
-        projection_clip: float | None,
         kind: Kind,
-        room: ScratchBuffers,
+        buffers: ScratchBuffers,
     ) -> None:
         input_weight, recurrent_weight, bias, projection_weight = weights
-        self._kernels, self._kind, self._room = kernels, kind, room
+        self._kernels, self._kind, self._buffers = kernels, kind, buffers
         self._length = kernels.vector_length
         gates = [
             interleave(values.unflatten(0, (4, -1)), self._length)
@@ -187,13 +196,23 @@ class PackedLSTM:
         self._recurrent = pack_matrix(kernels, gates[1], kind)
         self._bias = gates[2].contiguous()
         self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(self._bias) // 4
-        self._projection = None
+        self._projection: PackedMatrix | None = None
         if projection_weight is not None:
             missing = self._padded_cell_dim - self._cell_dim
             wide = functional.pad(projection_weight, (0, missing))
             self._projection = pack_matrix(kernels, wide, kind)
         self._input_dim, self._dim = input_weight.shape[1], recurrent_weight.shape[1]
-        self._clips = (cell_clip or 0.0, projection_clip or 0.0)
+        matrices = {
+            "input": self._input, "recurrent": self._recurrent, "projection": self._projection
+        }  # fmt: skip
+        self._fixed = {
+            **{name: one.argument(kernels) for name, one in matrices.items() if one is not None},
+            "dim": self._dim,
+            "cell_dim": self._padded_cell_dim,
+            "input_dim": self._input_dim,
+            "bias": self._bias.data_ptr(),
+            "parameters": kernels.structure_from("lstm_cell", config),
+        }
 
     def pack_cell(self, cell: Tensor) -> Tensor:
         """Return a copy in the order of the kernel: (B, H) -> (H / VL, B, VL)."""
@@ -229,9 +248,8 @@ class PackedLSTM:
         """
         rows, positions = len(hidden), int(num_rows.sum())
         out = torch.empty(positions, self._dim)
-        gates_rows = max(GATE_ROWS, int(num_rows[0]) if len(num_rows) else 0)
-        groups = self._room.take("x", positions, self._input.num_groups)
-        gates = self._room.take("gates", gates_rows, len(self._bias))
+        most_rows = int(num_rows[0]) if len(num_rows) else 0
+        gates_rows = max(self._kernels.constants["GATE_ROWS"], most_rows)
         inner = inner_groups = None
         inner_stride = 0
         if self._projection is None or self._kind == "int8":
@@ -240,19 +258,27 @@ class PackedLSTM:
             # One line more than the values: rows at powers of two would share places of the cache.
             inner_stride = self._projection.num_groups + 16
             inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
-        hidden_groups = torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32)
-        scales, x_scales = torch.empty(2, rows), torch.empty(positions)
-        none = MatrixArgument(TYPES[self._kind], 0, 0, None, None, None)
-        call = LSTMCall(
-            self._input.argument(), self._recurrent.argument(),
-            self._projection.argument() if self._projection else none, len(num_rows), self._dim,
-            self._padded_cell_dim, num_rows.ctypes.data, x.data_ptr(), self._input_dim,
-            self._bias.data_ptr(), groups.data_ptr(), x_scales.data_ptr(), gates.data_ptr(),
-            gates_rows, x.data_ptr() if skip else None, rows,
-            hidden.data_ptr(), cell.data_ptr(), out.data_ptr(),
-            None if targets is None else targets.ctypes.data, hidden_groups.data_ptr(),
-            pointer(inner_groups), inner_stride, pointer(inner), scales[0].data_ptr(),
-            scales[1].data_ptr(), *self._clips,
-        )  # fmt: skip
-        self._kernels.call("elmokit_lstm", call)
+        self._kernels.call(
+            "lstm",
+            **self._fixed,
+            num_steps=len(num_rows),
+            num_rows=num_rows.ctypes.data,
+            x=x,
+            x_groups=self._buffers.take("x", positions, self._input.num_groups),
+            x_scales=torch.empty(positions),
+            gates=self._buffers.take("gates", gates_rows, len(self._bias)),
+            gates_rows=gates_rows,
+            residual=x if skip else None,
+            num_sentences=rows,
+            hidden=hidden,
+            cell=cell,
+            out=out,
+            targets=None if targets is None else targets.ctypes.data,
+            hidden_groups=torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32),
+            inner_groups=inner_groups,
+            inner_stride=inner_stride,
+            inner=inner,
+            hidden_scales=torch.empty(rows),
+            inner_scales=torch.empty(rows),
+        )
         return out

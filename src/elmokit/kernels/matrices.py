@@ -1,17 +1,13 @@
 """Matrices in the order in which the kernels read them."""
 
+from ctypes import Structure
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from elmokit.kernels.inference import GROUP, TYPES, VECTORS, Kernels, Kind, MatrixArgument
-
-
-def pointer(values: Tensor | None) -> int | None:
-    """Return where the values are, for C; none stays none."""
-    return None if values is None else values.data_ptr()
+from elmokit.kernels.library import DTYPES, Kind, Library, group_size
 
 
 def empty(*shape: int, dtype: type = np.float32) -> Tensor:
@@ -28,46 +24,46 @@ class PackedMatrix:
 
     kind: Kind
     values: Tensor
-    """int32 (panels, groups, 4 * VL): each value holds a group."""
-    scale: Tensor | None
-    offset: Tensor | None
-
-    @property
-    def num_panels(self) -> int:
-        """Panels of ``4 * VL`` columns of the result."""
-        return self.values.shape[0]
+    """int32 (panels, groups, panel width): each value holds a group."""
+    scale: Tensor | None = None
+    offset: Tensor | None = None
 
     @property
     def num_groups(self) -> int:
         """32-bit groups of K."""
         return self.values.shape[1]
 
-    def argument(self) -> MatrixArgument:
+    def argument(self, kernels: Library) -> Structure:
         """Return what C sees of it."""
-        return MatrixArgument(
-            TYPES[self.kind], self.num_panels, self.num_groups, self.values.data_ptr(),
-            pointer(self.scale), pointer(self.offset),
-        )  # fmt: skip
+        return kernels.structure(
+            "matrix",
+            type=kernels.types[DTYPES[self.kind]],
+            num_panels=self.values.shape[0],
+            num_groups=self.num_groups,
+            values=self.values,
+            scale=self.scale,
+            offset=self.offset,
+        )
 
 
-def pack_matrix(kernels: Kernels, weight: Tensor, kind: Kind) -> PackedMatrix:
+def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
     """Pack a matrix for products ``x @ weight.T``.
 
     int8 keeps each row of ``weight`` (a column of the result) as whole multiples of 1/127 of its
-    largest value.
+    largest value. A row with a value that is not finite gives NaN.
 
     Shape: weight (N, K).
     """
-    group, panel = GROUP[kind], VECTORS * kernels.vector_length
+    group, panel, dtype = group_size(kind), kernels.panel_width, DTYPES[kind]
     rows, inner = weight.shape
     scale = offset = None
     if kind == "int8":
         largest = weight.abs().amax(dim=1).clamp(min=1e-30)
+        is_finite = largest.isfinite()
         whole = (weight * (127 / largest)[:, None]).round_()
-        scale = padded(largest / 127, panel)
-        offset = padded(128 * whole.sum(dim=1), panel).to(torch.int32)
-        weight = whole
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}[kind]
+        weight = whole.where(is_finite[:, None], 0)
+        scale = padded((largest / 127).where(is_finite, torch.nan), panel)
+        offset = padded(128 * weight.sum(dim=1), panel).to(torch.int32)
     whole = torch.zeros(-(-rows // panel) * panel, -(-inner // group) * group, dtype=dtype)
     whole[:rows, :inner] = weight
     ordered = whole.unflatten(1, (-1, group)).unflatten(0, (-1, panel)).transpose(1, 2)

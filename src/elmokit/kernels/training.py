@@ -8,33 +8,19 @@ No result depends on the number of threads.
 import ctypes
 import functools
 import logging
-from ctypes import POINTER, Structure, byref, c_float, c_int64, c_void_p
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from elmokit.kernels.build import load_library
-from elmokit.kernels.inference import VECTORS, MatrixArgument, share_threads
+from elmokit.kernels.interface import Interface, read_interface
+from elmokit.kernels.library import Kind, Library, group_size
+from elmokit.kernels.matrices import PackedMatrix
 
 log = logging.getLogger(__name__)
 
-TYPES = {torch.float32: 0, torch.bfloat16: 1}
-"""The numbers of the types in C."""
-
-
-def address(values: Tensor, *, dtype: torch.dtype = torch.float32) -> int:
-    """Return where values begin that C reads or writes.
-
-    Raises:
-        ValueError: if they are not what C takes them for: in a row, of this type, on the CPU.
-    """
-    if values.dtype != dtype or values.device.type != "cpu" or not values.is_contiguous():
-        raise ValueError(
-            f"The kernels take contiguous {dtype} values on the CPU, got {values.dtype} on "
-            f"{values.device}, shape {tuple(values.shape)}, strides {values.stride()}."
-        )
-    return values.data_ptr()
+KINDS: dict[torch.dtype, Kind] = {torch.float32: "fp32", torch.bfloat16: "bf16"}
+"""The types that training computes in."""
 
 
 def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
@@ -59,128 +45,17 @@ def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
         )
 
 
-class PackCall(Structure):
-    """``pack_call``."""
-
-    _fields_ = (
-        ("source", c_void_p), ("columns", c_int64), ("inner", c_int64), ("is_transposed", c_int64),
-        ("blocks", c_int64), ("to", c_void_p), ("type", c_int64),
-    )  # fmt: skip
-
-
-class LSTMForwardCall(Structure):
-    """``lstm_forward``."""
-
-    _fields_ = (
-        ("recurrent", MatrixArgument), ("projection", MatrixArgument), ("type", c_int64),
-        ("num_steps", c_int64), ("num_rows", c_int64), ("dim", c_int64), ("cell_dim", c_int64),
-        ("gates", c_void_p), ("bias", c_void_p), ("cells", c_void_p), ("inners", c_void_p),
-        ("hiddens", c_void_p), ("typed_hiddens", c_void_p), ("cell_clip", c_float),
-        ("projection_clip", c_float),
-    )  # fmt: skip
-
-
-class LSTMBackwardCall(Structure):
-    """``lstm_backward``."""
-
-    _fields_ = (
-        ("projection", MatrixArgument), ("recurrent", MatrixArgument), ("type", c_int64),
-        ("num_steps", c_int64), ("num_rows", c_int64), ("dim", c_int64), ("cell_dim", c_int64),
-        ("gates", c_void_p), ("cells", c_void_p), ("hiddens", c_void_p),
-        ("grad_outputs", c_void_p), ("grad_hidden", c_void_p), ("grad_cell", c_void_p),
-        ("grad_gates", c_void_p), ("grad_projected", c_void_p), ("cell_clip", c_float),
-        ("projection_clip", c_float),
-    )  # fmt: skip
-
-
-class TrainConvolutionArgument(Structure):
-    """``train_convolution``."""
-
-    _fields_ = (
-        ("m", MatrixArgument), ("weight", c_void_p), ("bias", c_void_p),
-        ("grad_weight", c_void_p), ("grad_bias", c_void_p), ("width", c_int64),
-        ("count", c_int64), ("first", c_int64),
-    )  # fmt: skip
-
-
-class TrainCharCNNCall(Structure):
-    """``cnn_call`` of ``cnn_train.h``."""
-
-    _fields_ = (
-        ("convolutions", POINTER(TrainConvolutionArgument)), ("num_convolutions", c_int64),
-        ("num_words", c_int64), ("max_characters", c_int64), ("embedding_dim", c_int64),
-        ("num_filters", c_int64), ("num_ids", c_int64), ("is_tanh", c_int64), ("type", c_int64),
-        ("typed_embedding", c_void_p), ("embedding", c_void_p), ("char_ids", c_void_p),
-        ("out", c_void_p), ("positions", c_void_p), ("buffers", c_void_p), ("grad_out", c_void_p),
-        ("grad_answers", c_void_p), ("winners", c_void_p), ("characters", c_void_p),
-        ("tables", c_void_p), ("grad_embedding", c_void_p),
-    )  # fmt: skip
-
-
-class HighwayCall(Structure):
-    """``highway_call``."""
-
-    _fields_ = (
-        ("type", c_int64), ("num_rows", c_int64), ("dim", c_int64), ("x", c_void_p),
-        ("gate", c_void_p), ("transform", c_void_p), ("gate_bias", c_void_p),
-        ("transform_bias", c_void_p), ("out", c_void_p), ("grad_out", c_void_p),
-        ("grad_gate", c_void_p), ("grad_transform", c_void_p), ("grad_x", c_void_p),
-    )  # fmt: skip
-
-
-class SoftmaxCall(Structure):
-    """``softmax_call``."""
-
-    _fields_ = (
-        ("type", c_int64), ("num_rows", c_int64), ("num_candidates", c_int64),
-        ("logits", c_void_p), ("bias", c_void_p), ("target_logits", c_void_p), ("hits", c_void_p),
-        ("losses", c_void_p), ("target_probs", c_void_p), ("buffers", c_void_p),
-    )  # fmt: skip
-
-
-class SumsCall(Structure):
-    """``sums_call``."""
-
-    _fields_ = (
-        ("type", c_int64), ("num_rows", c_int64), ("num_columns", c_int64), ("values", c_void_p),
-        ("weights", c_void_p), ("out", c_void_p),
-    )  # fmt: skip
-
-
-class ScatterCall(Structure):
-    """``scatter_call``."""
-
-    _fields_ = (
-        ("num_rows", c_int64), ("dim", c_int64), ("out", c_void_p), ("places", c_void_p),
-        ("rows", c_void_p),
-    )  # fmt: skip
-
-
-class TrainingKernels:
+class TrainingKernels(Library):
     """The loaded library."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        library.elmokit_vector_length.restype = c_int64
-        library.elmokit_has_bf16.restype = c_int64
-        for name in (
-            "pack", "lstm_forward", "lstm_backward", "cnn_forward", "cnn_backward",
-            "highway_forward", "highway_backward", "softmax", "column_sums", "scatter_rows",
-        ):  # fmt: skip
-            function = getattr(library, f"elmokit_{name}")
-            function.argtypes, function.restype = (c_void_p, c_int64), None
-        share_threads(library)
-        self.vector_length: int = library.elmokit_vector_length()
-        self.has_bf16 = bool(library.elmokit_has_bf16())
+    def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
+        super().__init__(library, interface)
+        self.has_bf16 = bool(self._ask("has_bf16"))
         """Whether this processor multiplies bf16 with instructions of its own."""
-
-    def call(self, name: str, arguments: Structure) -> None:
-        """Run a kernel on as many threads as PyTorch uses."""
-        getattr(self._library, f"elmokit_{name}")(byref(arguments), torch.get_num_threads())
 
     def pack(
         self, weight: Tensor, dtype: torch.dtype, *, transposed: bool = False, blocks: int = 1
-    ) -> "TrainingMatrix":
+    ) -> PackedMatrix:
         """Pack a matrix for products ``x @ weight.T``, or ``x @ weight`` if ``transposed``.
 
         Args:
@@ -190,28 +65,33 @@ class TrainingKernels:
             blocks: Blocks of N whose rows take turns in panels: 4 for the gates of an LSTM.
         """
         columns, inner = reversed(weight.shape) if transposed else weight.shape
-        panel = VECTORS * self.vector_length
-        num_panels, num_groups = -(-columns // panel), -(-inner // (1 + TYPES[dtype]))
+        kind, panel = KINDS[dtype], self.panel_width
+        num_panels, num_groups = -(-columns // panel), -(-inner // group_size(kind))
         values = torch.empty(num_panels, num_groups, panel, dtype=torch.int32)
         self.call(
             "pack",
-            PackCall(
-                address(weight), columns, inner, int(transposed), blocks,
-                address(values, dtype=torch.int32), TYPES[dtype],
-            ),
-        )  # fmt: skip
-        return TrainingMatrix(dtype, values)
+            source=weight,
+            columns=columns,
+            inner=inner,
+            is_transposed=transposed,
+            blocks=blocks,
+            to=values,
+            type=self.types[dtype],
+        )
+        return PackedMatrix(kind, values)
 
     def column_sums(self, values: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return the sums over rows, fp32: (X, N), weights (X,) -> (N,)."""
         out = torch.empty(values.shape[1])
         self.call(
             "column_sums",
-            SumsCall(
-                TYPES[values.dtype], *values.shape, address(values, dtype=values.dtype),
-                None if weights is None else address(weights), address(out),
-            ),
-        )  # fmt: skip
+            type=self.types[values.dtype],
+            num_rows=values.shape[0],
+            num_columns=values.shape[1],
+            values=values,
+            weights=weights,
+            out=out,
+        )
         return out
 
     def scatter_rows(self, out: Tensor, places: Tensor, rows: Tensor) -> None:
@@ -221,32 +101,8 @@ class TrainingKernels:
             ValueError: if there is no such row.
         """
         check_ids(places, lowest=0, highest=len(out) - 1, what="rows of the output")
-        self.call(
-            "scatter_rows",
-            ScatterCall(
-                *rows.shape, address(out), address(places, dtype=torch.int64), address(rows)
-            ),
-        )
-
-
-@dataclass(frozen=True)
-class TrainingMatrix:
-    """A packed matrix."""
-
-    dtype: torch.dtype
-    values: Tensor
-    """(panels, groups, panel width), 32 bits each."""
-
-    def argument(self) -> MatrixArgument:
-        """Return what C sees of it."""
-        num_panels, num_groups, _ = self.values.shape
-        return MatrixArgument(
-            TYPES[self.dtype], num_panels, num_groups, self.values.data_ptr(), None, None
-        )
-
-
-NO_MATRIX = MatrixArgument(0, 0, 0, None, None, None)
-"""Where there is none."""
+        num_rows, dim = rows.shape
+        self.call("scatter_rows", num_rows=num_rows, dim=dim, out=out, places=places, rows=rows)
 
 
 @functools.cache
@@ -255,7 +111,7 @@ def load_training_kernels() -> TrainingKernels | None:
     library = load_library("training")
     if library is None:
         return None
-    kernels = TrainingKernels(library)
+    kernels = TrainingKernels(library, read_interface("training"))
     log.info("training on the CPU uses compiled kernels: fp32%s", ", bf16" * kernels.has_bf16)
     return kernels
 
@@ -273,7 +129,7 @@ def kernels_for(weight: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
         return None
     is_cast = torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if is_cast else torch.float32
-    if dtype not in TYPES:
+    if dtype not in KINDS:
         return None
     kernels = load_training_kernels()
     if kernels is None or (dtype == torch.bfloat16 and not kernels.has_bf16):

@@ -23,25 +23,25 @@ def fresh(monkeypatch, tmp_path):
 
 @needs_compiler
 def test_a_library_is_compiled_once(monkeypatch, tmp_path):
-    assert load_library("kernels") is not None
+    assert load_library("inference") is not None
     (made,) = (tmp_path / "elmokit" / "native").iterdir()
     load_library.cache_clear()
     monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
-    assert load_library("kernels") is not None
-    assert made.name.startswith("kernels-")
+    assert load_library("inference") is not None
+    assert made.name.startswith("inference-")
 
 
 def test_the_switch_turns_it_off(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     monkeypatch.setenv(build.SWITCH, "0")
-    assert load_library("kernels") is None
+    assert load_library("inference") is None
     assert "ELMOKIT_NATIVE=0" in caplog.text
 
 
 def test_without_a_compiler_the_log_says_so(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(build, "_compiler", lambda: None)
-    assert load_library("kernels") is None
+    assert load_library("inference") is None
     assert "no C compiler found" in caplog.text
 
 
@@ -50,7 +50,7 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):
     compiler.write_text("#!/bin/sh\necho 'no such instruction' >&2\nexit 1\n")
     compiler.chmod(compiler.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("CC", str(compiler))
-    assert load_library("kernels") is None
+    assert load_library("inference") is None
     assert "PyTorch computes everything" in caplog.text
     assert "no such instruction" in caplog.text
 
@@ -60,17 +60,17 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch, tmp_path, ca
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    assert load_library("kernels") is None
+    assert load_library("inference") is None
     assert "could not be built" in caplog.text
 
 
 @needs_compiler
 def test_a_damaged_library_is_made_once_more(monkeypatch, tmp_path, caplog):
-    path = build._build("kernels", build._compiler())
+    path = build._build("inference", build._compiler())
     path.write_bytes(b"cut")
-    assert load_library("kernels") is not None
+    assert load_library("inference") is not None
     assert str(path) in caplog.text
-    assert "compiling it once more" in caplog.text
+    assert "compiling it again" in caplog.text
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -78,14 +78,14 @@ def test_a_damaged_library_is_made_once_more(monkeypatch, tmp_path, caplog):
 def test_processes_that_compile_at_the_same_time_write_to_other_names(monkeypatch):
     names = []
 
-    def compile_beside_another(compiler, source, target):
+    def compile_beside_another(compiler, unit, target):
         names.append(target)
         if len(names) == 1:
-            build._build("kernels", compiler)
+            build._build("inference", compiler)
         target.write_bytes(b"library")
 
     monkeypatch.setattr(build, "_compile", compile_beside_another)
-    path = build._build("kernels", build._compiler())
+    path = build._build("inference", build._compiler())
     assert len({*names, path}) == 3
     assert list(path.parent.iterdir()) == [path]
 
@@ -97,7 +97,7 @@ def test_without_a_home_the_log_says_what_to_set(monkeypatch, caplog):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(build.Path, "home", no_home)
     monkeypatch.setattr(build, "_compiler", lambda: (sys.executable,))
-    assert load_library("kernels") is None
+    assert load_library("inference") is None
     assert "Could not determine home directory. Set XDG_CACHE_HOME" in caplog.text
 
 

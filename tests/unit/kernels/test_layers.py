@@ -19,7 +19,7 @@ ERRORS = {"fp32": 2e-6, "bf16": 1e-2, "int8": 4e-2}
 def kernels(request, tmp_path_factory):
     """The library as other processors have it, too."""
     loaded = load_kernels()
-    found = kernels_of(request.param, loaded, "kernels", tmp_path_factory)
+    found = kernels_of(request.param, loaded, "inference", tmp_path_factory)
     is_narrower = found.vector_length < loaded.vector_length
     assert found.quick_kinds == ({"fp32"} if is_narrower else loaded.quick_kinds)
     return found
@@ -78,6 +78,21 @@ def test_what_is_not_a_number_stays_visible(kernels, kind, dim):
     for out in (linear(x, torch.empty(3, dim)), highway(x, torch.empty(3, dim))):
         assert out[1].isnan().all()
         assert not out[[0, 2]].isnan().any()
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38, -3e38])
+@pytest.mark.parametrize("dim", [16, 19])
+def test_int8_has_an_answer_for_every_value(kernels, value, dim):
+    """In rows and in the matrix: a row or column of its own, and no other is touched."""
+    x, weight, bias = normal(3, dim), normal(4, dim, seed=1), torch.zeros(4)
+    expected = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
+    x[1, dim - 3] = weight[2, 1] = value
+    out = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
+    others = torch.tensor([0, 2]), torch.tensor([0, 1, 3])
+    assert torch.equal(out[others[0]][:, others[1]], expected[others[0]][:, others[1]])
+    if not np.isfinite(value):
+        assert out[1].isnan().all()
+        assert out[:, 2].isnan().all()
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -152,15 +167,7 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     num_rows = np.array([9, 9, 7, 2, 1, *[1] * 150], dtype=np.int64)
     x = normal(int(num_rows.sum()), dim, seed=4)
     hidden, cell = 0.1 * normal(9, dim, seed=5), normal(9, cell_dim, seed=6)
-    projection = None if cell_dim == dim else layer.projection_weight
-    packed = PackedLSTM(
-        kernels,
-        (layer.input_weight, layer.recurrent_weight, layer.gate_bias(), projection),
-        cell_clip=clips[0],
-        projection_clip=None if projection is None else clips[1],
-        kind="fp32",
-        room=ScratchBuffers(),
-    )
+    packed = PackedLSTM(kernels, layer.weights(), config, kind="fp32", buffers=ScratchBuffers())
     packed_hidden, packed_cell = hidden.clone(), packed.pack_cell(cell)
     targets = np.zeros(len(x), dtype=np.int64)
     kept = np.zeros((len(x), dim), dtype=np.float32)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from elmokit.kernels import training
-from elmokit.kernels.training import address, check_ids, kernels_for, load_training_kernels
+from elmokit.kernels.library import address
+from elmokit.kernels.training import check_ids, kernels_for, load_training_kernels
 
 
 @pytest.fixture

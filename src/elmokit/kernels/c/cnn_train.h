@@ -3,11 +3,10 @@
    touches it alone. Windows inside the run of equal characters that ends a row (padding) are alike:
    one of them is computed. */
 
-#define WORDS_TOGETHER 16
-#define FILTERS_TOGETHER 64
-#define FEW_WORDS 8 /* the gradients of their characters stay in the nearest cache */
-#define MAX_WINDOW 2048 /* width x E */
-#define TABLES 16           /* parts of the words with an embedding gradient of their own */
+#pragma once
+
+#include "cnn_windows.h"
+#include "values.h"
 
 typedef struct {
     matrix m;                    /* columns: filters; inner (width, E) */
@@ -50,30 +49,16 @@ static int64_t length_of(const cnn_call *call, const int64_t *ids) {
 
 static void convolve_word(const cnn_call *call, const train_convolution *one, int64_t panel,
                           const uint32_t *characters, const int64_t *ids, int64_t word) {
-    int64_t stride = call->type == FP32 ? call->embedding_dim : call->embedding_dim / 2;
     int64_t used = smaller_of(length_of(call, ids) + 1, call->max_characters - one->width + 1);
-    const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
-    float sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-    int together = rows_together((int)call->type);
-    vf best[NV], where[NV], undefined[NV]; /* x - x is 0, or undefined like x */
-    for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = undefined[v] = (vf){0};
-    for (int64_t at = 0; at < used; at += together) {
-        int height = (int)smaller_of(together, used - at);
-        sum_rows((int)call->type, readable_rows((int)call->type, height), characters + at * stride,
-                 stride, values, one->m.num_groups, sums, 1, (upcoming){values, 0});
-        for (int r = 0; r < height; r++)
-            for (int v = 0; v < NV; v++) {
-                vf value = load(sums + r * PANEL + v * VL);
-                where[v] = if_less(best[v], value, all((float)(at + r)), where[v]);
-                best[v] = larger(best[v], value);
-                undefined[v] += value - value;
-            }
-    }
+    vf best[NV], where[NV];
+    for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = (vf){0};
+    best_windows(&one->m, panel, characters, character_groups(call->type, call->embedding_dim),
+                 used, best, where);
     int64_t count = smaller_of(PANEL, one->count - panel * PANEL);
     int64_t to = word * call->num_filters + one->first + panel * PANEL;
     float answers[PANEL], winners[PANEL];
     for (int v = 0; v < NV; v++)
-        store(answers + v * VL, best[v] + undefined[v]), store(winners + v * VL, where[v]);
+        store(answers + v * VL, best[v]), store(winners + v * VL, where[v]);
     for (int64_t k = 0; k < count; k++) {
         float value = answers[k] + one->bias[panel * PANEL + k];
         value = call->is_tanh ? tanhf(value) : value < 0 ? 0 : value;
@@ -86,7 +71,7 @@ static void cnn_forward_task(void *argument, int thread, int num_threads) {
     cnn_job *job = argument;
     cnn_call *call = job->call;
     (void)num_threads;
-    int64_t stride = call->type == FP32 ? call->embedding_dim : call->embedding_dim / 2;
+    int64_t stride = character_groups(call->type, call->embedding_dim);
     int64_t row = call->max_characters * stride;
     uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
     for (;;) {
@@ -186,8 +171,7 @@ static void prepare_gradient(const cnn_call *call, int thread, int num_threads) 
                 }
     }
     int64_t characters = words * call->max_characters;
-    for (int64_t c = characters * thread / num_threads;
-         c < characters * (thread + 1) / num_threads; c++)
+    FOR_SHARE(c, characters)
         memcpy(call->characters + c * dim, call->embedding + call->char_ids[c] * dim, 4 * dim);
 }
 
@@ -225,8 +209,7 @@ static void cnn_backward_task(void *argument, int thread, int num_threads) {
     meet(&job->place, num_threads);
     for (int64_t c = 0; c < call->num_convolutions; c++) {
         const train_convolution *one = call->convolutions + c;
-        for (int64_t f = one->count * thread / num_threads;
-             f < one->count * (thread + 1) / num_threads; f++)
+        FOR_SHARE(f, one->count)
             FOR_SIZE(one->width, dim, filter_gradient, call, one, f)
     }
     for (;;) {
@@ -236,8 +219,7 @@ static void cnn_backward_task(void *argument, int thread, int num_threads) {
     }
     meet(&job->place, num_threads);
     int64_t table_size = call->num_ids * dim;
-    for (int64_t k = table_size * thread / num_threads;
-         k < table_size * (thread + 1) / num_threads; k++) {
+    FOR_SHARE(k, table_size) {
         float sum = 0;
         for (int part = 0; part < TABLES; part++) sum += call->tables[part * table_size + k];
         call->grad_embedding[k] = sum;

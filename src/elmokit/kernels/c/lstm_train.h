@@ -1,6 +1,12 @@
 /* LSTM with projection, forward and backward in time. Steps T, rows B, projection D, cells H (a
    multiple of VL). What is typed is fp32 or bf16; cells, gradients of cells and sums are fp32. */
 
+#pragma once
+
+#include "lstm_cell.h"
+#include "product.h"
+#include "values.h"
+
 typedef struct {
     matrix recurrent, projection; /* columns: gates, interleaved; D; none: no values */
     int64_t type, num_steps, num_rows, dim, cell_dim;
@@ -10,7 +16,7 @@ typedef struct {
     void *inners;         /* typed (T, B, H): before the projection */
     float *hiddens;       /* (T + 1, B, D); the first is given */
     void *typed_hiddens;  /* typed (T + 1, B, D); fp32: the same memory */
-    float cell_clip, projection_clip; /* 0: none */
+    lstm_cell parameters;
 } lstm_forward;
 
 typedef struct {
@@ -24,7 +30,7 @@ typedef struct {
     float *grad_cell;          /* (B, H): likewise */
     void *grad_gates;          /* typed (T, B, 4H) */
     void *grad_projected;      /* typed (T, B, D); unused without projection */
-    float cell_clip, projection_clip;
+    lstm_cell parameters;
 } lstm_backward;
 
 typedef struct {
@@ -37,8 +43,6 @@ typedef struct {
     int64_t step, first_row;
     int by_rows; /* each thread has its own rows from first to last step, and waits for no other */
 } lstm_part;
-
-#define MIN_ROWS 24 /* of a thread's own: with fewer the weights are read too often */
 
 static lstm_part first_part(void *call, int64_t num_rows, int num_threads) {
     return (lstm_part){call, 0, 0, num_rows >= MIN_ROWS * num_threads};
@@ -62,17 +66,14 @@ static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums)
     int64_t gate_row = position * 4 * cell_dim + unit;
     prefetch_row(type, call->gates, gate_row + MAX_TILE * 4 * cell_dim, cell_dim);
     vf gate[4];
-    for (int q = 0; q < 4; q++) {
+    for (int q = 0; q < 4; q++)
         gate[q] = load(sums + q * VL) + load_as(type, call->gates, gate_row + q * cell_dim) +
                   load(call->bias + q * cell_dim + unit);
-        gate[q] = q == 2 ? vtanh(gate[q]) : vsigmoid(gate[q]);
+    float *before = call->cells + position * cell_dim + unit;
+    vf inner = run_cell_keeping(&call->parameters, gate, before,
+                                before + call->num_rows * cell_dim);
+    for (int q = 0; q < 4; q++)
         store_as(type, call->gates, gate_row + q * cell_dim, gate[q]);
-    }
-    const float *before = call->cells + position * cell_dim + unit;
-    vf cell = gate[1] * load(before) + gate[0] * gate[2];
-    if (call->cell_clip > 0) cell = clip(cell, call->cell_clip);
-    store(call->cells + (position + call->num_rows) * cell_dim + unit, cell);
-    vf inner = gate[3] * vtanh(cell);
     store_as(type, call->inners, position * cell_dim + unit, inner);
     if (call->projection.values) return;
     int64_t out = (position + call->num_rows) * cell_dim + unit;
@@ -85,9 +86,7 @@ static void finish_projection(void *argument, int64_t row, int64_t panel, float 
     lstm_forward *call = part->call;
     int64_t column = panel * PANEL, count = smaller_of(PANEL, call->dim - column);
     int64_t to = ((part->step + 1) * call->num_rows + part->first_row + row) * call->dim + column;
-    if (call->projection_clip > 0)
-        for (int v = 0; v < NV; v++)
-            store(sums + v * VL, clip(load(sums + v * VL), call->projection_clip));
+    clip_projected(&call->parameters, sums);
     memcpy(call->hiddens + to, sums, 4 * count);
     if (call->type != FP32)
         for (int64_t k = 0; k < count; k++)
@@ -135,29 +134,19 @@ void elmokit_lstm_forward(lstm_forward *call, int64_t num_threads) {
 }
 
 /* Gradients of one row's gates at VL cells, from that of the value before the projection. */
-static inline void cell_gradient(const lstm_part *part, int64_t row, int64_t unit, vf grad) {
+static inline void gate_gradients(const lstm_part *part, int64_t row, int64_t unit, vf grad) {
     lstm_backward *call = part->call;
     int type = (int)call->type;
     int64_t cell_dim = call->cell_dim, position = part->step * call->num_rows + row;
     int64_t gate_row = position * 4 * cell_dim + unit;
-    vf i = load_as(type, call->gates, gate_row);
-    vf f = load_as(type, call->gates, gate_row + cell_dim);
-    vf g = load_as(type, call->gates, gate_row + 2 * cell_dim);
-    vf o = load_as(type, call->gates, gate_row + 3 * cell_dim);
-    vf before = load(call->cells + position * cell_dim + unit);
-    vf after = load(call->cells + (position + call->num_rows) * cell_dim + unit);
-    vf squashed = vtanh(after);
+    vf gate[4];
+    for (int q = 0; q < 4; q++) gate[q] = load_as(type, call->gates, gate_row + q * cell_dim);
+    const float *before = call->cells + position * cell_dim + unit;
     prefetch_row(type, call->gates, gate_row + MAX_TILE * 4 * cell_dim, cell_dim);
-    float *grad_cell = call->grad_cell + row * cell_dim + unit;
-    /* tanh: y' = 1 - y²; sigmoid: y' = y - y² */
-    vf grad_c = load(grad_cell) + grad * o * (1.0f - squashed * squashed);
-    if (call->cell_clip > 0)
-        grad_c = if_less(size_of(after), all(call->cell_clip), grad_c, (vf){0});
-    store(grad_cell, grad_c * f);
-    store_as(type, call->grad_gates, gate_row, grad_c * g * (i - i * i));
-    store_as(type, call->grad_gates, gate_row + cell_dim, grad_c * before * (f - f * f));
-    store_as(type, call->grad_gates, gate_row + 2 * cell_dim, grad_c * i * (1.0f - g * g));
-    store_as(type, call->grad_gates, gate_row + 3 * cell_dim, grad * squashed * (o - o * o));
+    cell_gradient(&call->parameters, gate, load(before), load(before + call->num_rows * cell_dim),
+                  grad, call->grad_cell + row * cell_dim + unit);
+    for (int q = 0; q < 4; q++)
+        store_as(type, call->grad_gates, gate_row + q * cell_dim, gate[q]);
 }
 
 static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums) {
@@ -166,7 +155,7 @@ static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums
     for (int v = 0; v < NV; v++) {
         int64_t unit = panel * PANEL + v * VL;
         if (unit < call->cell_dim)
-            cell_gradient(part, part->first_row + row, unit, load(sums + v * VL));
+            gate_gradients(part, part->first_row + row, unit, load(sums + v * VL));
     }
 }
 
@@ -186,12 +175,12 @@ static void gather_row(const lstm_part *part, int64_t row) {
     const float *above = call->grad_outputs + position * dim;
     if (!call->projection.values) {
         for (int64_t unit = 0; unit < dim; unit += VL)
-            cell_gradient(part, row, unit, load(above + unit) + load(next + unit));
+            gate_gradients(part, row, unit, load(above + unit) + load(next + unit));
         return;
     }
     const float *out = call->hiddens + (position + call->num_rows) * dim;
     for (int64_t k = 0; k < dim; k++) {
-        int is_free = !(call->projection_clip > 0) || fabsf(out[k]) < call->projection_clip;
+        int is_free = is_unclipped(&call->parameters, out[k]);
         set_as((int)call->type, call->grad_projected, position * dim + k,
                is_free ? above[k] + next[k] : 0.0f);
     }
@@ -204,9 +193,7 @@ static void backward_task(void *argument, int thread, int num_threads) {
     lstm_part part = first_part(call, call->num_rows, num_threads);
     for (part.step = call->num_steps - 1; part.step >= 0; part.step--) {
         int64_t position = part.step * call->num_rows;
-        int64_t end = call->num_rows * (thread + 1) / num_threads;
-        for (int64_t row = call->num_rows * thread / num_threads; row < end; row++)
-            gather_row(&part, row);
+        FOR_SHARE(row, call->num_rows) gather_row(&part, row);
         meet_others(job, &part, num_threads);
         if (call->projection.values) {
             shared_product(&call->projection,

@@ -3,11 +3,15 @@
    After a parallel operation of PyTorch its threads wait busily for the next one, for milliseconds:
    other threads beside them would share their processors. */
 
+#pragma once
+
+#include "threads.h"
+
 typedef void (*region)(void *);
 static void (*openmp_parallel)(region, void *, unsigned, unsigned);
 static int (*openmp_thread)(void), (*openmp_threads)(void);
 
-/* The runtime's threads do not live on in a forked child: ours are started anew there, for good. */
+/* The runtime's threads do not live on in a forked child: from then on it uses our own. */
 static int is_child;
 static void forget_openmp(void) { openmp_parallel = NULL, is_child = 1; }
 

@@ -2,6 +2,10 @@
 
    Typed values are fp32 or bf16. Columns of highways are a multiple of VL. */
 
+#pragma once
+
+#include "values.h"
+
 typedef struct {
     int64_t type, num_rows, dim;
     const void *x;                      /* typed (U, F), as all that follow */
@@ -16,8 +20,7 @@ typedef struct {
 static void highway_forward_task(void *argument, int thread, int num_threads) {
     highway_call *call = argument;
     int type = (int)call->type;
-    for (int64_t row = call->num_rows * thread / num_threads;
-         row < call->num_rows * (thread + 1) / num_threads; row++)
+    FOR_SHARE(row, call->num_rows)
         for (int64_t column = 0; column < call->dim; column += VL) {
             int64_t at = row * call->dim + column;
             vf gate = vsigmoid(load_as(type, call->gate, at) + load(call->gate_bias + column));
@@ -32,8 +35,7 @@ static void highway_forward_task(void *argument, int thread, int num_threads) {
 static void highway_backward_task(void *argument, int thread, int num_threads) {
     highway_call *call = argument;
     int type = (int)call->type;
-    for (int64_t row = call->num_rows * thread / num_threads;
-         row < call->num_rows * (thread + 1) / num_threads; row++)
+    FOR_SHARE(row, call->num_rows)
         for (int64_t column = 0; column < call->dim; column += VL) {
             int64_t at = row * call->dim + column;
             vf grad = load_as(type, call->grad_out, at), gate = load_as(type, call->gate, at);
@@ -71,8 +73,7 @@ static void softmax_task(void *argument, int thread, int num_threads) {
     int type = (int)call->type;
     int64_t count = call->num_candidates, whole = count - count % VL;
     float *row = call->buffers + thread * count;
-    for (int64_t x = call->num_rows * thread / num_threads;
-         x < call->num_rows * (thread + 1) / num_threads; x++) {
+    FOR_SHARE(x, call->num_rows) {
         float target = call->target_logits[x], lanes[VL];
         vf top = all(target);
         for (int64_t k = 0; k < whole; k += VL)
@@ -125,8 +126,7 @@ static void sums_task(void *argument, int thread, int num_threads) {
     sums_call *call = argument;
     int type = (int)call->type;
     int64_t blocks = (call->num_columns + COLUMNS_TOGETHER - 1) / COLUMNS_TOGETHER;
-    for (int64_t block = blocks * thread / num_threads; block < blocks * (thread + 1) / num_threads;
-         block++) {
+    FOR_SHARE(block, blocks) {
         int64_t first = block * COLUMNS_TOGETHER;
         int64_t count = smaller_of(COLUMNS_TOGETHER, call->num_columns - first);
         vf sum[8] = {{0}};

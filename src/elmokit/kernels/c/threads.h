@@ -2,9 +2,12 @@
 
    Results never depend on the number of threads: work is cut by columns or rows of a result. */
 
+#pragma once
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <time.h>
 
 #define MAX_THREADS 64
@@ -18,6 +21,12 @@
 #endif
 
 typedef void (*task)(void *argument, int thread, int num_threads);
+
+/* Go through this thread's part of `count` rows, panels or whatever a task is cut into. */
+#define FOR_SHARE(k, count)                                         \
+    for (int64_t k = (count) * (int64_t)thread / num_threads,       \
+                 k##_end = (count) * (int64_t)(thread + 1) / num_threads; \
+         k < k##_end; k++)
 
 static struct {
     pthread_mutex_t in_use, lock;

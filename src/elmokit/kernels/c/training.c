@@ -3,20 +3,8 @@
    One translation unit; compiled on first use by elmokit.kernels.build, called through ctypes. No
    result depends on the number of threads. */
 
-#include "vector.h"
-
-#include "threads.h"
-
-#include "openmp.h"
-
-#include "product.h"
-
-#include "values.h"
-
-#include "lstm_train.h"
-
 #include "cnn_train.h"
-
+#include "lstm_train.h"
 #include "rows_train.h"
 
 int64_t elmokit_vector_length(void) { return VL; }

@@ -1,7 +1,11 @@
 /* Values in memory that are fp32 or bf16, computed on as fp32; and matrices packed for products. */
 
+#pragma once
+
+#include "openmp.h"
+#include "vector.h"
+
 typedef uint16_t vhalf __attribute__((vector_size(2 * VL), aligned(2), may_alias));
-typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 
 static inline __attribute__((always_inline)) vf load_as(int type, const void *from, int64_t at) {
     if (type == FP32) return load((const float *)from + at);
@@ -32,12 +36,10 @@ static inline const void *place_of(int type, const void *values, int64_t at) {
     return (const char *)values + at * (type == FP32 ? 4 : 2);
 }
 
-static inline vf size_of(vf x) { return (vf)((vi)x & 0x7fffffff); }
-
 /* ---- packing: (columns of the result, inner) or its transpose ---- */
 
 typedef struct {
-    const float *from;      /* (columns, inner), or transposed (inner, columns) */
+    const float *source;    /* (columns, inner), or transposed (inner, columns) */
     int64_t columns, inner, is_transposed;
     int64_t blocks;         /* of columns that take turns in a panel, VL at a time: 4 for gates */
     uint32_t *to;           /* (panels, groups, PANEL) */
@@ -46,8 +48,8 @@ typedef struct {
 
 static inline float source_value(const pack_call *call, int64_t column, int64_t k) {
     if (column < 0 || k >= call->inner) return 0;
-    return call->is_transposed ? call->from[k * call->columns + column]
-                               : call->from[column * call->inner + k];
+    return call->is_transposed ? call->source[k * call->columns + column]
+                               : call->source[column * call->inner + k];
 }
 
 static void pack_task(void *argument, int thread, int num_threads) {
@@ -55,8 +57,7 @@ static void pack_task(void *argument, int thread, int num_threads) {
     int per_group = call->type == FP32 ? 1 : 2;
     int64_t groups = (call->inner + per_group - 1) / per_group;
     int64_t panels = (call->columns + PANEL - 1) / PANEL, each = call->columns / call->blocks;
-    for (int64_t panel = panels * thread / num_threads;
-         panel < panels * (thread + 1) / num_threads; panel++) {
+    FOR_SHARE(panel, panels) {
         int64_t column[PANEL];
         for (int c = 0; c < PANEL; c++) {
             column[c] = call->blocks == 1 ? panel * PANEL + c : c / VL * each + panel * VL + c % VL;

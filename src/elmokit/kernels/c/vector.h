@@ -4,9 +4,14 @@
    without -ffast-math: sums are added in the order that is written, and the rounding mode of the
    process is left alone. */
 
+#pragma once
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "constants.h"
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VL 16
@@ -15,16 +20,17 @@
 #else
 #define VL 4
 #endif
-#define NV 4              /* vectors side by side in a panel */
-#define PANEL (NV * VL)   /* columns of a panel */
+#define PANEL (NV * VL) /* columns of a panel */
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
 static inline vf load(const float *from) { return *(const vf_any *)from; }
 static inline void store(float *to, vf value) { *(vf_any *)to = value; }
+static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline vf all(float value) { return value - (vf){0}; }
 /* Where the comparison of a and b holds: NaN, as the second operand, is kept by both. */
 #if VL == 16
@@ -42,6 +48,7 @@ static inline vf if_less(vf a, vf b, vf yes, vf no) {
 static inline vf larger(vf a, vf b) { return if_less(b, a, a, b); }
 static inline vf smaller(vf a, vf b) { return if_less(a, b, a, b); }
 #endif
+static inline vf size_of(vf x) { return (vf)((vi)x & 0x7fffffff); }
 static inline vf clip(vf x, float bound) { return larger(all(-bound), smaller(all(bound), x)); }
 
 static inline vf within(vf x, float low, float high) {
@@ -84,23 +91,6 @@ static inline vf vtanh(vf x) {
     return e / (e + 2.0f);
 }
 
-/* An LSTM cell with two divisions. Beyond the bound a gate differs from 0 or 1 by 1e-11, and a
-   product of three exponentials is still finite. */
-#define GATE_BOUND 25.0f
-
-/* sigmoid(f) c + sigmoid(i) tanh(g) */
-static inline vf next_cell(vf i, vf f, vf g, vf c) {
-    vf a = 1.0f + exp_of(clip(-i, GATE_BOUND)), b = 1.0f + exp_of(clip(-f, GATE_BOUND));
-    vf e = expm1_of(clip(g + g, GATE_BOUND));
-    vf ae = a * (e + 2.0f);
-    return (c * ae + e * b) / (ae * b);
-}
-/* sigmoid(o) tanh(c) */
-static inline vf cell_output(vf o, vf c) {
-    vf e = expm1_of(clip(c + c, GATE_BOUND));
-    return e / ((1.0f + exp_of(clip(-o, GATE_BOUND))) * (e + 2.0f));
-}
-
 /* Nearest bfloat16, ties to even. */
 static inline uint16_t to_bf16(float x) {
     uint32_t bits;
@@ -109,7 +99,7 @@ static inline uint16_t to_bf16(float x) {
 }
 typedef uint16_t vh __attribute__((vector_size(2 * VL)));
 static inline void store_bf16(uint16_t *to, vf value) {
-    vi bits = (vi)value;
+    vu bits = (vu)value;
     bits = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     vh half = __builtin_convertvector(bits, vh);
     memcpy(to, &half, sizeof half);

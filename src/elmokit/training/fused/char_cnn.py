@@ -13,24 +13,7 @@ from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
-from elmokit.kernels.inference import TILE_ROWS
-from elmokit.kernels.training import (
-    TYPES,
-    HighwayCall,
-    TrainCharCNNCall,
-    TrainConvolutionArgument,
-    TrainingKernels,
-    address,
-    check_ids,
-    kernels_for,
-)
-
-WORDS_TOGETHER, TABLES = 16, 16
-"""As in ``cnn_train.h``."""
-MAX_POSITIONS = 256
-"""Positions are kept in one byte."""
-MAX_WINDOW = 2048
-"""Values of a window, as in ``cnn_train.h``."""
+from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 
 def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
@@ -78,12 +61,12 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
 def _fits(encoder: nn.Module, kernels: TrainingKernels, ids: Tensor) -> bool:
     """Tell whether the kernels take the encoder's widths."""
     assert isinstance(encoder, CharTokenEncoder)
-    config = encoder.config
+    config, limits = encoder.config, kernels.constants
     return (
         ids.shape[1] == encoder.max_characters
         and config.embedding_dim % 2 == 0
-        and encoder.max_characters <= MAX_POSITIONS
-        and max(width for width, _ in config.filters) * config.embedding_dim <= MAX_WINDOW
+        and encoder.max_characters <= limits["MAX_POSITIONS"]
+        and max(width for width, _ in config.filters) * config.embedding_dim <= limits["MAX_WINDOW"]
         and (config.num_highway == 0 or config.num_filters % kernels.vector_length == 0)
     )
 
@@ -108,21 +91,26 @@ class _Convolutions(torch.autograd.Function):
         num_filters = sum(map(len, biases))
         out = torch.empty(len(ids), num_filters, dtype=dtype)
         positions = torch.empty(len(ids), num_filters, dtype=torch.uint8)
-        typed = embedding.to(dtype)
-        buffers = _buffers(ids, embedding)
-        structs, first = (TrainConvolutionArgument * len(biases))(), 0
-        for struct, matrix, weight, bias in zip(structs, packed, weights, biases, strict=True):
-            struct.m, struct.bias = matrix.argument(), address(bias)
-            struct.count, struct.width, _ = weight.shape
-            struct.first, struct.weight = first, address(weight)
-            first += len(bias)
-        call = TrainCharCNNCall(
-            structs, len(structs), *ids.shape, embedding.shape[1], num_filters, len(embedding),
-            int(is_tanh), TYPES[dtype], address(typed, dtype=dtype), address(embedding),
-            address(ids, dtype=torch.int64), address(out, dtype=dtype),
-            address(positions, dtype=torch.uint8), address(buffers),
-        )  # fmt: skip
-        kernels.call("cnn_forward", call)
+        structures, first = [], 0
+        for matrix, weight, bias in zip(packed, weights, biases, strict=True):
+            count, width, _ = weight.shape
+            structures.append(
+                kernels.structure(
+                    "train_convolution",
+                    m=matrix.argument(kernels),
+                    bias=bias,
+                    width=width,
+                    count=count,
+                    first=first,
+                )
+            )
+            first += count
+        kernels.call(
+            "cnn_forward",
+            **_common_fields(kernels, ids, embedding, structures, out, positions),
+            is_tanh=is_tanh,
+            typed_embedding=embedding.to(dtype),
+        )
         ctx.kernels, ctx.is_tanh = kernels, is_tanh
         ctx.save_for_backward(ids, embedding, out, positions, *weights)
         return out
@@ -134,32 +122,37 @@ class _Convolutions(torch.autograd.Function):
     ) -> tuple[Any, ...]:
         ids, embedding, out, positions, *weights = ctx.saved_tensors
         grad_out = grad_out.contiguous()
-        grad_answers = torch.empty(out.shape[::-1])
-        winners = torch.empty(out.shape[::-1], dtype=torch.uint8)
-        characters = torch.empty(*ids.shape, embedding.shape[1])
-        buffers = _buffers(ids, embedding)
-        tables = torch.zeros(TABLES, *embedding.shape)
+        kernels = ctx.kernels
         grad_embedding = torch.empty_like(embedding)
         grad_weights = [torch.empty_like(weight) for weight in weights]
         grad_biases = [torch.empty(len(weight)) for weight in weights]
-        structs, first = (TrainConvolutionArgument * len(weights))(), 0
-        for struct, weight, grad_weight, grad_bias in zip(
-            structs, weights, grad_weights, grad_biases, strict=True
-        ):
-            struct.weight, struct.first = address(weight), first
-            struct.grad_weight, struct.grad_bias = address(grad_weight), address(grad_bias)
-            struct.count, struct.width, _ = weight.shape
-            first += len(weight)
-        call = TrainCharCNNCall(
-            structs, len(structs), *ids.shape, embedding.shape[1], out.shape[1], len(embedding),
-            int(ctx.is_tanh), TYPES[out.dtype], None, address(embedding),
-            address(ids, dtype=torch.int64), address(out, dtype=out.dtype),
-            address(positions, dtype=torch.uint8), address(buffers),
-            address(grad_out, dtype=out.dtype), address(grad_answers),
-            address(winners, dtype=torch.uint8), address(characters), address(tables),
-            address(grad_embedding),
-        )  # fmt: skip
-        ctx.kernels.call("cnn_backward", call)
+        structures, first = [], 0
+        for weight, grad_weight, grad_bias in zip(weights, grad_weights, grad_biases, strict=True):
+            count, width, _ = weight.shape
+            structures.append(
+                kernels.structure(
+                    "train_convolution",
+                    weight=weight,
+                    grad_weight=grad_weight,
+                    grad_bias=grad_bias,
+                    width=width,
+                    count=count,
+                    first=first,
+                )
+            )
+            first += count
+        kernels.call(
+            "cnn_backward",
+            **_common_fields(kernels, ids, embedding, structures, out, positions),
+            is_tanh=ctx.is_tanh,
+            embedding=embedding,
+            grad_out=grad_out,
+            grad_answers=torch.empty(out.shape[::-1]),
+            winners=torch.empty(out.shape[::-1], dtype=torch.uint8),
+            characters=torch.empty(*ids.shape, embedding.shape[1]),
+            tables=torch.zeros(kernels.constants["TABLES"], *embedding.shape),
+            grad_embedding=grad_embedding,
+        )
         grad_embedding[0] = 0  # a padded token has no embedding
         return (
             None,
@@ -172,10 +165,32 @@ class _Convolutions(torch.autograd.Function):
         )
 
 
-def _buffers(ids: Tensor, embedding: Tensor) -> Tensor:
-    """Return room for the characters of a few words in each thread."""
-    characters = torch.get_num_threads() * WORDS_TOGETHER * ids.shape[1] + TILE_ROWS
-    return torch.empty(characters, embedding.shape[1])
+def _common_fields(
+    kernels: TrainingKernels,
+    ids: Tensor,
+    embedding: Tensor,
+    convolutions: list[Any],
+    out: Tensor,
+    positions: Tensor,
+) -> dict[str, Any]:
+    """Return what forward and backward tell the kernel alike."""
+    num_words, max_characters = ids.shape
+    num_ids, embedding_dim = embedding.shape
+    characters = torch.get_num_threads() * kernels.constants["WORDS_TOGETHER"] * max_characters
+    return {
+        "convolutions": kernels.array(convolutions),
+        "num_convolutions": len(convolutions),
+        "num_words": num_words,
+        "max_characters": max_characters,
+        "embedding_dim": embedding_dim,
+        "num_filters": out.shape[1],
+        "num_ids": num_ids,
+        "type": kernels.types[out.dtype],
+        "char_ids": ids,
+        "out": out,
+        "positions": positions,
+        "buffers": torch.empty(characters + kernels.constants["TILE_ROWS"], embedding_dim),
+    }
 
 
 class _Highway(torch.autograd.Function):
@@ -194,12 +209,13 @@ class _Highway(torch.autograd.Function):
         gate_weight, transform_weight = gate_weight.to(x.dtype), transform_weight.to(x.dtype)
         gate, transform = x @ gate_weight.t(), x @ transform_weight.t()
         out = torch.empty_like(x)
-        call = HighwayCall(
-            TYPES[x.dtype], *x.shape,
-            *(address(values, dtype=x.dtype) for values in (x, gate, transform)),
-            address(gate_bias), address(transform_bias), address(out, dtype=x.dtype),
-        )  # fmt: skip
-        kernels.call("highway_forward", call)
+        kernels.call(
+            "highway_forward",
+            **_rows(kernels, x=x, gate=gate, transform=transform),
+            gate_bias=gate_bias,
+            transform_bias=transform_bias,
+            out=out,
+        )
         ctx.kernels = kernels
         ctx.save_for_backward(x, gate, transform, gate_weight, transform_weight)
         return out
@@ -212,16 +228,15 @@ class _Highway(torch.autograd.Function):
         x, gate, transform, gate_weight, transform_weight = ctx.saved_tensors
         grad_out = grad_out.contiguous()
         grad_gate, grad_transform, grad_x = (torch.empty_like(x) for _ in range(3))
-        call = HighwayCall(
-            TYPES[x.dtype], *x.shape,
-            *(address(values, dtype=x.dtype) for values in (x, gate, transform)), None, None, None,
-            *(
-                address(values, dtype=x.dtype)
-                for values in (grad_out, grad_gate, grad_transform, grad_x)
-            ),
-        )  # fmt: skip
         kernels = ctx.kernels
-        kernels.call("highway_backward", call)
+        kernels.call(
+            "highway_backward",
+            **_rows(kernels, x=x, gate=gate, transform=transform),
+            grad_out=grad_out,
+            grad_gate=grad_gate,
+            grad_transform=grad_transform,
+            grad_x=grad_x,
+        )
         grad_x.addmm_(grad_gate, gate_weight).addmm_(grad_transform, transform_weight)
         return (
             None,
@@ -231,3 +246,11 @@ class _Highway(torch.autograd.Function):
             (grad_transform.t() @ x).float(),
             kernels.column_sums(grad_transform),
         )
+
+
+def _rows(
+    kernels: TrainingKernels, *, x: Tensor, gate: Tensor, transform: Tensor
+) -> dict[str, Any]:
+    """Return what forward and backward of a highway tell the kernel alike."""
+    sizes = {"type": kernels.types[x.dtype], "num_rows": x.shape[0], "dim": x.shape[1]}
+    return {**sizes, "x": x, "gate": gate, "transform": transform}

@@ -1,121 +1,236 @@
-"""The recurrence of `LSTMP` in C, forward and backward, for `fused_lstm`.
+"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch.
 
-One call does all steps; weights are packed once a call. Cells, their gradients and all sums are
-fp32; what the large products read is fp32 or bf16.
+Time-major: steps T, rows B. Both ways keep what the gradient reads.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
-from elmokit.kernels.training import (
-    NO_MATRIX,
-    TYPES,
-    LSTMBackwardCall,
-    LSTMForwardCall,
-    TrainingKernels,
-    address,
-)
+from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
+from elmokit.kernels.matrices import PackedMatrix
+from elmokit.kernels.training import TrainingKernels
+
+Gradients = tuple[Any, ...]
+Results = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
-class NativeLSTMP(torch.autograd.Function):
-    """Time-major LSTMP: x (T, B, X) -> (outputs (T, B, D), hidden (B, D), cell (B, H))."""
+@runtime_checkable
+class Recurrence(Protocol):
+    """One way to compute it."""
 
-    @staticmethod
     def forward(
-        ctx: Any,
-        kernels: TrainingKernels,
-        dtype: torch.dtype,
-        x: Tensor,
-        hidden: Tensor,
-        cell: Tensor,
-        input_weight: Tensor,
-        recurrent_weight: Tensor,
-        bias: Tensor,
-        projection_weight: Tensor | None,
-        cell_clip: float | None,
-        projection_clip: float | None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Keep the gates' activations, cells, and what the projection reads."""
+        self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
+    ) -> Results:
+        """Read x (T, B, X) from a state.
+
+        Returns:
+            Hidden values (T + 1, B, D) and cells (T + 1, B, H), the state before the first step
+            included; and what else the gradient reads.
+        """
+        ...
+
+    def backward(
+        self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
+    ) -> Gradients:
+        """Return the gradients of x (T, B, X), hidden (B, D), cell (B, H), and of the weights.
+
+        Args:
+            config: As for `forward`.
+            saved: All that `forward` returned, in its order.
+            weights: As for `forward`.
+            grads: Of the outputs (T, B, D), and of the last hidden values and cells.
+        """
+        ...
+
+
+class TorchRecurrence:
+    """In PyTorch, in the type of the parameters, on any device."""
+
+    def forward(
+        self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
+    ) -> Results:
+        """Return hidden values, cells and what the gradient reads."""
+        num_steps, num_rows, _ = x.shape
+        cell_dim, cell_clip = config.cell_dim, config.cell_clip
+        projection_clip = config.projection_clip
+        # (T, B, 4H); turned into activations in place
+        gates = functional.linear(x, weights.input, weights.bias)
+        cells = x.new_empty(num_steps + 1, num_rows, cell_dim)
+        tanh_cells = x.new_empty(num_steps, num_rows, cell_dim)
+        hiddens = x.new_empty(num_steps + 1, num_rows, hidden.shape[1])
+        cells[0], hiddens[0] = cell, hidden
+        recurrent = weights.recurrent.t()
+        project = None if weights.projection is None else weights.projection.t()
+        for t in range(num_steps):
+            gate = gates[t].addmm_(hiddens[t], recurrent)
+            gate[:, : 2 * cell_dim].sigmoid_()
+            gate[:, 2 * cell_dim : 3 * cell_dim].tanh_()
+            gate[:, 3 * cell_dim :].sigmoid_()
+            i, f, g, o = gate.split(cell_dim, dim=1)
+            new_cell = torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g)
+            if cell_clip is not None:
+                new_cell.clamp_(-cell_clip, cell_clip)
+            squashed = torch.tanh(new_cell, out=tanh_cells[t])
+            if project is None:
+                torch.mul(o, squashed, out=hiddens[t + 1])
+                continue
+            torch.mm(o * squashed, project, out=hiddens[t + 1])
+            if projection_clip is not None:
+                hiddens[t + 1].clamp_(-projection_clip, projection_clip)
+        return hiddens, cells, (x, gates, tanh_cells)
+
+    def backward(
+        self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
+    ) -> Gradients:
+        """Return the gradients."""
+        hiddens, cells, x, gates, tanh_cells = saved
+        grad_outputs, grad_hidden, grad_cell = grads
+        cell_dim, cell_clip = config.cell_dim, config.cell_clip
+        projection_clip = config.projection_clip
+        grad_gates = torch.empty_like(gates)
+        grad_projected = torch.empty_like(hiddens[1:])
+        for t in reversed(range(len(x))):
+            i, f, g, o = gates[t].split(cell_dim, dim=1)
+            squashed = tanh_cells[t]
+            grad_h = torch.add(grad_outputs[t], grad_hidden, out=grad_projected[t])
+            if weights.projection is not None:
+                if projection_clip is not None:
+                    grad_h.mul_(hiddens[t + 1].abs() < projection_clip)
+                grad_h = grad_h @ weights.projection  # (B, H)
+            grad_i, grad_f, grad_g, grad_o = grad_gates[t].split(cell_dim, dim=1)
+            # tanh: y' = 1 - y²; sigmoid: y' = y - y²
+            grad_c = grad_cell + (grad_h * o).mul_(1 - squashed.square())
+            if cell_clip is not None:
+                grad_c.mul_(cells[t + 1].abs() < cell_clip)
+            torch.mul(grad_h, squashed, out=grad_o).mul_(o - o.square())
+            torch.mul(grad_c, g, out=grad_i).mul_(i - i.square())
+            torch.mul(grad_c, cells[t], out=grad_f).mul_(f - f.square())
+            torch.mul(grad_c, i, out=grad_g).mul_(1 - g.square())
+            grad_cell = grad_c.mul_(f)
+            grad_hidden = grad_gates[t] @ weights.recurrent
+        flat = grad_gates.flatten(0, 1)
+        grad_projection = None
+        if weights.projection is not None:
+            unprojected = gates[:, :, 3 * cell_dim :] * tanh_cells  # (T, B, H)
+            grad_projection = grad_projected.flatten(0, 1).t() @ unprojected.flatten(0, 1)
+        return (
+            (flat @ weights.input).view_as(x),
+            grad_hidden,
+            grad_cell,
+            flat.t() @ x.reshape(-1, x.shape[2]),
+            flat.t() @ hiddens[:-1].flatten(0, 1),
+            flat.sum(dim=0),
+            grad_projection,
+        )
+
+
+@dataclass(frozen=True)
+class KernelRecurrence:
+    """In C: one call does all steps, weights are packed once a call.
+
+    Cells, their gradients and all sums are fp32; what the large products read is of type ``dtype``.
+    """
+
+    kernels: TrainingKernels
+    dtype: torch.dtype
+
+    def forward(
+        self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
+    ) -> Results:
+        """Return hidden values, cells and what the gradient reads."""
         num_steps, num_rows, _ = x.shape
         dim, cell_dim = hidden.shape[1], cell.shape[1]
-        flat = x.to(dtype).flatten(0, 1).contiguous()  # (T*B, X)
-        gates = flat @ input_weight.to(dtype).t()  # (T*B, 4H); becomes activations
+        flat = x.to(self.dtype).flatten(0, 1).contiguous()  # (T*B, X)
+        gates = flat @ weights.input.to(self.dtype).t()  # (T*B, 4H); becomes activations
         cells = torch.empty(num_steps + 1, num_rows, cell_dim)
         hiddens = torch.empty(num_steps + 1, num_rows, dim)
-        typed = hiddens if dtype == torch.float32 else torch.empty_like(hiddens, dtype=dtype)
-        inners = torch.empty(num_steps, num_rows, cell_dim, dtype=dtype)
+        is_wide = self.dtype == torch.float32
+        typed = hiddens if is_wide else torch.empty_like(hiddens, dtype=self.dtype)
+        inners = torch.empty(num_steps, num_rows, cell_dim, dtype=self.dtype)
         cells[0], hiddens[0] = cell, hidden
         typed[0] = hidden
-        recurrent = kernels.pack(recurrent_weight, dtype, blocks=4)
-        projection = None if projection_weight is None else kernels.pack(projection_weight, dtype)
-        ctx.clips = (cell_clip or 0.0, projection_clip or 0.0)
-        kernels.call(
-            "lstm_forward",
-            LSTMForwardCall(
-                recurrent.argument(), projection.argument() if projection else NO_MATRIX,
-                TYPES[dtype], num_steps, num_rows, dim, cell_dim, address(gates, dtype=dtype),
-                address(bias), address(cells), address(inners, dtype=dtype), address(hiddens),
-                address(typed, dtype=dtype), *ctx.clips,
-            ),
-        )  # fmt: skip
-        ctx.kernels = kernels
-        ctx.save_for_backward(
-            flat, gates, cells, inners, hiddens, typed, input_weight, recurrent_weight,
-            projection_weight,
-        )  # fmt: skip
-        return hiddens[1:], hiddens[-1].clone(), cells[-1].clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor
-    ) -> tuple[Any, ...]:
-        """Return the gradients of all arguments."""
-        (
-            flat, gates, cells, inners, hiddens, typed, input_weight, recurrent_weight,
-            projection_weight,
-        ) = ctx.saved_tensors  # fmt: skip
-        kernels, dtype = ctx.kernels, flat.dtype
-        num_steps, num_rows, cell_dim = inners.shape
-        dim = hiddens.shape[2]
-        grad_gates = torch.empty_like(gates)
-        grad_projected = torch.empty(num_steps * num_rows, dim, dtype=dtype)
-        grad_outputs = grad_outputs.contiguous()
-        grad_hidden, grad_cell = (
-            grad.clone(memory_format=torch.contiguous_format) for grad in (grad_hidden, grad_cell)
-        )
-        recurrent = kernels.pack(recurrent_weight, dtype, transposed=True)
+        recurrent = self.kernels.pack(weights.recurrent, self.dtype, blocks=4)
         projection = None
-        if projection_weight is not None:
-            projection = kernels.pack(projection_weight, dtype, transposed=True)
-        kernels.call(
+        if weights.projection is not None:
+            projection = self.kernels.pack(weights.projection, self.dtype)
+        self.kernels.call(
+            "lstm_forward",
+            **self._common_fields(config, recurrent, projection, inners, hiddens, cells, gates),
+            bias=weights.bias,
+            inners=inners,
+            typed_hiddens=typed,
+        )
+        return hiddens, cells, (flat, gates, inners, typed)
+
+    def backward(
+        self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
+    ) -> Gradients:
+        """Return the gradients."""
+        hiddens, cells, flat, gates, inners, typed = saved
+        (num_steps, num_rows, _), dim = inners.shape, hiddens.shape[2]
+        grad_gates = torch.empty_like(gates)
+        grad_projected = torch.empty(num_steps * num_rows, dim, dtype=self.dtype)
+        grad_outputs = grads[0].contiguous()
+        grad_hidden, grad_cell = (
+            grad.clone(memory_format=torch.contiguous_format) for grad in grads[1:]
+        )
+        recurrent = self.kernels.pack(weights.recurrent, self.dtype, transposed=True)
+        projection = None
+        if weights.projection is not None:
+            projection = self.kernels.pack(weights.projection, self.dtype, transposed=True)
+        self.kernels.call(
             "lstm_backward",
-            LSTMBackwardCall(
-                projection.argument() if projection else NO_MATRIX, recurrent.argument(),
-                TYPES[dtype], num_steps, num_rows, dim, cell_dim, address(gates, dtype=dtype),
-                address(cells), address(hiddens), address(grad_outputs), address(grad_hidden),
-                address(grad_cell), address(grad_gates, dtype=dtype),
-                address(grad_projected, dtype=dtype), *ctx.clips,
-            ),
-        )  # fmt: skip
+            **self._common_fields(config, recurrent, projection, inners, hiddens, cells, gates),
+            grad_outputs=grad_outputs,
+            grad_hidden=grad_hidden,
+            grad_cell=grad_cell,
+            grad_gates=grad_gates,
+            grad_projected=grad_projected,
+        )
         read = torch.cat((flat, typed[:-1].flatten(0, 1)), dim=1)  # (T*B, X + D)
         grad_weights = (grad_gates.t() @ read).float().split([flat.shape[1], dim], dim=1)
-        grad_x = (grad_gates @ input_weight.to(dtype)).float()
+        grad_x = (grad_gates @ weights.input.to(self.dtype)).float()
         grad_projection = None
-        if projection_weight is not None:
+        if weights.projection is not None:
             grad_projection = (grad_projected.t() @ inners.flatten(0, 1)).float()
         return (
-            None,
-            None,
             grad_x.view(num_steps, num_rows, -1),
             grad_hidden,
             grad_cell,
             *grad_weights,
-            kernels.column_sums(grad_gates),
+            self.kernels.column_sums(grad_gates),
             grad_projection,
-            None,
-            None,
         )
+
+    def _common_fields(
+        self,
+        config: LSTMConfig,
+        recurrent: PackedMatrix,
+        projection: PackedMatrix | None,
+        inners: Tensor,
+        hiddens: Tensor,
+        cells: Tensor,
+        gates: Tensor,
+    ) -> dict[str, Any]:
+        """Return what forward and backward tell the kernel alike."""
+        num_steps, num_rows, cell_dim = inners.shape
+        fields: dict[str, Any] = {
+            "recurrent": recurrent.argument(self.kernels),
+            "parameters": self.kernels.structure_from("lstm_cell", config),
+            "type": self.kernels.types[self.dtype],
+            "num_steps": num_steps,
+            "num_rows": num_rows,
+            "dim": hiddens.shape[2],
+            "cell_dim": cell_dim,
+            "gates": gates,
+            "cells": cells,
+            "hiddens": hiddens,
+        }
+        if projection is not None:
+            fields["projection"] = projection.argument(self.kernels)
+        return fields

@@ -13,14 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
-from elmokit.kernels.training import (
-    TYPES,
-    SoftmaxCall,
-    TrainingKernels,
-    address,
-    check_ids,
-    kernels_for,
-)
+from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 ROWS_TOGETHER = 512
 """Rows whose logits stay in the cache between product and probabilities."""
@@ -143,12 +136,19 @@ class _SampledLoss(torch.autograd.Function):
         for start in range(0, num_rows, ROWS_TOGETHER):
             part = slice(start, start + ROWS_TOGETHER)
             logits = torch.mm(hidden[part], weight.t(), out=probs[part])
-            call = SoftmaxCall(
-                TYPES[dtype], *logits.shape, address(logits, dtype=dtype), address(bias),
-                address(target_logits[part]), address(hits[part], dtype=torch.int64),
-                address(losses[part]), address(target_probs[part]), address(buffers),
-            )  # fmt: skip
-            kernels.call("softmax", call)
+            kernels.call(
+                "softmax",
+                type=kernels.types[dtype],
+                num_rows=len(logits),
+                num_candidates=num_candidates,
+                logits=logits,
+                bias=bias,
+                target_logits=target_logits[part],
+                hits=hits[part],
+                losses=losses[part],
+                target_probs=target_probs[part],
+                buffers=buffers,
+            )
         ctx.kernels = kernels
         ctx.save_for_backward(hidden, weight, probs, target_probs)
         return losses

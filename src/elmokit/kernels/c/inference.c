@@ -1,16 +1,13 @@
 /* The network's parts for inference: character CNN, highway and linear layers, LSTM with projection.
 
    One translation unit; compiled on first use by elmokit.kernels.build, called through ctypes.
+   elmokit.kernels.interface reads the structures of the functions at the ends of the sections.
    Shapes: B sentences, P packed positions, U distinct tokens, C characters, E character embedding,
    F filters, D projection, H cells (padded to a multiple of VL; the padding stays zero). */
 
-#include "vector.h"
-
-#include "threads.h"
-
-#include "openmp.h"
-
-#include "product.h"
+#include "cnn_windows.h"
+#include "convert_rows.h"
+#include "lstm_cell.h"
 
 int64_t elmokit_vector_length(void) { return VL; }
 
@@ -88,8 +85,7 @@ static void linear_task(void *argument, int thread, int num_threads) {
     linear_job *job = argument;
     linear_call *call = job->call;
     if (call->groups) {
-        int64_t end = call->rows * (thread + 1) / num_threads;
-        for (int64_t row = call->rows * thread / num_threads; row < end; row++)
+        FOR_SHARE(row, call->rows)
             call->scales[row] =
                 convert_row((int)call->m.type, call->x + row * call->x_stride, call->inner,
                             call->m.num_groups, call->groups + row * call->m.num_groups);
@@ -119,8 +115,6 @@ void elmokit_linear(linear_call *call, int64_t num_threads) {
 
 /* ---- character CNN: embedding, convolutions, maximum over positions, activation ---- */
 
-#define WORDS_TOGETHER 16
-
 typedef struct {
     matrix m;
     int64_t width, count, first; /* characters, filters, first column of the result */
@@ -145,30 +139,16 @@ typedef struct {
 
 static void convolve_word(const cnn_call *call, const convolution *one, int64_t panel,
                           const uint32_t *characters, int64_t length, float *out) {
-    int64_t stride = call->embedding_dim * (call->type == BF16 ? 2 : 4) / 4;
     int64_t windows = call->max_characters - one->width + 1;
-    const uint32_t *values = one->m.values + panel * one->m.num_groups * PANEL;
-    float sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
-    int together = rows_together((int)call->type);
-    vf best[NV], undefined[NV] = {{0}}; /* x - x is 0, or undefined like x */
     int any_padding = length < windows;
+    vf best[NV];
     for (int v = 0; v < NV; v++)
         best[v] = any_padding ? load(one->padding + panel * PANEL + v * VL) : all(-INFINITY);
-    int64_t used = any_padding ? length : windows;
-    for (int64_t at = 0; at < used; at += together) {
-        int height = (int)smaller_of(together, used - at);
-        sum_rows((int)call->type, readable_rows((int)call->type, height), characters + at * stride,
-                 stride, values, one->m.num_groups, sums, 1, (upcoming){values, 0});
-        for (int r = 0; r < height; r++)
-            for (int v = 0; v < NV; v++) {
-                vf value = load(sums + r * PANEL + v * VL);
-                best[v] = larger(value, best[v]);
-                undefined[v] += value - value;
-            }
-    }
+    best_windows(&one->m, panel, characters, character_groups(call->type, call->embedding_dim),
+                 any_padding ? length : windows, best, NULL);
     float result[PANEL] __attribute__((aligned(64)));
     for (int v = 0; v < NV; v++) {
-        vf value = best[v] + undefined[v] + load(one->bias + panel * PANEL + v * VL);
+        vf value = best[v] + load(one->bias + panel * PANEL + v * VL);
         store(result + v * VL, call->is_tanh ? vtanh(value) : larger((vf){0}, value));
     }
     memcpy(out + one->first + panel * PANEL, result,
@@ -179,7 +159,7 @@ static void cnn_task(void *argument, int thread, int num_threads) {
     cnn_job *job = argument;
     cnn_call *call = job->call;
     (void)num_threads;
-    int64_t stride = call->embedding_dim * (call->type == BF16 ? 2 : 4) / 4;
+    int64_t stride = character_groups(call->type, call->embedding_dim);
     int64_t row = call->max_characters * stride;
     uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
     for (;;) {
@@ -208,8 +188,6 @@ void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
 
 /* ---- LSTM with projection over packed steps: the rows of step 0, of step 1, … ---- */
 
-#define GATE_ROWS 256 /* positions whose input products are made at a time: at least one step */
-
 typedef struct {
     matrix input, recurrent, projection; /* projection.values is null where there is none */
     int64_t num_steps, dim, cell_dim; /* cell_dim: padded */
@@ -232,7 +210,7 @@ typedef struct {
     int64_t inner_stride;          /* projection.num_groups or more */
     float *inner;                  /* (B, H): for int8, and where there is no projection */
     float *hidden_scales, *inner_scales; /* (B) */
-    float cell_clip, projection_clip;    /* 0: none */
+    lstm_cell parameters;
 } lstm_call;
 
 typedef struct {
@@ -266,15 +244,10 @@ static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums)
     lstm_call *call = step->call;
     int64_t made = step->position + row - step->made_from;
     const float *gates = call->gates + (panel * call->gates_rows + made) * PANEL;
-    vf i = load(sums) + load(gates);
-    vf f = load(sums + VL) + load(gates + VL);
-    vf g = load(sums + 2 * VL) + load(gates + 2 * VL);
-    vf o = load(sums + 3 * VL) + load(gates + 3 * VL);
-    float *cell = call->cell + (panel * call->num_sentences + row) * VL;
-    vf c = next_cell(i, f, g, load(cell));
-    if (call->cell_clip > 0) c = clip(c, call->cell_clip);
-    store(cell, c);
-    vf inner = cell_output(o, c);
+    vf gate[4];
+    for (int q = 0; q < 4; q++) gate[q] = load(sums + q * VL) + load(gates + q * VL);
+    vf inner = run_cell(&call->parameters, gate,
+                        call->cell + (panel * call->num_sentences + row) * VL);
     if (call->inner) store(call->inner + row * call->cell_dim + panel * VL, inner);
     else
         store_groups((int)call->projection.type,
@@ -304,9 +277,7 @@ static void emit(const lstm_step *step, int64_t row, int64_t column, const float
 static void finish_projection(void *argument, int64_t row, int64_t panel, float *sums) {
     lstm_step *step = argument;
     lstm_call *call = step->call;
-    if (call->projection_clip > 0)
-        for (int v = 0; v < NV; v++)
-            store(sums + v * VL, clip(load(sums + v * VL), call->projection_clip));
+    clip_projected(&call->parameters, sums);
     emit(step, step->first_row + row, panel * PANEL, sums,
          smaller_of(PANEL, call->dim - panel * PANEL));
 }
@@ -321,8 +292,7 @@ static void lstm_task(void *argument, int thread, int num_threads) {
     int64_t made = 0; /* packed positions whose gates were made */
     int64_t all_rows = 0;
     for (int64_t t = 0; t < call->num_steps; t++) all_rows += call->num_rows[t];
-    int64_t until = all_rows * (thread + 1) / num_threads;
-    for (int64_t row = all_rows * thread / num_threads; row < until; row++)
+    FOR_SHARE(row, all_rows)
         call->x_scales[row] = convert_row((int)call->input.type, call->x + row * call->input_dim,
                                           call->input_dim, call->input.num_groups,
                                           call->x_groups + row * call->input.num_groups);
@@ -392,12 +362,4 @@ static void lstm_task(void *argument, int thread, int num_threads) {
 void elmokit_lstm(lstm_call *call, int64_t num_threads) {
     lstm_job job = {.call = call};
     share_products(lstm_task, &job, (int)num_threads);
-}
-
-/* What Python must agree on: sizes of structures, constants. */
-void elmokit_layout(int64_t *sizes) {
-    const int64_t all_sizes[] = {sizeof(matrix),   sizeof(linear_call), sizeof(convolution),
-                                 sizeof(cnn_call), sizeof(lstm_call),   NV,
-                                 WORDS_TOGETHER,   TILE_ROWS,           GATE_ROWS};
-    memcpy(sizes, all_sizes, sizeof all_sizes);
 }

@@ -2,6 +2,11 @@
    have it: 16 rows with 16 columns of 16 groups at a time, in bf16 and int8. A panel is packed for it
    as for vectors: one group of K of 16 columns fills a row of a tile. */
 
+#pragma once
+
+#include "openmp.h"
+#include "vector_tile.h"
+
 #if VL == 16 && defined(__linux__) && defined(__x86_64__) && defined(__AMX_TILE__) && \
     defined(__AMX_BF16__) && defined(__AMX_INT8__)
 #define HAS_TILES 1
@@ -10,10 +15,6 @@
 #else
 #define HAS_TILES 0
 #endif
-
-#define TILE_ROWS 16
-#define TILE_GROUPS 16
-#define FEW_ROWS 4 /* int8, whose sums are exact either way: vectors read the weights faster */
 
 #if HAS_TILES
 
