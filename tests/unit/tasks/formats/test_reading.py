@@ -50,11 +50,11 @@ class TestChecked:
         assert report.num_faults == 0
 
     def test_nothing_at_all_is_an_error(self, report):
-        with pytest.raises(FormatError, match=r"no example in the file .it is empty or blank"):
+        with pytest.raises(FormatError, match=r"no example.*empty"):
             read(report, [])
 
     def test_nothing_left_is_an_error_however_much_may_be_skipped(self, report):
-        with pytest.raises(FormatError, match=r"no example in the file .skipped: no_gold_label: 1"):
+        with pytest.raises(FormatError, match=r"no example.*no_gold_label: 1"):
             read(report, [None])
         with pytest.raises(FormatError, match="no example in the file"):
             read(report, [-1], max_skipped_share=1)
@@ -86,11 +86,11 @@ def test_reports_do_not_share_their_counts():
 
 class TestArguments:
     def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no task data at .*absent.tsv"):
+        with pytest.raises(FileNotFoundError, match=r"absent\.tsv"):
             check_arguments(tmp_path / "absent.tsv", 0.05)
 
     def test_a_directory_is_no_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="Give one file"):
+        with pytest.raises(FileNotFoundError, match="one file"):
             check_arguments(tmp_path, 0.05)
 
     @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])

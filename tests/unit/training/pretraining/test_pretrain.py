@@ -109,7 +109,7 @@ class TestRunDirectory:
 
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
-        with pytest.raises(ConfigError, match="softmax.kind was 'full' and is now 'adaptive'"):
+        with pytest.raises(ConfigError, match=r"softmax.kind was 'full' and is now 'adaptive'"):
             pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
 
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
