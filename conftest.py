@@ -34,6 +34,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
+def without_type_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Annotations are not checked: for tests of size, which would spend most of their time there.
+
+    What they run is run with checks by other tests, on less.
+    """
+    import jaxtyping
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
 def repository_dir(pytestconfig: pytest.Config):
     """The root of the repository."""
     return pytestconfig.rootpath

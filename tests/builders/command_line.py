@@ -7,18 +7,24 @@ from unittest import mock
 from typer.testing import CliRunner
 
 
-def elmokit(*arguments, given=None, expect=0):
+def elmokit(*arguments, given=None, expect=0, check_types=False):
     """Run a command in this process: a new one for each would take seconds to start.
 
     Args:
         arguments: The words after ``elmokit``.
         given: What standard input holds.
         expect: The exit code.
+        check_types: Whether annotations are checked, which users' processes do not do.
     """
+    import jaxtyping
+
     from elmokit import cli
 
     words = list(map(str, arguments))
-    with mock.patch.object(sys, "argv", ["elmokit", *words]):
+    with (
+        mock.patch.object(sys, "argv", ["elmokit", *words]),
+        mock.patch.object(jaxtyping.config, "jaxtyping_disable", not check_types),
+    ):
         done = CliRunner().invoke(cli.app, words, input=given)
     assert done.exit_code == expect, done.output
     assert "Traceback" not in done.stderr

@@ -261,9 +261,9 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     (tmp_path / "run" / "model.safetensors").unlink()
-    with pytest.raises(FormatError, match="lacks its weights"):
+    with pytest.raises(FormatError, match="weights"):
         TaskRun.load(tmp_path / "run")
-    with pytest.raises(FileNotFoundError, match="is no run of a task"):
+    with pytest.raises(FileNotFoundError, match="no run of a task"):
         TaskRun.load(tmp_path / "data")
 
 
@@ -277,14 +277,14 @@ def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
     other = load_model(model_dir)
     other.reset_parameters(torch.Generator().manual_seed(9))
     other.save(tmp_path / "other")
-    with pytest.raises(FormatError, match=r"is not the biLM that .* was trained with"):
+    with pytest.raises(FormatError, match="not the biLM"):
         TaskRun.load(tmp_path / "run", model=str(tmp_path / "other"))
 
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
     (tmp_path / "run").mkdir()
-    with pytest.raises(FileExistsError, match="Give the run a new directory"):
+    with pytest.raises(FileExistsError, match="new directory"):
         run_task(task, data, tmp_path / "run", model_dir)
 
 
@@ -317,7 +317,7 @@ def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog
 def test_the_none_arm_takes_no_vectors(task, data, tmp_path):
     from elmokit.errors import InputError
 
-    with pytest.raises(InputError, match="reads no word vectors"):
+    with pytest.raises(InputError, match="word vectors"):
         run_task(task, data, tmp_path / "run", None, embeddings="none", vectors=tmp_path / "v.txt")
     assert not (tmp_path / "run").exists()
 

@@ -173,7 +173,7 @@ def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
     output = tmp_path / f"out{suffix}"
     embed_files(embedder, text, output, file_format=file_format)
     output.write_bytes(output.read_bytes()[:300])
-    with pytest.raises(FormatError, match=rf"out\{suffix}: not an embedding file of elmokit, or"):
+    with pytest.raises(FormatError, match=rf"out\{suffix}"):
         read_facts(output)
     with pytest.raises(FormatError, match=r"--overwrite"):
         embed_files(embedder, text, output, file_format=file_format, resume=True)

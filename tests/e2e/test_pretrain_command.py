@@ -133,7 +133,7 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
 
 def test_a_directory_with_a_run_is_not_overwritten(corpus, whole_run):
     done = elmokit("pretrain", corpus, "-o", whole_run[0], *TOY, expect=2)
-    assert "holds a training run already" in done.stderr
+    assert str(whole_run[0]) in done.stderr
     assert "--resume" in done.stderr
 
 
@@ -141,8 +141,7 @@ def test_resuming_with_other_settings_is_refused(corpus, whole_run):
     done = elmokit(
         "pretrain", corpus, "-o", whole_run[0], *TOY, "--set", "train.seed=7", "--resume", expect=2
     )
-    assert "train.seed=0" in done.stderr
-    assert "7" in done.stderr
+    assert "train.seed was 0 and is now 7" in done.stderr
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(tmp_path):
@@ -186,8 +185,7 @@ def test_wrong_settings_are_named(setting, message, corpus, tmp_path):
 
 def test_a_directory_for_a_file_is_said_with_the_cure(corpus, tmp_path):
     done = elmokit("pretrain", corpus, "-o", tmp_path / "run", "--recipe", tmp_path, expect=2)
-    assert f"error: Is a directory: {tmp_path}" in done.stderr
-    assert "give the path of one" in done.stderr
+    assert f"Is a directory: {tmp_path}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

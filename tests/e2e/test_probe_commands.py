@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from ..builders import command_line
 from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
@@ -19,13 +19,7 @@ WIC = (
 
 
 def elmokit(*arguments, expect=0):
-    """Run a command in this process: a new one for each would take seconds to start."""
-    from elmokit import cli
-
-    done = CliRunner().invoke(cli.app, list(map(str, arguments)))
-    assert done.exit_code == expect, done.output
-    assert "Traceback" not in done.stderr
-    return done
+    return command_line.elmokit(*arguments, expect=expect, check_types=True)
 
 
 def conllu(sentence):

@@ -65,9 +65,9 @@ def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
     ("arguments", "message"),
     [
         (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
-        (["train", "pos", "-o", "x"], "Give --data DIR, or both --train FILE and --dev FILE"),
-        (["train", "pos", "-o", "x", "--data", "none"], "There is no directory none"),
-        (["evaluate", "none", "x"], "none is no run of a task: there is no such directory"),
+        (["train", "pos", "-o", "x"], "--data DIR"),
+        (["train", "pos", "-o", "x", "--data", "none"], "no directory none"),
+        (["evaluate", "none", "x"], "none is no run"),
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(arguments, message):
@@ -80,7 +80,7 @@ def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     assert "line 2" in done.stderr
     (tmp_path / "empty.txt").touch()
     done = elmokit("predict", folder / "run", tmp_path / "empty.txt", expect=2)
-    assert "Nothing to predict: no line in" in done.stderr
+    assert "empty.txt" in done.stderr
 
 
 def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path):
@@ -101,4 +101,4 @@ def test_a_place_that_a_network_does_not_have_is_told(folder, tmp_path):
         "train", "pos", "--data", folder / "data", "--model", folder / "model",
         "-o", tmp_path / "run", "--set", "inputs.positions=output", expect=2,
     )  # fmt: skip
-    assert "pos cannot read ELMo at inputs.positions='output'; its network has input" in done.stderr
+    assert "inputs.positions='output'" in done.stderr

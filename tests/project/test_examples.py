@@ -1,12 +1,13 @@
 """The examples and the quickstart run, as a user would run them."""
 
-import os
+import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ..builders.command_line import elmokit
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = {
@@ -16,31 +17,22 @@ ARGUMENTS = {
 }
 
 
-def _run(arguments, folder):
-    return subprocess.run(
-        arguments,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-
-
 def test_every_example_is_tested():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_examples_run(name, workplace):
-    result = _run([sys.executable, ROOT / f"examples/{name}.py", *ARGUMENTS[name]], workplace)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout
+def test_examples_run(name, workplace, monkeypatch, capsys):
+    program = str(ROOT / f"examples/{name}.py")
+    monkeypatch.chdir(workplace)
+    monkeypatch.setattr(sys, "argv", [program, *ARGUMENTS[name]])
+    runpy.run_path(program, run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.e2e
-def test_the_quickstart_runs_from_text_to_vectors(tmp_path):
+def test_the_quickstart_runs_from_text_to_vectors(tmp_path, monkeypatch):
     """The `elmokit` commands of docs/quickstart.md, in order, on a small text."""
     import h5py
 
@@ -55,8 +47,8 @@ def test_the_quickstart_runs_from_text_to_vectors(tmp_path):
     page = (ROOT / "docs/quickstart.md").read_text(encoding="utf-8")
     commands = [line for line in page.splitlines() if line.startswith("elmokit ")]
     assert [command.split()[1] for command in commands] == ["pretrain", "perplexity", "embed"]
+    monkeypatch.chdir(tmp_path)
     for command in commands:
-        result = _run([sys.executable, "-m", *shlex.split(command)], tmp_path)
-        assert result.returncode == 0, result.stderr
+        elmokit(*shlex.split(command)[1:])
     with h5py.File(tmp_path / "vectors.h5") as file:
         assert file["0"].shape[:2] == (3, 7)

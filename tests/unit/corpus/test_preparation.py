@@ -112,7 +112,7 @@ class TestVocabulary:
         assert WordVocab.read(run_dir / "vocab.txt") == VOCAB
 
     def test_an_empty_one_is_refused(self, corpus, run_dir):
-        with pytest.raises(FormatError, match=r"No word occurs 9999 times .* vocab.min_count=1"):
+        with pytest.raises(FormatError, match=r" 9999 .*vocab\.min_count=1"):
             prepared(corpus, run_dir, vocab=VocabConfig(min_count=9999))
 
 
@@ -266,7 +266,7 @@ class TestFinishedShards:
 
     def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
         text = TextConfig(tokenizer=TokenizerConfig(name="korean"))
-        with pytest.raises(ConfigError, match=r"'korean', but the shards .* with 'whitespace'"):
+        with pytest.raises(ConfigError, match=r"'korean'.*'whitespace'"):
             prepared(shards.shard_dir, run_dir, text=text)
 
     def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):

@@ -135,16 +135,14 @@ def test_korean_in_another_encoding_stops_with_the_command_that_mends_it(read):
     from elmokit.errors import FormatError
 
     data = "강가의 은행 나무\n".encode("cp949") * 3
-    with pytest.raises(
-        FormatError, match=r"looks like CP949\. Convert it: iconv -f CP949 -t UTF-8"
-    ):
+    with pytest.raises(FormatError, match="iconv -f CP949 -t UTF-8"):
         read(data)
 
 
 def test_reading_stops_early_past_the_limit(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"line 101: too many bad lines: 101 of the first 101"):
+    with pytest.raises(FormatError, match=r"line 101: .* 101 of "):
         read("강가의 은행 나무\n".encode("cp949") * 100_000)
 
 
@@ -157,21 +155,21 @@ def test_more_bad_lines_than_the_limit_are_fine_below_the_share(read):
 def test_utf_16_without_mark_is_recognized(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="looks like UTF-16"):
+    with pytest.raises(FormatError, match="UTF-16"):
         read("one line\nand another\n".encode("utf-16-le"))
 
 
 def test_a_binary_file_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="looks like a binary file"):
+    with pytest.raises(FormatError, match="binary"):
         read(b"\x7fELF\x80\x81\0\x90\n" * 20 + b"text\n" * 10)
 
 
 def test_lines_of_megabytes_only_are_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"Lines may have 1048576 bytes \(`max_line_bytes`\)"):
+    with pytest.raises(FormatError, match=r"1048576 .*`max_line_bytes`"):
         read(b"word " * 300_000)
 
 
@@ -179,7 +177,7 @@ def test_lines_of_megabytes_only_are_an_error(read):
 def test_an_entirely_empty_corpus_is_an_error(read, data):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"corpus\.txt: the corpus holds no text in 1 file "):
+    with pytest.raises(FormatError, match=r"corpus\.txt.* no text"):
         read(data)
 
 
@@ -232,7 +230,7 @@ def test_a_wrong_field_name_lists_what_there_is(read):
 def test_text_named_jsonl_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="JSON lines hold one JSON object a line"):
+    with pytest.raises(FormatError, match="JSON object"):
         read(GOOD, name="a.jsonl")
 
 
@@ -270,9 +268,9 @@ def test_parquet_without_the_column_lists_what_there_is(write_parquet):
     from elmokit.errors import FormatError
 
     path = write_parquet({"id": [1], "body": ["one"]})
-    with pytest.raises(FormatError, match="no column 'text'; it has: id, body"):
+    with pytest.raises(FormatError, match=r"'text'.*: id, body"):
         list(read_lines([path], ReadReport()))
-    with pytest.raises(FormatError, match="column 'id' must hold strings, got int64"):
+    with pytest.raises(FormatError, match=r"'id'.* strings.* int64"):
         list(read_lines([path], ReadReport(), text_field="id"))
 
 
@@ -283,10 +281,10 @@ def test_a_damaged_parquet_file_is_an_error(write_parquet):
     path = write_parquet({"text": [f"line {i}" for i in range(5000)]})
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row 0"):
+    with pytest.raises(FormatError, match=r"a\.parquet.*damaged.* row 0"):
         list(read_lines([path], ReadReport()))
     path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
-    with pytest.raises(FormatError, match=r"a\.parquet: damaged Parquet file after row"):
+    with pytest.raises(FormatError, match=r"a\.parquet.*damaged.* row"):
         list(read_lines([path], ReadReport()))
 
 

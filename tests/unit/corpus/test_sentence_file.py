@@ -102,9 +102,9 @@ def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     assert {path.parent for path in found.inputs} == {tmp_path / "shards"}
     written = write(found, tmp_path / "aside.txt", max_words=10)
     assert list(written.lines()) == [["already", "split."], ["twice"]]
-    with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'simple'"):
+    with pytest.raises(ConfigError, match=r"'korean'.*'simple'"):
         opened([tmp_path / "shards"], tokenizer="simple")
-    with pytest.raises(ConfigError, match="made by the tokenizer 'korean', not by 'whitespace'"):
+    with pytest.raises(ConfigError, match=r"'korean'.*'whitespace'"):
         opened([tmp_path / "shards"], tokenizer=TokenizerConfig(name="whitespace"))
 
 
@@ -118,7 +118,7 @@ def test_progress_is_told(tmp_path, opened, write):
 
 
 def test_a_corpus_without_frequent_words_is_told(tmp_path, corpus, opened, write):
-    with pytest.raises(FormatError, match="No word occurs 9 times among the 11 words"):
+    with pytest.raises(FormatError, match=r" 9 times.* 11 words"):
         write(opened([corpus]), tmp_path / "aside.txt", max_words=10, min_count=9)
 
 
@@ -129,5 +129,5 @@ def test_wrong_input_is_told(tmp_path, corpus, opened, write):
         opened([corpus], tokenizer="moses")
     empty = tmp_path / "empty.txt"
     empty.write_text("")
-    with pytest.raises(FormatError, match="the corpus holds no text"):
+    with pytest.raises(FormatError, match="no text"):
         write(opened([empty]), tmp_path / "aside.txt", max_words=10)

@@ -89,14 +89,14 @@ def test_a_sentence_longer_than_a_shard_is_kept_whole(tmp_path):
 def test_a_corpus_without_words_is_an_error(tmp_path):
     from elmokit.corpus.shards import write_shards
 
-    with pytest.raises(ValueError, match=r"no sentence with a word \(2 empty sentences"):
+    with pytest.raises(ValueError, match=r"2 empty sentences"):
         write_shards([[], []], tmp_path)
 
 
 def test_a_finished_set_is_not_overwritten(written):
     from elmokit.corpus.shards import write_shards
 
-    with pytest.raises(FileExistsError, match="holds a finished shard set already"):
+    with pytest.raises(FileExistsError, match="already"):
         write_shards(SENTENCES, written.shard_dir)
 
 
@@ -111,7 +111,7 @@ def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_shards(interrupted(), tmp_path, tokens_per_shard=2)
     assert len(list(tmp_path.iterdir())) == 4
-    with pytest.raises(FileNotFoundError, match=r"no manifest\.json, which is written last"):
+    with pytest.raises(FileNotFoundError, match=r"no manifest\.json"):
         ShardSet.open(tmp_path)
 
     write_shards([["c"]], tmp_path)
@@ -144,9 +144,7 @@ def test_a_flipped_bit_is_found_when_opened(written, at):
 
     damage(written.shard_dir / "shard-00001.bin", at=at)
     expected = written.entries[1].sha256
-    with pytest.raises(
-        FormatError, match=rf"shard-00001\.bin: damaged .* sha256 {expected}, found"
-    ):
+    with pytest.raises(FormatError, match=rf"shard-00001\.bin.*damaged.* {expected}"):
         ShardSet.open(written.shard_dir)
 
 
@@ -156,7 +154,7 @@ def test_damage_after_opening_is_found_when_loaded(written):
 
     damage(written.shard_dir / "shard-00000.bin", at=-1)
     opened = ShardSet.open(written.shard_dir, verify="size")
-    with pytest.raises(FormatError, match=r"shard-00000\.bin: damaged shard"):
+    with pytest.raises(FormatError, match=r"shard-00000\.bin.*damaged"):
         opened.load(0)
 
 
@@ -177,7 +175,7 @@ def test_a_missing_shard_is_named(written):
     from elmokit.errors import FormatError
 
     (written.shard_dir / "shard-00001.bin").unlink()
-    with pytest.raises(FormatError, match=r"shard-00001\.bin: the shard is missing"):
+    with pytest.raises(FormatError, match=r"shard-00001\.bin.*missing"):
         ShardSet.open(written.shard_dir)
 
 
@@ -206,7 +204,7 @@ def test_a_manifest_that_is_not_json_is_refused(written):
     from elmokit.errors import FormatError
 
     (written.shard_dir / "manifest.json").write_text("{", encoding="ascii")
-    with pytest.raises(FormatError, match=r"manifest\.json: damaged manifest"):
+    with pytest.raises(FormatError, match=r"manifest\.json.*damaged"):
         ShardSet.open(written.shard_dir)
 
 

@@ -45,7 +45,7 @@ def test_other_files_than_plain_text_are_not_estimated(model_dir, tmp_path, capl
 
 
 def test_a_text_that_can_be_read_only_once_is_refused(tmp_path):
-    with pytest.raises(InputError, match="- can be read only once"):
+    with pytest.raises(InputError, match="only once"):
         bench(tmp_path / "no model is read", "-", seconds=0.01)
 
 

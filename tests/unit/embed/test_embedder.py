@@ -129,18 +129,18 @@ def test_word_input_models_embed():
 
 def test_one_string_is_refused_with_help(embedder):
     for call in (embedder.embed, embedder.embed_stream):
-        with pytest.raises(TypeError, match=r"got one string. Put it in a list"):
+        with pytest.raises(TypeError, match=r"one string.*list"):
             call("I sat by the bank .")
 
 
 def test_other_things_in_a_sentence_are_named(embedder):
-    with pytest.raises(TypeError, match=r"sentence 1 .* holds 7 of type int"):
+    with pytest.raises(TypeError, match=r"sentence 1 .*7.* int"):
         embedder.embed(sentence for sentence in [["a"], ["b", 7]])
 
 
 @pytest.mark.parametrize("sentence", [None, 7])
 def test_what_is_no_sentence_is_named(embedder, sentence):
-    with pytest.raises(TypeError, match=rf"sentence 1 must be a string or a list.* got {sentence}"):
+    with pytest.raises(TypeError, match=rf"sentence 1 .*got {sentence}"):
         embedder.embed(one for one in [["a"], sentence])
 
 
@@ -164,7 +164,7 @@ def test_wrong_options_are_refused_before_anything_is_read(embedder):
         ValueError, match=r'`state` must be "reset", "carry" or "warm", got "?\'?keep'
     ):
         embedder.embed_stream(never, state="keep")
-    with pytest.raises(ValueError, match="`batch_tokens` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`batch_tokens`.*got 0"):
         embedder.embed_stream(never, batch_tokens=0)
     with pytest.raises(ValueError, match="`state` must be"):
         check_state_policy("")
@@ -183,7 +183,7 @@ def test_load_refuses_what_it_does_not_know(model, tmp_path):
         Embedder.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="must be 'fp32' or 'bf16' or 'int8', got 'int4'"):
         Embedder.load(model, precision="int4")
-    with pytest.raises(ValueError, match="`num_threads` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`num_threads`.*got 0"):
         Embedder.load(model, num_threads=0)
 
 
@@ -236,7 +236,7 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     fresh = Embedder.load(tmp_path / "model")
     toy_model(num_layers=3).save(tmp_path / "model")
     assert embedder.facts()["model_hash"] == before
-    with pytest.raises(FormatError, match="has changed since this embedder was loaded"):
+    with pytest.raises(FormatError, match="changed"):
         fresh.facts()
 
 

@@ -105,7 +105,7 @@ def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
     assert output.stat().st_mtime_ns == before
     assert (again.sentences, again.words) == (first.sentences, first.words)
     assert again.resumed_sentences == 41
-    with pytest.raises(ValueError, match=r"layers: was 'all', is 'top'"):
+    with pytest.raises(ValueError, match=r"layers.*'all'.*'top'"):
         embed_files(embedder, text, output, resume=True, layers="top")
 
 
@@ -123,7 +123,7 @@ def test_resuming_a_finished_job_refuses_another_text(embedder, text, tmp_path, 
     }[change]
     text.write_text(changed, encoding="utf-8")
     number = len(changed.splitlines())
-    with pytest.raises(ValueError, match=rf"another text: it was made of 41 .* has {number}, not"):
+    with pytest.raises(ValueError, match=rf"another text.* 41 .* {number}\b"):
         embed_files(embedder, text, output, resume=True)
     assert output.read_bytes() == whole
     text.write_text(before, encoding="utf-8")
@@ -140,7 +140,7 @@ def test_the_text_of_a_share_is_its_own_lines(embedder, text, tmp_path):
     assert again.facts == first.facts
     lines[1] = "of this share"
     text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="holds another text"):
+    with pytest.raises(ValueError, match="another text"):
         embed_files(embedder, text, output, shard=(1, 2), resume=True)
 
 
@@ -148,7 +148,7 @@ def test_the_text_of_a_share_is_its_own_lines(embedder, text, tmp_path):
 def test_the_text_is_never_replaced(embedder, text, tmp_path, options):
     both = text.rename(tmp_path / "both.h5")
     before = both.read_bytes()
-    with pytest.raises(ValueError, match=r"both\.h5 is read by this command"):
+    with pytest.raises(ValueError, match=r"both\.h5"):
         embed_files(embedder, both, both, **options)
     assert both.read_bytes() == before
 
@@ -163,7 +163,7 @@ def test_a_directory_is_refused_before_the_work(embedder, text, tmp_path):
 def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     output.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"out\.h5 exists already.*--overwrite"):
+    with pytest.raises(FileExistsError, match=r"out\.h5.*--overwrite"):
         embed_files(embedder, text, output)
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"\xff\xfe\xfd\n")
@@ -178,10 +178,10 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     good = text.read_bytes()
     text.write_bytes(good + b"\xff\xfe\n")
     output = tmp_path / "out.h5"
-    with pytest.raises(FormatError, match=r"text\.txt, line 42: not UTF-8") as caught:
+    with pytest.raises(FormatError, match=r"text\.txt, line 42.*UTF-8") as caught:
         embed_files(embedder, text, output, batch_tokens=16)
     assert "are safe in" in caught.value.__notes__[0]
-    with pytest.raises(FileExistsError, match=r"unfinished job. Go on with --resume"):
+    with pytest.raises(FileExistsError, match=r"unfinished.*--resume"):
         embed_files(embedder, text, output)
     text.write_bytes(good + b"mended\n")
     report = embed_files(embedder, text, output, resume=True)
@@ -196,10 +196,10 @@ def test_resuming_refuses_another_text(embedder, text, tmp_path):
     with pytest.raises(FormatError):
         embed_files(embedder, text, output, batch_tokens=16)
     text.write_bytes(b"\n".join([*lines[:2], b"new", *lines[3:]]))
-    with pytest.raises(ValueError, match=r"the text has changed. Line 3 was .*, it is now 'new'"):
+    with pytest.raises(ValueError, match=r"Line 3 .*'new'"):
         embed_files(embedder, text, output, resume=True)
     text.write_bytes(lines[0])
-    with pytest.raises(ValueError, match=r"Line 2 was .*, the text ends before it"):
+    with pytest.raises(ValueError, match=r"Line 2 .*ends"):
         embed_files(embedder, text, output, resume=True)
 
 
@@ -272,14 +272,14 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
 
 
 def test_unknown_suffixes_and_forms_without_hdf5_are_refused(embedder, text, tmp_path):
-    with pytest.raises(ValueError, match=r"must end in one of \.h5, \.hdf5, \.parquet, \.npz"):
+    with pytest.raises(ValueError, match=r"\.h5, \.hdf5, \.parquet, \.npz"):
         embed_files(embedder, text, tmp_path / "out.txt")
-    with pytest.raises(ValueError, match="'allennlp' exists as HDF5 only"):
+    with pytest.raises(ValueError, match=r"'allennlp'.*HDF5"):
         embed_files(embedder, text, tmp_path / "out.npz", file_format="allennlp")
 
 
 def test_a_text_without_lines_is_refused(embedder, tmp_path):
     (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(FormatError, match=r"empty\.txt: no line to embed"):
+    with pytest.raises(FormatError, match=r"empty\.txt"):
         embed_files(embedder, tmp_path / "empty.txt", tmp_path / "out.h5")
     assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]

@@ -65,12 +65,12 @@ def test_the_number_of_a_bad_line_is_that_in_its_file(tmp_path):
 
 def test_endless_lines_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
-    with pytest.raises(FormatError, match=r"line 1: longer than 1,000 bytes"):
+    with pytest.raises(FormatError, match=r"line 1.* 1,000 bytes"):
         list(NumberedLines(write(tmp_path / "a.txt", b"x" * 2000)))
 
 
 def test_other_kinds_of_files_are_refused(tmp_path):
-    with pytest.raises(FormatError, match="expected plain text"):
+    with pytest.raises(FormatError, match="plain text"):
         NumberedLines(write(tmp_path / "a.jsonl", b"{}"))
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         NumberedLines(tmp_path / "nowhere.txt")

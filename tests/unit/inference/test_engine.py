@@ -140,6 +140,7 @@ def _long_sentence_equals_one_piece(num_words: int, monkeypatch) -> None:
     assert difference.max() <= 2e-6
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_sentence_of_20_000_words_equals_one_piece(backend, monkeypatch):
     _long_sentence_equals_one_piece(20_000, monkeypatch)
 

@@ -99,7 +99,7 @@ def test_a_difference_is_not_hidden(original, tmp_path, monkeypatch):
 
 def test_a_vocabulary_for_a_model_directory_is_refused(tmp_path):
     build().save(tmp_path / "model")
-    with pytest.raises(ValueError, match="has its own vocabulary"):
+    with pytest.raises(ValueError, match="vocabulary"):
         convert(tmp_path / "model", tmp_path / "out", vocab=tmp_path / "vocab.txt")
 
 
@@ -120,10 +120,10 @@ class TestFindOriginal:
         assert find_original(tmp_path, options="a_options.json").weights.name == "weights.hdf5"
 
     def test_none_says_what_was_looked_for(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no config\.json.*no options\.json"):
+        with pytest.raises(FileNotFoundError, match=r"config\.json.*options\.json"):
             find_original(tmp_path)
 
     def test_a_file_is_no_folder(self, tmp_path):
         (tmp_path / "f").touch()
-        with pytest.raises(FormatError, match="neither a model directory nor a folder"):
+        with pytest.raises(FormatError, match="model directory"):
             find_original(tmp_path / "f")

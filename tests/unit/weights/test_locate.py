@@ -47,7 +47,7 @@ def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do
 
 def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no model 'small-english'") as raised:
+    with pytest.raises(FileNotFoundError, match="'small-english'") as raised:
         find_model("small-english")
     assert str(tmp_path / "small-english") in str(raised.value)
     assert "it has en, ko" in str(raised.value)

@@ -83,7 +83,7 @@ class TestPretrainedBiLM:
         assert ids[1, :3].tolist() == [259, 257, 260]
 
     def test_word_input_without_vocabulary_cannot_encode(self):
-        with pytest.raises(ValueError, match="without its vocabulary"):
+        with pytest.raises(ValueError, match="vocabulary"):
             PretrainedBiLM(WORD_CONFIG).encode([["the"]])
 
     @pytest.mark.parametrize("config", [CONFIG, WORD_CONFIG])
@@ -92,11 +92,11 @@ class TestPretrainedBiLM:
             PretrainedBiLM(config, word_vocab=VOCAB).encode(["the bank"])
 
     def test_sizes_must_agree(self):
-        with pytest.raises(ValueError, match="must be the same number"):
+        with pytest.raises(ValueError, match="same number"):
             PretrainedBiLM(replace(WORD_CONFIG, num_words=9), word_vocab=VOCAB)
-        with pytest.raises(ValueError, match="must be the same number"):
+        with pytest.raises(ValueError, match="same number"):
             PretrainedBiLM(CONFIG, word_vocab=VOCAB, num_words=9)
-        with pytest.raises(ValueError, match="to know its size"):
+        with pytest.raises(ValueError, match="its size"):
             PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig())
 
     def test_reset_parameters_draws_the_softmax_too(self):
@@ -191,7 +191,7 @@ class TestSave:
         model = load_model(directory)
         with torch.no_grad():
             next(model.parameters())[0] = 7e4
-        with pytest.raises(ValueError, match=r"beyond 65,504"):
+        with pytest.raises(ValueError, match="65,504"):
             model.round_to_half()
 
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
@@ -210,7 +210,7 @@ class TestSave:
 
     def test_what_is_no_model_directory_is_not_overwritten(self, tmp_path):
         (tmp_path / "thesis.txt").write_text("years of work")
-        with pytest.raises(FileExistsError, match=r"holds 'thesis.txt'\): not overwritten"):
+        with pytest.raises(FileExistsError, match=r"thesis\.txt"):
             PretrainedBiLM(CONFIG).save(tmp_path)
         assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
@@ -222,7 +222,7 @@ class TestSave:
 
     def test_another_programs_model_is_not_overwritten(self, tmp_path):
         (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-        with pytest.raises(FileExistsError, match=r"not just a model directory"):
+        with pytest.raises(FileExistsError, match="model directory"):
             PretrainedBiLM(CONFIG).save(tmp_path)
 
     def test_a_file_is_not_overwritten(self, tmp_path):
@@ -253,12 +253,12 @@ class TestLoadErrors:
         assert str(aside) in str(raised.value)
 
     def test_a_file_instead_of_the_directory(self, directory):
-        with pytest.raises(FileNotFoundError, match="give the model directory"):
+        with pytest.raises(FileNotFoundError, match="model directory"):
             load_model(directory / "config.json")
 
     def test_a_vocabulary_that_belongs_to_the_model_is_missed(self, directory):
         (directory / "vocab.txt").unlink()
-        with pytest.raises(FormatError, match=r"vocab\.txt is missing: it belongs to this model"):
+        with pytest.raises(FormatError, match=r"vocab\.txt"):
             load_model(directory)
 
     def test_a_model_without_vocabulary_misses_none(self, tmp_path):
@@ -299,13 +299,13 @@ class TestLoadErrors:
     def test_truncated_config(self, directory):
         path = directory / "config.json"
         path.write_text(path.read_text()[:300])
-        with pytest.raises(FormatError, match=r"config\.json: not valid JSON.*cut short"):
+        with pytest.raises(FormatError, match=r"config\.json.*JSON"):
             load_model(directory)
 
     @pytest.mark.parametrize("found", ["bert", None])
     def test_unknown_model_type(self, directory, found):
         path = edit_config(directory, lambda data: data.update(model_type=found))
-        with pytest.raises(FormatError, match=r"only 'elmokit' can be loaded") as raised:
+        with pytest.raises(FormatError, match="'elmokit'") as raised:
             load_model(directory)
         assert path in str(raised.value)
 
@@ -321,7 +321,7 @@ class TestLoadErrors:
 
     def test_unknown_key_suggests_the_nearest(self, directory):
         edit_config(directory, lambda data: data["bilm"]["lstm"].update(cell_dims=3))
-        with pytest.raises(ConfigError, match=r"bilm\.lstm\.cell_dims.*mean `cell_dim`"):
+        with pytest.raises(ConfigError, match=r"bilm\.lstm\.cell_dims.*`cell_dim`"):
             load_model(directory)
 
     def test_impossible_value(self, directory):
@@ -332,18 +332,18 @@ class TestLoadErrors:
     def test_filters_wider_than_a_word(self, directory):
         edit_config(directory, lambda data: data["bilm"]["char_vocab"].update(max_characters=3))
         edit_config(directory, lambda data: data["bilm"]["char_cnn"].update(filters=[[9, 1]]))
-        with pytest.raises(FormatError, match=r"config\.json: A filter of width 9"):
+        with pytest.raises(FormatError, match=r"config\.json.*width 9"):
             load_model(directory)
 
     def test_truncated_vocabulary(self, directory):
         path = directory / "vocab.txt"
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-        with pytest.raises(FormatError, match=r"vocab\.txt: 4 words, but config\.json says 5"):
+        with pytest.raises(FormatError, match=r"vocab\.txt.* 4 .*config\.json.* 5"):
             load_model(directory)
 
     def test_vocabulary_without_specials(self, directory):
         (directory / "vocab.txt").write_text("a\nb\nc\nd\ne\n")
-        with pytest.raises(FormatError, match=r"vocab\.txt.*lacks <S>"):
+        with pytest.raises(FormatError, match=r"vocab\.txt.*<S>"):
             load_model(directory)
 
     def test_softmax_tensor_of_another_vocabulary(self, directory):

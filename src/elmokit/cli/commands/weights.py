@@ -41,11 +41,11 @@ def _print(runs: "list[LayerWeights]") -> None:
     num_layers = max(len(mix.weights) for run in runs for mix in run.mixes)
     width = max(len(run.run) for run in runs)
     header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers)) + f"{'gamma':>9}"
-    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<8}{'position':<10}{header}")
+    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<11}{'position':<10}{header}")
     for run in runs:
         for mix in run.mixes:
             shares = "".join(f"{share:9.3f}" for share in mix.weights)
             typer.echo(
-                f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<8}{mix.position:<10}"
+                f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<11}{mix.position:<10}"
                 f"{shares:<{9 * num_layers}}{mix.gamma:9.3f}"
             )

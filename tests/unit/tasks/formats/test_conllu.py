@@ -70,13 +70,13 @@ class TestConllu:
 
     def test_allowed_tags_can_be_given(self, write):
         path = write(row(1, "a", "X", xpos="nq"))
-        with pytest.raises(FormatError, match=r"unknown tag 'X' .* allowed: NOUN, VERB"):
+        with pytest.raises(FormatError, match=r"'X'.*: NOUN, VERB"):
             list(read_conllu(path, allowed=["VERB", "NOUN"]))
-        with pytest.raises(FormatError, match="unknown tag 'nq' in the column 'xpos'"):
+        with pytest.raises(FormatError, match=r"'nq'.*'xpos'"):
             list(read_conllu(path, column="xpos", allowed=["ncn"]))
 
     def test_a_sentence_of_nothing_but_multiword_tokens(self, write):
-        with pytest.raises(FormatError, match="line 1: a sentence without words"):
+        with pytest.raises(FormatError, match=r"line 1:.*without words"):
             list(read_conllu(write("1-2\tim" + "\t_" * 8 + "\n\n")))
 
     @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])

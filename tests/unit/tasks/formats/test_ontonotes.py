@@ -122,6 +122,7 @@ def test_files_without_documents(read, content):
         read(content)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_document_of_50000_words_with_as_many_mentions(read):
     begin = time.process_time()
     sentence = ["물 (1)|(2"] * 25 + ["강 2)"] * 25

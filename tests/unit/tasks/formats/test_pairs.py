@@ -46,7 +46,7 @@ def test_blank_texts_are_skipped(read, report, field):
     report.max_skipped_share = 0.5
     assert len(read(PAIR, blank, report=report)) == 1
     assert report.skipped == {"empty_text": 1}
-    with pytest.raises(FormatError, match="1 of 2 examples cannot be used"):
+    with pytest.raises(FormatError, match="1 of 2 examples"):
         read(PAIR, blank)
 
 
@@ -55,7 +55,7 @@ def test_other_labels(read):
     names = {"first": "Text", "second": "Question", "label": "Answer"}
     assert read(pair, **names, labels=("0", "1"))[0].label == "0"
     assert read(pair, **names, labels=None)[0].label == "0"
-    with pytest.raises(FormatError, match="unknown label '0' in field 'Answer'; allowed: yes, no"):
+    with pytest.raises(FormatError, match=r"'0'.*'Answer'.*: yes, no"):
         read(pair, **names, labels=("yes", "no"))
 
 

@@ -112,6 +112,7 @@ def test_verbs_need_parts_of_speech(read):
         read(changed(pos=["NN", "VB", "NN"]), predicates="verbs")
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_sentence_of_50000_words(read):
     tags = ["B-V"] + ["B-ARG1"] + ["I-ARG1"] * 49_998
     begin = time.process_time()

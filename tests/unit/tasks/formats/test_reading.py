@@ -56,11 +56,11 @@ class TestChecked:
         assert report.num_faults == 0
 
     def test_nothing_at_all_is_an_error(self, report):
-        with pytest.raises(FormatError, match=r"no example in the file .it is empty or blank"):
+        with pytest.raises(FormatError, match=r"no example.*empty"):
             read(report, [])
 
     def test_nothing_left_is_an_error_however_much_may_be_skipped(self, report):
-        with pytest.raises(FormatError, match=r"no example in the file .skipped: no_gold_label: 1"):
+        with pytest.raises(FormatError, match=r"no example.*no_gold_label: 1"):
             read(report, [None])
         with pytest.raises(FormatError, match="no example in the file"):
             read(ExampleReport(max_skipped_share=1), [-1])

@@ -23,11 +23,13 @@ from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.formats.text_labels import read_sentiment_trees, read_text_labels
 from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
 
+pytestmark = pytest.mark.usefixtures("without_type_checks")
+
 NUM_EXAMPLES = 100
 
 
 def slow(*values):
-    """Mark a case that takes seconds under run-time type checks."""
+    """Mark a case that takes longer."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 

@@ -57,7 +57,7 @@ class TestSenses:
             read(text, keys)
 
     def test_keys_of_another_text(self, read):
-        with pytest.raises(FormatError, match="3 of 3 examples cannot be used"):
+        with pytest.raises(FormatError, match="3 of 3 examples"):
             read(HEAD + FIRST + SECOND + TAIL, "d7.s0.t0 a%1\n")
 
     def test_a_sentence_with_an_empty_word_is_skipped(self, read, report):
@@ -104,6 +104,7 @@ class TestSenses:
         with pytest.raises(FileNotFoundError, match="absent"):
             read_senses(write(HEAD + TAIL), tmp_path / "absent.txt")
 
+    @pytest.mark.usefixtures("without_type_checks")
     def test_a_sentence_of_50000_words(self, read):
         words = '<wf lemma="a" pos="X">강물</wf>\n' * 49_999
         instance = '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
@@ -154,7 +155,7 @@ class TestInventory:
             read_sense_inventory(write(self.HEADER + rows, name="senses.tsv"))
 
     def test_a_table_without_glosses(self, write):
-        with pytest.raises(FormatError, match="line 2: no field 'synset'"):
+        with pytest.raises(FormatError, match=r"line 2.*'synset'"):
             read_sense_inventory(
                 write("lemma\tpos\trank\tsense_key\na\tn\t1\tk\n", name="senses.tsv")
             )

@@ -134,6 +134,7 @@ def test_damage(read, content, message):
         read(content)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_context_of_50000_words(read, report):
     context = "강 " * 49_999 + "끝"
     questions = [question(("끝", start), name=f"q{start}") for start in range(0, 1000, 10)]

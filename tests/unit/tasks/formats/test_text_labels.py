@@ -34,14 +34,15 @@ class TestRecords:
 
     def test_unknown_labels(self, write):
         path = write("text\tlabel\na\t1\nb\t2\n", name="a.tsv")
-        with pytest.raises(FormatError, match="line 3: unknown label '2'"):
+        with pytest.raises(FormatError, match=r"line 3.*'2'"):
             list(read_text_labels(path, labels=("0", "1")))
 
     def test_a_column_that_is_not_there(self, write):
         path = write("id\tdocument\n1\ta\n", name="a.tsv")
-        with pytest.raises(FormatError, match=r"line 2: no field 'text'; .* id, document"):
+        with pytest.raises(FormatError, match=r"line 2.*'text'.* id, document"):
             list(read_text_labels(path))
 
+    @pytest.mark.usefixtures("without_type_checks")
     def test_a_text_of_50000_words(self, write):
         path = write("text\tlabel\n" + "강 " * 50_000 + "\t1\n", name="a.tsv")
         begin = time.process_time()
@@ -113,6 +114,7 @@ class TestTrees:
         with pytest.raises(FormatError, match="no example in the file"):
             list(read_sentiment_trees(write(content)))
 
+    @pytest.mark.usefixtures("without_type_checks")
     def test_a_tree_as_deep_as_its_50000_words(self, write):
         path = write("(2 (2 강) " * 49_999 + "(3 끝)" + ")" * 49_999)
         begin = time.process_time()

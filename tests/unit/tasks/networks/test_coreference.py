@@ -245,6 +245,7 @@ def test_genre_and_speakers_are_read(build, keep):
     assert losses["never seen", True] == losses[None, True]
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_document_of_50_000_words_is_predicted(build, monkeypatch):
     settings = full_inputs(embeddings="none")
     network, maker = build(settings=settings, hidden_dims=(2,))

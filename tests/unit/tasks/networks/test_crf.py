@@ -233,7 +233,7 @@ class TestConstraints:
         legal = list(all_sequences(2, allowed))
         assert 0 < len(legal) < 9
         for sequence in set(all_sequences(2)) - set(legal):
-            with pytest.raises(ValueError, match="row 0 break `allowed`"):
+            with pytest.raises(ValueError, match=r"row 0.*`allowed`"):
                 crf(logits, torch.tensor([sequence]), mask_of([2]))
 
     def test_unconstrained_training_takes_any_gold(self):
@@ -244,7 +244,7 @@ class TestConstraints:
         allowed = torch.ones(5, 5, dtype=torch.bool)
         allowed[:3, :3] = False
         assert viterbi(torch.zeros(1, 1, 3), mask_of([1]), allowed=allowed)[0].tolist() == [[0]]
-        with pytest.raises(ValueError, match=r"permits no sequence of 2 tags \(row 1\)"):
+        with pytest.raises(ValueError, match=r"2 tags \(row 1\)"):
             viterbi(torch.zeros(2, 2, 3), mask_of([1, 2]), allowed=allowed)
 
     def test_which_rows_keep_to_it(self):
@@ -287,7 +287,7 @@ class TestErrors:
             viterbi(torch.zeros(1, 1, 4), mask_of([1]), allowed=some_allowed(3))
 
     def test_constrained_training_without_constraints(self):
-        with pytest.raises(ValueError, match="constrain_training=True needs `allowed`"):
+        with pytest.raises(ValueError, match=r"constrain_training.*`allowed`"):
             CRF(3, constrain_training=True)
 
     @pytest.mark.parametrize("tag", [-1, 3])
@@ -311,5 +311,5 @@ class TestErrors:
 
     def test_padding_before_real_positions(self):
         mask = torch.tensor([[False, True]])
-        with pytest.raises(ValueError, match="must stand at the end"):
+        with pytest.raises(ValueError, match="at the end"):
             CRF(3).decode(torch.zeros(1, 2, 3), mask)

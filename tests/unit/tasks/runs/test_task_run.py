@@ -176,7 +176,7 @@ class TestStaticVectors:
         run_dir = train("ner", vectors=vectors)
         metadata = written(run_dir) | {"vectors": found}
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"does not say vectors\..*sha256: it is"):
+        with pytest.raises(FormatError, match=r"vectors\..*sha256"):
             TaskRun.load(run_dir)
 
 
@@ -229,13 +229,13 @@ class TestFinetuning:
     def test_another_bilm_under_a_run_is_refused(self, train, tmp_path):
         run_dir = train("ner", finetune_bilm=True)
         toy_model(seed=9).save(tmp_path / "other")
-        with pytest.raises(FormatError, match="is not the biLM"):
+        with pytest.raises(FormatError, match="not the biLM"):
             TaskRun.load(run_dir, model=str(tmp_path / "other"))
 
     def test_needs_a_bilm_and_fp32(self, train):
-        with pytest.raises(InputError, match="nothing to train: embeddings='none'"):
+        with pytest.raises(InputError, match="embeddings='none'"):
             train("ner", inputs={"embeddings": "none"}, finetune_bilm=True)
-        with pytest.raises(InputError, match="learns in fp32, not in bf16"):
+        with pytest.raises(InputError, match=r"fp32.*bf16"):
             train("ner", precision="bf16", finetune_bilm=True)
 
     def test_its_softmax_takes_no_part(self, tmp_path):
@@ -272,7 +272,7 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     run = TaskRun.load(tmp_path / "run")
     assert run.labels == ["jx", "np"]
     assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
-    with pytest.raises(InputError, match=r"units='morphemes' is not for the task ner"):
+    with pytest.raises(InputError, match=r"units='morphemes'.* ner"):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
 
 
@@ -338,6 +338,6 @@ def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatc
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match="is not the biLM that"):
+    with pytest.raises(FormatError, match="not the biLM"):
         TaskRun.load(run_dir)
     assert TaskRun.load(run_dir, model="en").labels

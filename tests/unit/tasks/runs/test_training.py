@@ -209,5 +209,5 @@ def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
 
     maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     held = examples([1])
-    with pytest.raises(FloatingPointError, match=r"Lower train\.learning_rate"):
+    with pytest.raises(FloatingPointError, match=r"train\.learning_rate"):
         list(train_model(Broken(), maker, held, held, TaskTrainConfig()))

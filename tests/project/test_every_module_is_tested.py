@@ -1,0 +1,84 @@
+"""Each module has a test file of its own, or the table below says which tests cover it.
+
+A module `a/b.py` of the package has `tests/unit/a/test_b.py`. One that has none is covered by the
+tests of what it is a part of, where its behavior shows. A new module needs the one or the other.
+"""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "src/elmokit"
+
+COVERED_BY = {
+    # Commands read arguments, call one function and print: they are run as users run them.
+    "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
+    "e2e/test_experiment_command.py": "cli/commands/experiment",
+    "e2e/test_pretrain_command.py": (
+        "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
+    ),
+    "e2e/test_probe_commands.py": "cli/commands/neighbors cli/commands/probe cli/commands/weights",
+    "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
+    "e2e/test_vectors_command.py": "cli/commands/vectors",
+    "project/test_command_line.py": "cli/options",
+    # Members of families, which all pass the same tests.
+    "contracts/test_tasks.py": (
+        "tasks/classification tasks/ner tasks/nli tasks/registry tasks/sentiment tasks/srl"
+        " tasks/tagging tasks/task tasks/networks/bcn tasks/networks/classifier"
+        " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
+    ),
+    "contracts/test_tokenizers.py": "text/sentences text/tokenizers/simple_data",
+    "contracts/test_weight_formats.py": "weights/model_files",
+    "contracts/test_writers.py": "embed/options embed/writers",
+    # Parts of one computation: a wrong one gives the whole another result.
+    "unit/corpus/test_preparation.py": "corpus/text_shards",
+    "unit/corpus/test_readers.py": "files/text_reader",
+    "unit/experiments/results/test_tables.py": "experiments/results/findings",
+    "unit/experiments/test_experiment.py": (
+        "experiments/probes experiments/settings experiments/sources"
+        " experiments/results/probe_tables experiments/results/report"
+        " experiments/runs/probe_runs experiments/runs/provenance experiments/runs/task_runs"
+    ),
+    "unit/experiments/test_samples.py": "tasks/sampling",
+    "unit/inference/test_engine.py": (
+        "inference/kernel_backend inference/results inference/torch_backend"
+    ),
+    "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
+    "unit/tasks/runs/test_training.py": (
+        "tasks/runs/early_stopping tasks/runs/examples tasks/runs/scoring"
+    ),
+    "unit/text/test_word_vocab.py": "text/word_counter",
+    "unit/training/pretraining/test_pretrain.py": (
+        "training/pretraining/run_config training/pretraining/start"
+    ),
+}
+"""Test file -> modules without a test file of their own."""
+
+
+def modules():
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    return {path.as_posix() for path in paths if not path.name.startswith("__")}
+
+
+def has_its_own(module):
+    path = Path(module)
+    return (TESTS / "unit" / path.parent / f"test_{path.name}.py").exists()
+
+
+def test_every_module_has_a_test_file_or_a_line_in_the_table():
+    listed = [module for names in COVERED_BY.values() for module in names.split()]
+    assert len(listed) == len(set(listed))
+    without = {module for module in modules() if not has_its_own(module)}
+    assert without - set(listed) == set(), "give these a test file, or a line in COVERED_BY"
+    assert set(listed) - without == set(), "these are gone, or have a test file of their own"
+
+
+@pytest.mark.parametrize("name", COVERED_BY)
+def test_the_table_names_tests_that_exist(name):
+    text = (TESTS / name).read_text(encoding="utf-8")
+    assert "def test_" in text
+    for module in COVERED_BY[name].split():
+        if module.startswith("cli/commands/"):
+            assert f'"{Path(module).name}"' in text, f"{name} never runs {module}"
