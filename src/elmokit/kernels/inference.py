@@ -100,6 +100,16 @@ class LSTMCall(Structure):
     )  # fmt: skip
 
 
+class LogSumExpCall(Structure):
+    """``logsumexp_call``."""
+
+    _fields_ = (
+        ("m", MatrixArgument), ("x", c_void_p), ("bias", c_void_p), ("out", c_void_p),
+        ("rows", c_int64), ("inner", c_int64), ("groups", c_void_p), ("scales", c_void_p),
+        ("shifts", c_void_p), ("sums", c_void_p),
+    )  # fmt: skip
+
+
 class Kernels:
     """The loaded library."""
 
@@ -107,7 +117,7 @@ class Kernels:
         self._library = library
         library.elmokit_vector_length.restype = c_int64
         library.elmokit_instructions.restype = c_int64
-        for name in ("elmokit_linear", "elmokit_char_cnn", "elmokit_lstm"):
+        for name in ("elmokit_linear", "elmokit_char_cnn", "elmokit_lstm", "elmokit_logsumexp"):
             getattr(library, name).argtypes = (c_void_p, c_int64)
             getattr(library, name).restype = None
         self._check_layout()
@@ -124,7 +134,9 @@ class Kernels:
 
     def _check_layout(self) -> None:
         """Refuse a library whose structures are not those of this module."""
-        structures = (MatrixArgument, LinearCall, ConvolutionArgument, CharCNNCall, LSTMCall)
+        structures = (
+            MatrixArgument, LinearCall, ConvolutionArgument, CharCNNCall, LSTMCall, LogSumExpCall,
+        )  # fmt: skip
         constants = (VECTORS, WORDS_TOGETHER, TILE_ROWS, GATE_ROWS)
         expected = [*map(ctypes.sizeof, structures), *constants]
         found = (c_int64 * len(expected))()

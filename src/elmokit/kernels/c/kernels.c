@@ -12,6 +12,8 @@
 
 #include "product.h"
 
+#include "logsumexp.h"
+
 int64_t elmokit_vector_length(void) { return VL; }
 
 /* Which types have instructions of their own here: bit 1 bf16, bit 2 int8. */
@@ -397,7 +399,8 @@ void elmokit_lstm(lstm_call *call, int64_t num_threads) {
 /* What Python must agree on: sizes of structures, constants. */
 void elmokit_layout(int64_t *sizes) {
     const int64_t all_sizes[] = {sizeof(matrix),   sizeof(linear_call), sizeof(convolution),
-                                 sizeof(cnn_call), sizeof(lstm_call),   NV,
-                                 WORDS_TOGETHER,   TILE_ROWS,           GATE_ROWS};
+                                 sizeof(cnn_call), sizeof(lstm_call),   sizeof(logsumexp_call),
+                                 NV,               WORDS_TOGETHER,      TILE_ROWS,
+                                 GATE_ROWS};
     memcpy(sizes, all_sizes, sizeof all_sizes);
 }
