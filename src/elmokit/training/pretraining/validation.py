@@ -70,7 +70,7 @@ class Validation:
         self.validated_step = 0
         self.origin = dict(model.training_metadata)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return what a checkpoint must hold of it."""
         return {
             "best": self.best,
@@ -78,11 +78,11 @@ class Validation:
             "validated_step": self.validated_step,
         }
 
-    def restore(self, facts: dict[str, Any], share: float) -> None:
-        """Go on from a checkpoint's facts, where ``share`` of the budget of now is spent."""
-        self.best = facts["best"]
-        self.validations_without_best = facts["validations_without_best"]
-        self.validated_step = facts.get("validated_step", 0)
+    def restore(self, metadata: dict[str, Any], share: float) -> None:
+        """Go on from a checkpoint's metadata, where ``share`` of the budget of now is spent."""
+        self.best = metadata["best"]
+        self.validations_without_best = metadata["validations_without_best"]
+        self.validated_step = metadata.get("validated_step", 0)
         self.next_validation = self._next_after(share)
 
     def is_due(self, share: float) -> bool:
@@ -112,7 +112,7 @@ class Validation:
         if self.processes.is_main:
             # sentences make matrices of very many shapes, and quick kernels keep memory for each
             with matmul_precision("highest"):
-                report = perplexity(self.model, self.sentences)
+                report = perplexity(self.model, self.sentences, precision="fp32")
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)
@@ -159,7 +159,7 @@ class Validation:
         if self.text.valid is None:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
-        report = perplexity(best, self.text.valid.sentences())
+        report = perplexity(best, self.text.valid.sentences(), precision="fp32")
         best.training_metadata = {
             **best.training_metadata,
             "perplexity": dataclasses.asdict(report),
