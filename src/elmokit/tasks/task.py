@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
-from elmokit.metrics.significance import ScoreFunction
+from elmokit.metrics.significance import Counts
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
@@ -73,10 +73,6 @@ class Task(ABC, Generic[Example]):
     """As users type it, in `elmokit.tasks.registry` too."""
     metric: ClassVar[str]
     """Of `score`."""
-    score_from_counts: ClassVar[ScoreFunction]
-    """From summed rows of `TaskScore.counts` to the main number."""
-    divided_by: ClassVar[Callable[[Path], DataFile]]
-    """Divides a data file into examples, of which smaller data sets are drawn."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
@@ -101,6 +97,16 @@ class Task(ABC, Generic[Example]):
     """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True
     """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
+
+    @staticmethod
+    @abstractmethod
+    def score_from_counts(totals: Counts) -> Counts:
+        """Return the main number from summed rows of `TaskScore.counts`: (..., k) -> (...)."""
+
+    @staticmethod
+    @abstractmethod
+    def divided_by(path: Path) -> DataFile:
+        """Divide a data file into units that a smaller data set keeps whole."""
 
     def in_units(self, units: Units) -> "Task[Example]":
         """Return the task for data in these units.
@@ -206,7 +212,7 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for machines."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file into units that a smaller data set keeps whole.
+        """Divide a data file, or the part of its examples that ``subset`` names.
 
         Raises:
             FormatError: if the file is damaged.
