@@ -193,7 +193,7 @@ class CoreferenceModel(TaskModel):
     def _antecedents(
         self, document: CorefDocument, candidates: _Candidates
     ) -> Iterator[AntecedentScores]:
-        speakers = _speakers(document).to(candidates.starts.device)[candidates.starts]
+        speakers = _speakers(document, candidates.starts.device)[candidates.starts]
         genre = self._genres.get(document.genre or "", 0)
         return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
 
@@ -208,13 +208,13 @@ def _lexical_dim(inputs: TokenInputs) -> int:
     return static + (0 if inputs.characters is None else inputs.characters.config.num_filters)
 
 
-def _speakers(document: CorefDocument) -> Tensor:
+def _speakers(document: CorefDocument, device: torch.device) -> Tensor:
     """Return a number for the speaker of each word, 0 where the data names none."""
     names = document.speakers or (None,) * len(document.tokens)
     numbers = {None: 0} | {
         name: number for number, name in enumerate(dict.fromkeys(filter(None, names)), 1)
     }
-    return torch.tensor([numbers[name] for name in names], dtype=torch.int64)
+    return torch.tensor([numbers[name] for name in names], dtype=torch.int64, device=device)
 
 
 def _numbers(spans: Sequence[Span], clusters: Sequence[Sequence[Span]]) -> list[int]:

@@ -112,8 +112,8 @@ class SpanQA(TaskModel):
         Every example must have a span, as those read for training do.
         """
         start_log_probs, end_log_probs = self._log_probs(*batches)
-        spans = torch.tensor([example.spans[0] for example in examples])
-        starts, ends = spans.to(start_log_probs.device).unbind(dim=1)
+        spans = [example.spans[0] for example in examples]
+        starts, ends = torch.tensor(spans, device=start_log_probs.device).unbind(dim=1)
         loss = functional.nll_loss(start_log_probs, starts)
         return loss + functional.nll_loss(end_log_probs, ends - 1) + self.inputs.penalty()
 

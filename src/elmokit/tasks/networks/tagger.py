@@ -76,11 +76,9 @@ class TagModel(TaskModel):
 
     def _gold_ids(self, examples: Sequence[Any], mask: Tensor) -> Tensor:
         """Return the ids of the examples' tags, 0 at padded positions and for unknown tags."""
-        gold = torch.zeros(mask.shape, dtype=torch.int64)
-        for row, example in enumerate(examples):
-            known = [self._ids.get(tag, 0) for tag in example.tags]
-            gold[row, : len(known)] = torch.tensor(known, dtype=torch.int64)
-        return gold.to(mask.device)
+        rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
+        padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.int64, device=mask.device)
 
 
 class Tagger(TagModel):
