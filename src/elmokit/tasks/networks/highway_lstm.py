@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.tasks.networks.initialization import draw_weights
 
 FORGET_BIAS = 1.0
 """Fresh bias of the forget gate."""
@@ -121,9 +122,7 @@ class AlternatingHighwayLSTM(nn.Module):
         return self.config.hidden_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights for all layers."""
-        for layer in self.layers:
-            layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
+        draw_weights(self.layers, generator)
 
     def forward(
         self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
