@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -136,6 +137,7 @@ def run_task(
     vectors=None,
     epochs=60,
     patience=60,
+    device="auto",
 ):
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
@@ -154,8 +156,33 @@ def run_task(
     return train_task(
         config, find_split(data, "train"), find_split(data, "dev"), run_dir,
         model=None if model_dir is None else str(model_dir), vectors=vectors,
-        cache_dir=run_dir.parent / "layers",
+        device=device, cache_dir=run_dir.parent / "layers",
     )  # fmt: skip
+
+
+def test_every_task_is_checked():
+    from elmokit.tasks.registry import find_task
+
+    assert FILES.keys() == TASKS.keys()
+    for name, entry in TASKS.items():
+        task = find_task(name)
+        assert task.name == name
+        assert entry.summary
+        assert task.score([], []).metric == task.metric
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_score_follows_from_the_counts(task, data):
+    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.runs.run_dir import find_split
+
+    found = find_task(task)
+    examples = found.read(find_split(data, "dev"), training=False, tokenize=str.split)
+    gold = [found.gold(example) for example in examples]
+    answers = [SimpleNamespace(text=one.texts[0]) for one in gold] if task == "qa" else gold
+    score = found.score(gold, answers)
+    assert score.value == pytest.approx(100)
+    assert float(found.score_from_counts(score.counts.sum(axis=0))) == pytest.approx(score.value)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -204,6 +231,72 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     assert run._network.inputs.settings == find_task(task).paper_inputs
     assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
     assert run.evaluate(find_split(data, "dev")).value == result.best.dev.value
+
+
+@pytest.fixture
+def network(task, data, tmp_path, model_dir):
+    """A fresh network of a task's own inputs, and a function that makes batches of its data."""
+    from elmokit.tasks.inputs.task_bilm import TaskBiLM
+    from elmokit.tasks.inputs.token_inputs import BatchMaker
+    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.runs.config import TaskRunConfig, build_network
+    from elmokit.tasks.runs.examples import Examples
+    from elmokit.tasks.runs.run_dir import find_split
+
+    found = find_task(task)
+    dims = tuple(8 for _ in found.default_hidden_dims[:2])
+    config = TaskRunConfig(task=task, hidden_dims=dims).resolved(with_static=False)
+    bilm = TaskBiLM.open(config.inputs, str(model_dir), cache_dir=tmp_path / "layers")
+    examples = found.read(find_split(data, "train"), training=True, tokenize=str.split)
+    network = build_network(found, config, found.labels(examples), bilm, None)
+    network.reset_parameters(torch.Generator().manual_seed(0))
+
+    def batches(device):
+        maker = BatchMaker(config.inputs, bilm.char_vocab, None, device=device)
+        return Examples(found, examples, bilm.keep).batch(maker, range(len(examples))), examples
+
+    return network, batches
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_network_makes_its_tensors_where_its_batches_are(network):
+    """With another default device, a tensor that is made without a device meets no other one."""
+    network, batches = network
+    made, examples = batches("cpu")
+    expected = network.eval().predict(made, examples)
+    torch.set_default_device("meta")
+    try:
+        network.train().loss(made, examples).backward()
+        assert network.eval().predict(made, examples) == expected
+    finally:
+        torch.set_default_device(None)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path, model_dir):
+    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    result = run_task(task, data, tmp_path / "run", model_dir, epochs=200, device="cuda")
+    assert result.best.dev.value == 100
+    for device in ("cuda", "cpu"):
+        run = TaskRun.load(tmp_path / "run", device=device, cache_dir=tmp_path / "layers")
+        assert run.evaluate(find_split(data, "dev")).value == 100
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_the_device_is_chosen_checked_and_told(task, data, tmp_path, model_dir, caplog):
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    with caplog.at_level("INFO"):
+        run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+        TaskRun.load(tmp_path / "run", device="cpu")
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    assert f"computes on {kind}" in caplog.text
+    with pytest.raises(ValueError, match="device='tpu'"):
+        run_task(task, data, tmp_path / "other", model_dir, epochs=1, device="tpu")
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -57,8 +57,3 @@ def masked_max(x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Te
         return x.new_zeros(x.shape[0], x.shape[2])
     largest = x.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
     return largest.masked_fill(~mask.any(dim=1).unsqueeze(1), 0)
-
-
-def masked_min(x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
-    """Return the smallest value over the real positions of each row; 0 for a row without any."""
-    return -masked_max(-x, mask)

@@ -111,7 +111,9 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plots") from error
-    panels = [position for position in POSITIONS if any(_weights_at(run, position) for run in runs)]
+    panels: list[MixPosition] = [
+        position for position in POSITIONS if any(_weights_at(run, position) for run in runs)
+    ]
     num_layers = max(len(one.weights) for run in runs for one in run.mixes)
     figure = Figure(
         figsize=(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers),

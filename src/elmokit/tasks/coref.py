@@ -16,7 +16,6 @@ from elmokit.files.location import Location
 from elmokit.metrics.coref import average_f1_of, score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
@@ -38,7 +37,7 @@ class CorefTask(Task[CorefDocument]):
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
-    default_dropout = DROPOUT
+    network, default_dropout = CoreferenceModel, DROPOUT
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
     default_hidden_dims = (100,)
@@ -92,11 +91,6 @@ class CorefTask(Task[CorefDocument]):
     def labels(self, examples: Sequence[CorefDocument]) -> Labels:
         """Return the genres: they are read, not predicted."""
         return sorted({example.genre for example in examples if example.genre is not None})
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> CoreferenceModel:
-        return CoreferenceModel(inputs, labels, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare clusters with gold: the mean F1 of three measures, single mentions left out."""

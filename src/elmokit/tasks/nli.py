@@ -9,9 +9,8 @@ from elmokit.tasks.classification import ClassificationTask
 from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.esim import DROPOUT, ESIM
-from elmokit.tasks.task import Labels, Sentence, Tokenize
+from elmokit.tasks.task import Sentence, Tokenize
 
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
@@ -36,7 +35,7 @@ class NliTask(ClassificationTask[TokenizedPair]):
     """Whether the first text entails the second: records of two texts and a label."""
 
     name, num_texts = "nli", 2
-    default_dropout = DROPOUT
+    network, default_dropout = ESIM, DROPOUT
     positions = ("input", "output", "both")
     # the paper normalizes the layers; which norm it does not say, and this one sees no batch
     paper_inputs = InputSettings(
@@ -59,11 +58,6 @@ class NliTask(ClassificationTask[TokenizedPair]):
 
     def sentences(self, example: TokenizedPair) -> tuple[Sentence, ...]:
         return (example.first, example.second)
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> ESIM:
-        return ESIM(inputs, labels, hidden_dims, dropout=dropout)
 
     def example_of(self, *sentences: Sentence) -> TokenizedPair:
         first, second = sentences

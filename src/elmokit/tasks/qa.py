@@ -21,7 +21,6 @@ from elmokit.metrics.accuracy import check_same_length
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, exact_match_of, score_answers
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.inputs.word_offsets import Offsets, align_words, covering_words
 from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
@@ -68,7 +67,7 @@ class QaTask(Task[QaExample]):
     name, metric, num_texts = "qa", "F1", 2
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
-    default_dropout = DROPOUT
+    network, default_dropout = SpanQA, DROPOUT
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)
     default_hidden_dims = (90,)
@@ -145,11 +144,6 @@ class QaTask(Task[QaExample]):
     def labels(self, examples: Sequence[QaExample]) -> Labels:
         """Return no labels: an answer is a location in the context."""
         return []
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> SpanQA:
-        return SpanQA(inputs, hidden_dims, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold: F1, and exact match among the details."""

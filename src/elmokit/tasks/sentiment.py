@@ -10,9 +10,8 @@ from elmokit.tasks.classification import ClassificationTask
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.bcn import BCN, DROPOUT
-from elmokit.tasks.task import Labels, Sentence, Tokenize
+from elmokit.tasks.task import Sentence, Tokenize
 
 TEXT_FIELDS, LABEL_FIELDS = ("text", "document", "sentence", "Text"), ("label", "Label")
 """Names of the columns, the first that is there."""
@@ -24,7 +23,7 @@ class SentimentTask(ClassificationTask[LabeledText]):
     """Sentiment of a text: SST trees (``.txt``), or records of a text and its label."""
 
     name = "sentiment"
-    default_dropout = DROPOUT
+    network, default_dropout = BCN, DROPOUT
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", characters=False)
 
@@ -43,11 +42,6 @@ class SentimentTask(ClassificationTask[LabeledText]):
     def sentences(self, example: LabeledText) -> tuple[Sentence, ...]:
         assert example.tokens is not None
         return (example.tokens,)
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> BCN:
-        return BCN(inputs, labels, hidden_dims, dropout=dropout)
 
     def example_of(self, *sentences: Sentence) -> LabeledText:
         (tokens,) = sentences

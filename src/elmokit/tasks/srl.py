@@ -14,11 +14,10 @@ from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.formats.records import Record
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
-from elmokit.tasks.task import Labels, Sentence, Tokenize
+from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.text.tokenizers.registry import Tokenizer
 
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
@@ -29,7 +28,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
     name, metric = "srl", "F1"
     prefixes, field_names = "BI", ("roles", "role")
-    default_dropout = DROPOUT
+    network, default_dropout = RoleLabeler, DROPOUT
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
@@ -48,11 +47,6 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
             if line.strip()
         ]
         return DataFile(kept, "".join)
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> RoleLabeler:
-        return RoleLabeler(inputs, labels, hidden_dims, dropout=dropout)
 
     def score_spans(
         self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]

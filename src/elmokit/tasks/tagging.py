@@ -1,6 +1,6 @@
 """What tasks share that give each word a tag, or each span of words a type."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -9,8 +9,7 @@ from elmokit.metrics.accuracy import accuracy_of, score_label_sequences
 from elmokit.metrics.span_f1 import Span, SpanScore, f1_of, read_spans, score_tags
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import TokenInputs
-from elmokit.tasks.networks.tagger import DROPOUT, Tagger
+from elmokit.tasks.networks.tagger import DROPOUT, CRFTagger, Tagger
 from elmokit.tasks.sampling import sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore
 
@@ -25,11 +24,10 @@ class TaggingTask(Task[Example]):
 
     metric: ClassVar[str] = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
+    network: ClassVar[Callable[..., TaskModel]] = Tagger
     default_dropout: ClassVar[float] = DROPOUT
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder drops them
     divided_by = staticmethod(sentences_of)
-    with_crf: ClassVar[bool] = False
-    """Whether tags are scored as whole sequences, and decoded as legal BIOUL."""
 
     def sentences(self, example: Any) -> tuple[Sentence, ...]:
         return (example.tokens,)
@@ -39,11 +37,6 @@ class TaggingTask(Task[Example]):
 
     def labels(self, examples: Sequence[Any]) -> Labels:
         return sorted({tag for example in examples for tag in example.tags})
-
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
-    ) -> TaskModel:
-        return Tagger(inputs, labels, hidden_dims, with_crf=self.with_crf, dropout=dropout)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         report = score_label_sequences(predicted, gold)
@@ -71,7 +64,7 @@ class SpanTaggingTask(TaggingTask[Example]):
 
     metric: ClassVar[str] = "span F1"
     score_from_counts = staticmethod(f1_of)
-    with_crf = True
+    network: ClassVar[Callable[..., TaskModel]] = CRFTagger
     prefixes: ClassVar[str] = "BILU"
     """Of tags, in the order of their ids; O stands before all."""
     field_names: ClassVar[tuple[str, str]] = ("spans", "type")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
-from elmokit.metrics.significance import ScoreFunction
+from elmokit.metrics.significance import Counts
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
@@ -22,6 +22,8 @@ from elmokit.text.tokenizers.registry import Tokenizer
 
 Example = TypeVar("Example")
 Labels = list[str]
+Widths = tuple[int, ...]
+"""Of recurrent layers, one direction."""
 Tokenize = Callable[[str], list[str]]
 Units = Literal["words", "morphemes"]
 """What a token of the data is: a word as it is written, or one of the morphemes that it is made of.
@@ -43,15 +45,21 @@ class TaskScore:
 
 
 class TaskModel(nn.Module, ABC):
-    """A task's network on top of `TokenInputs`.
+    """A task's network on top of `TokenInputs`; labels have ids in their order.
+
+    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``: what is read at each word,
+    labels, widths of the recurrent layers (one direction), and its dropout; that of mixtures is
+    the inputs'.
 
     It gets one batch of sentences for each text of an example: a pair of texts has two. Of
     documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
     Tensors that it makes are on the device of the batches.
     """
 
-    inputs: TokenInputs
-    """What it reads at each word."""
+    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
+        super().__init__()
+        self.inputs, self.labels = inputs, labels
+        self._ids = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
@@ -73,10 +81,8 @@ class Task(ABC, Generic[Example]):
     """As users type it, in `elmokit.tasks.registry` too."""
     metric: ClassVar[str]
     """Of `score`."""
-    score_from_counts: ClassVar[ScoreFunction]
-    """From summed rows of `TaskScore.counts` to the main number."""
-    divided_by: ClassVar[Callable[[Path], DataFile]]
-    """Divides a data file into examples, of which smaller data sets are drawn."""
+    network: ClassVar[Callable[..., TaskModel]]
+    """Built as `TaskModel` says."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
@@ -93,7 +99,7 @@ class Task(ABC, Generic[Example]):
     """``text``: the first texts of all examples make one batch, the second ones another.
     ``document``: an example has any number of sentences, which are batched among themselves.
     """
-    default_hidden_dims: ClassVar[tuple[int, ...]] = (200,)
+    default_hidden_dims: ClassVar[Widths] = (200,)
     """Widths of the recurrent layers, one direction."""
     default_dropout: ClassVar[float]
     """Of the network, as in the work that it comes from (``pos``: our own)."""
@@ -101,6 +107,16 @@ class Task(ABC, Generic[Example]):
     """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True
     """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
+
+    @staticmethod
+    @abstractmethod
+    def score_from_counts(totals: Counts) -> Counts:
+        """Return the main number from summed rows of `TaskScore.counts`: (..., k) -> (...)."""
+
+    @staticmethod
+    @abstractmethod
+    def divided_by(path: Path) -> DataFile:
+        """Divide a data file into units that a smaller data set keeps whole."""
 
     def in_units(self, units: Units) -> "Task[Example]":
         """Return the task for data in these units.
@@ -147,18 +163,11 @@ class Task(ABC, Generic[Example]):
     def labels(self, examples: Sequence[Example]) -> Labels:
         """Return all labels, in the order of their ids."""
 
-    @abstractmethod
     def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: tuple[int, ...], dropout: float
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, dropout: float
     ) -> TaskModel:
-        """Build the network.
-
-        Args:
-            inputs: What is read at each word.
-            labels: In the order of their ids.
-            hidden_dims: Widths of the recurrent layers, one direction.
-            dropout: Of the network, where its class says; that of mixtures is the inputs'.
-        """
+        """Build the network."""
+        return self.network(inputs, labels, hidden_dims, dropout=dropout)
 
     @abstractmethod
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
@@ -206,7 +215,7 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for machines."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file into units that a smaller data set keeps whole.
+        """Divide a data file, or the part of its examples that ``subset`` names.
 
         Raises:
             FormatError: if the file is damaged.

@@ -9,7 +9,7 @@ from elmokit.experiments.experiment import ExperimentOptions, Listeners, run_exp
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.runs import task_runs
 from elmokit.experiments.settings import NLI
-from elmokit.tasks.runs.run_dir import read_facts
+from elmokit.tasks.runs.run_dir import read_metadata
 
 from ...builders.experiment_data import write_data, write_vectors
 from ...builders.task_models import toy_model
@@ -108,7 +108,7 @@ def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp
     run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST, keep_models=True))
     models = list((tmp_path / "table1/models").iterdir())
     assert len(models) == 4
-    assert all(read_facts(model)["config"]["task"] == "nli" for model in models)
+    assert all(read_metadata(model)["config"]["task"] == "nli" for model in models)
     monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
     report = run_experiment("figure2", options("figure2", tasks=("nli",), overrides=FAST))
     (run,) = report.results["runs"]

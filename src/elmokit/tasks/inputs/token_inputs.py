@@ -1,7 +1,7 @@
 """What a task model reads at each word: static vector, characters, biLM layers, or any of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -40,8 +40,10 @@ class TokenBatch:
 
     def to(self, device: torch.device) -> "TokenBatch":
         """Return the batch on a device."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return TokenBatch(*(None if value is None else value.to(device) for value in values))
+        others = (self.layers, self.char_ids, self.word_index, self.static_ids)
+        return TokenBatch(
+            self.mask.to(device), *(None if one is None else one.to(device) for one in others)
+        )
 
 
 class BatchMaker:

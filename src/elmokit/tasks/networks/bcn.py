@@ -20,7 +20,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.task import Labels
+from elmokit.tasks.task import Labels, Widths
 
 DROPOUT = 0.25
 
@@ -28,20 +28,12 @@ DROPOUT = 0.25
 class BCN(Classifier):
     """Word vectors → biLSTM → self-attention → biLSTM → pools → label.
 
-    Args:
-        inputs: What is read at each word; with a mixture at the output if it has one.
-        labels: In the order of their ids.
-        hidden_dims: Width of the linear layer and of both biLSTMs, one direction: one number.
-        dropout: Of the inputs (variational), of the pools and of the last layer.
+    The linear layer and both biLSTMs have one width. The dropout is that of the inputs
+    (variational), of the pools and of the last layer.
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        labels: Labels,
-        hidden_dims: tuple[int, ...],
-        *,
-        dropout: float = DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels)
         width = single_width(hidden_dims)

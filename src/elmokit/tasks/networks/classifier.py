@@ -8,22 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.task import Labels, TaskModel
+from elmokit.tasks.inputs.token_inputs import TokenBatch
+from elmokit.tasks.task import TaskModel
 
 
 class Classifier(TaskModel):
-    """A network that scores labels; a subclass says how.
-
-    Args:
-        inputs: What is read at each word.
-        labels: In the order of their ids.
-    """
-
-    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
-        super().__init__()
-        self.inputs, self.labels = inputs, labels
-        self._ids = {label: number for number, label in enumerate(labels)}
+    """A network that scores labels; a subclass says how."""
 
     @abstractmethod
     def logits(self, *batches: TokenBatch) -> Tensor:

@@ -29,7 +29,7 @@ from elmokit.tasks.networks.span_scores import (
     best_antecedents,
 )
 from elmokit.tasks.networks.spans import SpanRepresentation, enumerate_spans, prune_spans
-from elmokit.tasks.task import Labels, TaskModel
+from elmokit.tasks.task import Labels, TaskModel, Widths
 
 MAX_SPAN_WORDS = 10
 """Of a mention that can be found."""
@@ -73,26 +73,16 @@ class CoreferenceModel(TaskModel):
     training the gold mentions are always among them (a departure from Lee et al. 2017: on a hundred
     documents, fresh scores keep so few of them that nothing is learned from for many epochs).
 
-    Args:
-        inputs: What is read at each word; with a mixture at the output if it has one.
-        genres: Kinds of text that are told apart.
-        hidden_dims: Widths of the biLSTM layers, one direction.
-        dropout: Of the biLSTM's output (variational), of hidden layers and features.
+    The labels are genres, kinds of text that are told apart. The dropout is that of the biLSTM's
+    output (variational), of hidden layers and features.
 
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        genres: Labels,
-        hidden_dims: tuple[int, ...],
-        *,
-        dropout: float = DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
-        super().__init__()
-        self.inputs = inputs
-        self._genres = {genre: number for number, genre in enumerate(genres, 1)}
+        super().__init__(inputs, labels)
         self.encoder = SentenceEncoder(
             inputs.output_dim, SentenceEncoderConfig(hidden_dims=hidden_dims)
         )
@@ -109,7 +99,7 @@ class CoreferenceModel(TaskModel):
             self.spans.output_dim,
             scorer_dim,
             feature_dim=FEATURE_DIM,
-            num_genres=len(genres),
+            num_genres=len(labels),
             max_antecedents=MAX_ANTECEDENTS,
             dropout=dropout,
         )
@@ -193,8 +183,8 @@ class CoreferenceModel(TaskModel):
     def _antecedents(
         self, document: CorefDocument, candidates: _Candidates
     ) -> Iterator[AntecedentScores]:
-        speakers = _speakers(document).to(candidates.starts.device)[candidates.starts]
-        genre = self._genres.get(document.genre or "", 0)
+        speakers = _speakers(document, candidates.starts.device)[candidates.starts]
+        genre = self._ids.get(document.genre or "", -1) + 1  # 0: none that is known
         return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
 
 
@@ -208,13 +198,13 @@ def _lexical_dim(inputs: TokenInputs) -> int:
     return static + (0 if inputs.characters is None else inputs.characters.config.num_filters)
 
 
-def _speakers(document: CorefDocument) -> Tensor:
+def _speakers(document: CorefDocument, device: torch.device) -> Tensor:
     """Return a number for the speaker of each word, 0 where the data names none."""
     names = document.speakers or (None,) * len(document.tokens)
     numbers = {None: 0} | {
         name: number for number, name in enumerate(dict.fromkeys(filter(None, names)), 1)
     }
-    return torch.tensor([numbers[name] for name in names], dtype=torch.int64)
+    return torch.tensor([numbers[name] for name in names], dtype=torch.int64, device=device)
 
 
 def _numbers(spans: Sequence[Span], clusters: Sequence[Sequence[Span]]) -> list[int]:

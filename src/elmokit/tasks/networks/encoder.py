@@ -1,10 +1,11 @@
 """The sentence encoder of the task models: recurrent layers with variational dropout."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -76,7 +77,42 @@ class SentenceEncoderConfig:
         return self.hidden_dims[-1] * (2 if self.bidirectional else 1)
 
 
-class SentenceEncoder(nn.Module):
+class PaddedEncoder(nn.Module, ABC):
+    """Reads padded sentences; a subclass says how. Padding takes no part.
+
+    Shape: x (B, T, X), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
+    """
+
+    @property
+    @abstractmethod
+    def output_dim(self) -> int:
+        """Width of a position's vector."""
+
+    @abstractmethod
+    def read(self, x: Float[Tensor, "B T X"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T Y"]:
+        """Return one vector per position, anything at padded ones, where ``x`` is 0."""
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "B T Y"]:
+        """Return one vector per position.
+
+        Args:
+            x: Input vectors; what stands at padded positions does not matter.
+            mask: True at real positions. A row may have none.
+
+        Raises:
+            ValueError: if padding stands before real positions.
+        """
+        lengths = lengths_of(mask)
+        if mask.numel() == 0:
+            return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
+        padding = ~mask.unsqueeze(2)
+        x = x.masked_fill(padding, 0)
+        return self.read(x, lengths).masked_fill(padding, 0)
+
+
+class SentenceEncoder(PaddedEncoder):
     """Read padded sentences with (bi)LSTM or (bi)GRU layers; padding takes no part.
 
     Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 but for the
@@ -108,7 +144,6 @@ class SentenceEncoder(nn.Module):
 
     @property
     def output_dim(self) -> int:
-        """Width of a position's vector."""
         return self.config.output_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -126,26 +161,10 @@ class SentenceEncoder(nn.Module):
                 if self.config.cell == "lstm" and name.startswith("bias_ih"):
                     nn.init.constant_(gates[1], FORGET_BIAS)
 
-    def forward(
-        self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, "B T Y"]:
-        """Return one vector per position.
-
-        Args:
-            x: Input vectors; what stands at padded positions does not matter.
-            mask: True at real positions. A row may have none.
-
-        Raises:
-            ValueError: if padding stands before real positions.
-        """
-        lengths = lengths_of(mask)
-        if mask.numel() == 0:
-            return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
-        padding = ~mask.unsqueeze(2)
-        x = x.masked_fill(padding, 0)
+    def read(self, x: Tensor, lengths: Tensor) -> Tensor:
         for layer in self.layers:
             x = self._read(layer, self.dropout(x), lengths)
-        return x.masked_fill(padding, 0)
+        return x
 
     def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
         """Run one layer over padded sentences, each direction from a sentence's own end.

@@ -14,7 +14,7 @@ from elmokit.tasks.networks.attention import soft_align
 from elmokit.tasks.networks.classifier import Classifier
 from elmokit.tasks.networks.encoder import SentenceEncoder, SentenceEncoderConfig, single_width
 from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.task import Labels
+from elmokit.tasks.task import Labels, Widths
 
 DROPOUT = 0.5
 
@@ -22,21 +22,12 @@ DROPOUT = 0.5
 class ESIM(Classifier):
     """Two texts → biLSTM → alignment → biLSTM → pools → label.
 
-    Args:
-        inputs: What is read at each word; with a mixture at the output if it has one.
-        labels: In the order of their ids.
-        hidden_dims: Width of both biLSTMs, one direction, and of the layers: one number.
-        dropout: Of the encoders' inputs and the output mixture (variational), and before the last
-            two layers.
+    Both biLSTMs and the layers have one width. The dropout is that of the encoders' inputs and the
+    output mixture (variational), and before the last two layers.
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        labels: Labels,
-        hidden_dims: tuple[int, ...],
-        *,
-        dropout: float = DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels)
         width = single_width(hidden_dims)

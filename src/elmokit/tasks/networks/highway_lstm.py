@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.bilm.masking import reverse_sequences
+from elmokit.tasks.networks.encoder import PaddedEncoder
+from elmokit.tasks.networks.initialization import draw_weights
 
 FORGET_BIAS = 1.0
 """Fresh bias of the forget gate."""
@@ -97,7 +99,7 @@ class HighwayLSTMLayer(nn.Module):
         return torch.stack(outputs, dim=1)
 
 
-class AlternatingHighwayLSTM(nn.Module):
+class AlternatingHighwayLSTM(PaddedEncoder):
     """Stack of highway LSTM layers, each reading the one below in the other direction.
 
     Args:
@@ -117,37 +119,18 @@ class AlternatingHighwayLSTM(nn.Module):
 
     @property
     def output_dim(self) -> int:
-        """H, width of a position's vector."""
         return self.config.hidden_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights for all layers."""
-        for layer in self.layers:
-            layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
+        draw_weights(self.layers, generator)
 
-    def forward(
-        self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, "B T H"]:
-        """Return one vector per position.
-
-        Args:
-            x: Input vectors; what stands at padded positions does not matter.
-            mask: True at real positions. A row may have none.
-
-        Raises:
-            ValueError: if padding stands before real positions.
-        """
-        lengths = lengths_of(mask)
-        padding = ~mask.unsqueeze(2)
-        x = x.masked_fill(padding, 0)
+    def read(self, x: Tensor, lengths: Tensor) -> Tensor:
         for index, layer in enumerate(self.layers):
             # Padding is last in either order, so no state that has seen it reaches a real position.
             if index > 0:
                 x = reverse_sequences(x, lengths)
             x = layer(x, self._draw_kept(x))
-        if self.config.num_layers % 2 == 0:
-            x = reverse_sequences(x, lengths)
-        return x.masked_fill(padding, 0)
+        return reverse_sequences(x, lengths) if self.config.num_layers % 2 == 0 else x
 
     def _draw_kept(self, x: Tensor) -> Tensor | None:
         """Draw one dropout mask for a layer's output, the same at all positions; (B, H)."""

@@ -18,7 +18,7 @@ from elmokit.tasks.networks.highway_lstm import AlternatingHighwayLSTM, HighwayL
 from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.tagger import TagModel
 from elmokit.tasks.tag_schemes import allowed_transitions
-from elmokit.tasks.task import Labels
+from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
 """Width of the feature that tells the predicate from other words."""
@@ -28,11 +28,7 @@ DROPOUT = 0.1
 class RoleLabeler(TagModel):
     """Word vectors and the predicate feature → alternating highway LSTM → one score a tag.
 
-    Args:
-        inputs: What is read at each word; with a mixture at the output if it has one.
-        tags: BIO, in the order of their ids.
-        hidden_dims: Widths of the layers: one number, as often as there are layers.
-        dropout: Recurrent, the same at all words.
+    The tags are BIO; all layers have one width. The dropout is recurrent, the same at all words.
 
     Raises:
         ValueError: if the widths differ.
@@ -41,14 +37,9 @@ class RoleLabeler(TagModel):
     allowed: Tensor
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        tags: Labels,
-        hidden_dims: tuple[int, ...],
-        *,
-        dropout: float = DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
-        super().__init__(inputs, tags)
+        super().__init__(inputs, labels)
         if len(set(hidden_dims)) != 1:
             raise ValueError(f"`hidden_dims` must be one width for all layers, got {hidden_dims}.")
         self.predicate = nn.Embedding(2, PREDICATE_DIM)
@@ -56,8 +47,8 @@ class RoleLabeler(TagModel):
             num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=dropout
         )
         self.encoder = AlternatingHighwayLSTM(inputs.output_dim + PREDICATE_DIM, config)
-        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(tags))
-        allowed = torch.from_numpy(allowed_transitions(tags, "iob2"))
+        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
+        allowed = torch.from_numpy(allowed_transitions(labels, "iob2"))
         self.register_buffer("allowed", allowed, persistent=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:

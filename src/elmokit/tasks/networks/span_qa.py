@@ -24,7 +24,7 @@ from elmokit.tasks.networks.encoder import (
 )
 from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.spans import best_answers
-from elmokit.tasks.task import Sentence, TaskModel
+from elmokit.tasks.task import Labels, Sentence, TaskModel, Widths
 
 DROPOUT = 0.2
 MAX_ANSWER_WORDS = 17
@@ -68,20 +68,17 @@ class FoundAnswer:
 class SpanQA(TaskModel):
     """Question and context → first and last word of the answer.
 
-    Args:
-        inputs: What is read at each word; with a mixture at the output if it has one.
-        hidden_dims: Width of all biGRUs, one direction: one number. Linear layers have twice that.
-        dropout: At the input and at the output of every biGRU (variational).
+    There are no labels. All biGRUs have one width, linear layers twice that. The dropout is that at
+    the input and at the output of every biGRU (variational).
 
     Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4. Unlike there, weights are
     drawn as in all our encoders.
     """
 
     def __init__(
-        self, inputs: TokenInputs, hidden_dims: tuple[int, ...], *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
-        super().__init__()
-        self.inputs = inputs
+        super().__init__(inputs, labels)
         hidden_dim = single_width(hidden_dims)
         width = 2 * hidden_dim
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
@@ -112,8 +109,8 @@ class SpanQA(TaskModel):
         Every example must have a span, as those read for training do.
         """
         start_log_probs, end_log_probs = self._log_probs(*batches)
-        spans = torch.tensor([example.spans[0] for example in examples])
-        starts, ends = spans.to(start_log_probs.device).unbind(dim=1)
+        spans = [example.spans[0] for example in examples]
+        starts, ends = torch.tensor(spans, device=start_log_probs.device).unbind(dim=1)
         loss = functional.nll_loss(start_log_probs, starts)
         return loss + functional.nll_loss(end_log_probs, ends - 1) + self.inputs.penalty()
 

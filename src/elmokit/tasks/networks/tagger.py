@@ -22,23 +22,13 @@ from elmokit.tasks.networks.encoder import (
 )
 from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.tag_schemes import allowed_transitions
-from elmokit.tasks.task import Labels, TaskModel
+from elmokit.tasks.task import Labels, TaskModel, Widths
 
 DROPOUT = 0.5
 
 
 class TagModel(TaskModel):
-    """A network that scores tags; a subclass says how. Each word is a softmax of its own.
-
-    Args:
-        inputs: What is read at each word.
-        tags: In the order of their ids.
-    """
-
-    def __init__(self, inputs: TokenInputs, tags: Labels) -> None:
-        super().__init__()
-        self.inputs, self.tags = inputs, tags
-        self._ids = {tag: number for number, tag in enumerate(tags)}
+    """A network that scores tags; a subclass says how. Each word is a softmax of its own."""
 
     @abstractmethod
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Float[Tensor, "B W Y"]:
@@ -70,62 +60,60 @@ class TagModel(TaskModel):
         best = self.decode(self.logits(batches[0], examples), mask).tolist()
         lengths = mask.sum(dim=1).tolist()
         return [
-            [self.tags[tag] for tag in row[:length]]
+            [self.labels[tag] for tag in row[:length]]
             for row, length in zip(best, lengths, strict=True)
         ]
 
     def _gold_ids(self, examples: Sequence[Any], mask: Tensor) -> Tensor:
         """Return the ids of the examples' tags, 0 at padded positions and for unknown tags."""
-        gold = torch.zeros(mask.shape, dtype=torch.int64)
-        for row, example in enumerate(examples):
-            known = [self._ids.get(tag, 0) for tag in example.tags]
-            gold[row, : len(known)] = torch.tensor(known, dtype=torch.int64)
-        return gold.to(mask.device)
+        rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
+        padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.int64, device=mask.device)
 
 
 class Tagger(TagModel):
-    """Word vectors → biLSTM → one score a tag → softmax at each word, or a CRF.
+    """Word vectors → biLSTM → one score a tag → softmax at each word.
 
-    Args:
-        inputs: What is read at each word.
-        tags: In the order of their ids.
-        hidden_dims: Widths of the biLSTM layers, one direction.
-        with_crf: BIOUL tags scored as whole sequences; the loss is then the mean over sentences.
-        dropout: Of the encoder's inputs and outputs (variational); mixtures are not dropped a
-            second time.
+    The dropout is that of the encoder's inputs and outputs (variational); mixtures are not dropped
+    a second time.
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        tags: Labels,
-        hidden_dims: tuple[int, ...],
-        *,
-        with_crf: bool,
-        dropout: float = DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
-        super().__init__(inputs, tags)
+        super().__init__(inputs, labels)
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
         self.dropout = VariationalDropout(dropout)
-        self.to_tags = nn.Linear(self.encoder.output_dim, len(tags))
-        self.crf = None
-        if with_crf:
-            allowed = torch.from_numpy(allowed_transitions(tags, "bioul"))
-            self.crf = CRF(len(tags), boundary_scores=False, allowed=allowed)
+        self.to_tags = nn.Linear(self.encoder.output_dim, len(labels))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        parts = (self.inputs, self.encoder, self.to_tags, self.crf)
-        draw_weights((part for part in parts if part is not None), generator)
+        draw_weights((self.inputs, self.encoder, self.to_tags), generator)
 
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
         encoded = self.encoder(self.inputs(batch), batch.mask)
         return self.to_tags(self.dropout(encoded))
 
+    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
+        return logits.argmax(dim=2)
+
+
+class CRFTagger(Tagger):
+    """The same with BIOUL tags scored as whole sequences; the loss is the mean over sentences."""
+
+    def __init__(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+    ) -> None:
+        super().__init__(inputs, labels, hidden_dims, dropout=dropout)
+        allowed = torch.from_numpy(allowed_transitions(labels, "bioul"))
+        self.crf = CRF(len(labels), boundary_scores=False, allowed=allowed)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        super().reset_parameters(generator)
+        self.crf.reset_parameters(generator)
+
     def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
-        if self.crf is None:
-            return super().tag_loss(logits, gold, mask)
         return -self.crf(logits, gold, mask).mean()
 
     def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return logits.argmax(dim=2) if self.crf is None else self.crf.decode(logits, mask)[0]
+        return self.crf.decode(logits, mask)[0]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -19,13 +19,13 @@ from safetensors.torch import load_file, save_file
 from elmokit.config import from_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import read_json, write_json
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.training import EpochReport
 from elmokit.tasks.task import TaskModel
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 
-Part = TypeVar("Part")
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
 )  # fmt: skip
@@ -81,9 +81,7 @@ def write_best(
     if static is not None:
         with atomic_file(directory / WORDS_FILE) as temp_path:
             temp_path.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
-    with atomic_file(directory / CONFIG_FILE) as temp_path:
-        text = json.dumps(metadata, indent=1, ensure_ascii=False)
-        temp_path.write_text(text + "\n", encoding="utf-8")
+    write_json(directory / CONFIG_FILE, metadata)
 
 
 def log_epoch(directory: Path, report: EpochReport) -> None:
@@ -111,14 +109,8 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
             f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
             "--model M -o RUN` makes one; one that was stopped in its first epoch has no model."
         )
-    try:
-        metadata = json.loads(path.read_text(encoding="utf-8"))
-        missing = {"config", "labels", "bilm", "vectors"} - metadata.keys()
-    except (ValueError, AttributeError) as error:
-        raise FormatError(f"{path} is damaged: {error}. Train the task again.") from error
-    if missing:
-        raise FormatError(f"{path} lacks {', '.join(sorted(missing))}. Train the task again.")
-    return metadata
+    required = ("config", "labels", "bilm", "vectors")
+    return read_json(path, advice="Train the task again.", required=required)
 
 
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
@@ -127,7 +119,9 @@ def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     Raises:
         FormatError: if something is left open.
     """
-    return _complete(InputSettings, metadata["config"].get("inputs", {}), "inputs", run_dir)
+    inputs = metadata["config"].get("inputs", {})
+    _check_complete(inputs, "inputs", InputSettings, run_dir)
+    return from_dict(InputSettings, inputs, source=str(run_dir / CONFIG_FILE))
 
 
 def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | None:
@@ -137,21 +131,22 @@ def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | No
         FormatError: if it is not said which file it was.
     """
     vectors = metadata["vectors"]
-    return None if vectors is None else _complete(VectorsReference, vectors, "vectors", run_dir)
+    if vectors is None:
+        return None
+    _check_complete(vectors, "vectors", VectorsReference, run_dir)
+    return from_dict(VectorsReference, vectors, source=str(run_dir / CONFIG_FILE))
 
 
-def _complete(kind: type[Part], table: object, key: str, run_dir: Path) -> Part:
-    """Make a dataclass of a table in which every field has a value."""
-    names = sorted(field.name for field in fields(kind))
+def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
+    """Refuse a table in which a field of a dataclass is missing or open."""
     known = table if isinstance(table, dict) else {}
-    missing = [name for name in names if known.get(name) is None]
+    names = sorted(field.name for field in fields(kind))
+    missing = [f"{key}.{name}" for name in names if known.get(name) is None]
     if missing:
-        separator = f", {key}."
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say {key}.{separator.join(missing)}: it is "
-            "damaged or of an earlier version. Train the task again."
+            f"{run_dir / CONFIG_FILE} does not say {', '.join(missing)}: it is damaged or of an "
+            "earlier version. Train the task again."
         )
-    return from_dict(kind, known, source=str(run_dir / CONFIG_FILE))
 
 
 def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:

@@ -99,7 +99,7 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
     assert together[0]
     alone = [predict(network, maker, Examples(TASK, [one], keep))[0] for one in documents]
     assert alone == together
-    monkeypatch.setattr("elmokit.tasks.runs.training.PREDICTION_WORDS", 6)
+    monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 6)
     assert predict(network, maker, Examples(TASK, documents, keep)) == together
 
 
@@ -330,8 +330,10 @@ def test_spans_get_the_number_of_their_cluster():
 
 
 def test_speakers_are_numbered_and_zero_is_not_known():
-    assert _speakers(document("a b / c", speakers=("M", None, "K"))).tolist() == [1, 0, 2]
-    assert _speakers(document("a b / c")).tolist() == [0, 0, 0]
+    assert _speakers(
+        document("a b / c", speakers=("M", None, "K")), torch.device("cpu")
+    ).tolist() == [1, 0, 2]
+    assert _speakers(document("a b / c"), torch.device("cpu")).tolist() == [0, 0, 0]
 
 
 def test_links_are_joined_to_clusters():

@@ -146,7 +146,7 @@ class Counter(TaskModel):
     """Its only weight counts the updates; what it draws is kept."""
 
     def __init__(self):
-        super().__init__()
+        torch.nn.Module.__init__(self)
         self.updates = torch.nn.Parameter(torch.zeros(()))
         self.drawn = []
 

@@ -1,0 +1,116 @@
+"""A new tagging task is one file and one line of the registry: everything else asks the task."""
+
+import json
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from elmokit.tasks.registry import TASKS, TaskEntry
+
+TASK_FILE = '''
+"""Chunks: phrases without overlap, from columns of words and IOB2 tags."""
+
+from dataclasses import replace
+
+from elmokit.metrics.span_f1 import convert_tags
+from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.tagging import SpanTaggingTask
+
+
+class ChunkTask(SpanTaggingTask):
+    """Chunks."""
+
+    name, field_names = "chunk", ("chunks", "type")
+
+    def read(self, path, *, training, tokenize):
+        return [
+            replace(sentence, tags=tuple(convert_tags(sentence.tags, scheme="bioul")))
+            for sentence in read_columns(path)
+        ]
+'''
+ENTRY = TaskEntry("elmokit.tasks.chunk", "ChunkTask", "phrases without overlap")
+DATA = "She B-NP\nsat B-VP\nby B-PP\nthe B-NP\nriver I-NP\n\nIt B-NP\nrained B-VP\n\n"
+
+
+@pytest.fixture(autouse=True)
+def chunk(monkeypatch):
+    module = ModuleType(ENTRY.module)
+    exec(TASK_FILE, vars(module))
+    monkeypatch.setitem(sys.modules, ENTRY.module, module)
+    monkeypatch.setitem(TASKS, "chunk", ENTRY)
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Run a command in this process; its modules are loaded again, with the new line."""
+    from typer.testing import CliRunner
+
+    for name in [name for name in sys.modules if name.startswith("elmokit.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    from elmokit.cli import app
+
+    def run(*words):
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+def test_train_evaluate_predict_and_help_know_it(command, tmp_path):
+    assert "chunk" in command("--help")
+    help_text = " ".join(command("train", "--help").split())
+    assert "chunk: phrases without overlap" in help_text
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "dev"):
+        (data / f"{split}.txt").write_text(DATA, encoding="utf-8")
+    run, cache = tmp_path / "run", tmp_path / "layers"
+    settings = ("--set", "hidden_dims=[24]", "--set", "train.learning_rate=0.01")
+    command(
+        "train", "chunk", "--data", data, "-o", run, "--embeddings", "none", "--epochs", 40,
+        "--layer-cache", cache, *settings, "--set", "train.patience=40",
+    )  # fmt: skip
+    score = json.loads(command("evaluate", run, data / "dev.txt", "--json"))
+    assert (score["metric"], score["value"]) == ("span F1", 100)
+    text = tmp_path / "text.txt"
+    text.write_text("She sat by the river\n", encoding="utf-8")
+    shown = command("predict", run, text)
+    assert shown == "[She NP] [sat VP] [by PP] [the river NP]\n"
+    (answer,) = json.loads(command("predict", run, text, "--json"))["predictions"]
+    assert answer["chunks"][-1] == {"type": "NP", "start": 3, "end": 5, "text": "the river"}
+
+
+def test_experiments_plan_sample_and_compare_it(tmp_path):
+    from elmokit.config import from_dict
+    from elmokit.experiments.results.comparison import Cell, compare
+    from elmokit.experiments.runs.store import RunResult
+    from elmokit.experiments.samples import sample_file
+    from elmokit.experiments.settings import TaskSettings
+    from elmokit.tasks.registry import find_task
+    from elmokit.tasks.runs.config import TaskRunConfig
+
+    settings = TaskSettings(
+        task="chunk", dataset="chunks", content="columns", hidden_dims=(8,), epochs=1
+    )
+    config = from_dict(TaskRunConfig, settings.to_config()).resolved(with_static=True)
+    assert config.dropout == find_task("chunk").default_dropout
+    source = tmp_path / "train.txt"
+    source.write_text(DATA, encoding="utf-8")
+    sample = sample_file(source, tmp_path / "sample", task="chunk", limit=1)
+    assert len(find_task("chunk").read(sample, training=True, tokenize=str.split)) == 1
+
+    def cell(condition, correct):
+        counts = np.array([[found, 2.0, 2.0] for found in correct])
+        value = float(find_task("chunk").score_from_counts(counts.sum(axis=0)))
+        result = RunResult(
+            metric="span F1", value=value, num_examples=2, seconds=1.0, counts=counts
+        )
+        return Cell("chunk", "chunks", 1.0, condition, {0: result})
+
+    found = compare(cell("elmo", [2.0] * 12), cell("static", [0.0] * 12))
+    assert found is not None
+    assert found.gain == 100
+    assert found.p_value < 0.01
