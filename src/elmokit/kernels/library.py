@@ -100,7 +100,8 @@ class Library:
 
     def array(self, items: list[Any]) -> Any:
         """Return structures of one kind in a row, for a pointer field."""
-        return (type(items[0]) * len(items))(*items)
+        kind: Any = type(items[0])
+        return (kind * len(items))(*items)
 
     def _filled(self, structure: type[Structure], fields: dict[str, Any]) -> Structure:
         made, pointed = structure(), self._interface.pointed[structure]
