@@ -66,7 +66,7 @@ class Interface:
         layout = dict(self.constants)
         for name, structure in self.structures.items():
             layout[f"sizeof({name})"] = ctypes.sizeof(structure)
-            for field, _ in structure._fields_:  # pyright: ignore[reportGeneralTypeIssues]
+            for field, *_ in structure._fields_:
                 layout[f"offsetof({name}, {field})"] = getattr(structure, field).offset
         return layout
 
@@ -80,9 +80,8 @@ def read_interface(name: str) -> Interface:
     """
     source = "".join(_read_with_includes(SOURCE_DIR / f"{name}.c", []))
     code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
-    bodies = dict(
-        reversed(found) for found in re.findall(r"typedef struct \{([^{}]*)\} (\w+);", code)
-    )
+    typedefs = re.findall(r"typedef struct \{([^{}]*)\} (\w+);", code)
+    bodies: dict[str, str] = {type_name: body for body, type_name in typedefs}
     structures: dict[str, type[Structure]] = {}
     pointed: dict[type[Structure], dict[str, str]] = {}
 

@@ -47,13 +47,20 @@ class PackedLinear:
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
         self._kernels = kernels
-        self._is_highway = weight.dim() == 3
+        is_highway = weight.dim() == 3
         self.columns, self.inner = weight.shape[-2:]
-        if self._is_highway:
+        if is_highway:
             half = kernels.panel_width // 2
             weight, bias = interleave(weight, half), interleave(bias, half)
         self._matrix = pack_matrix(kernels, weight, kind)
         self._bias = padded(bias, kernels.panel_width)
+        self._fixed = {
+            "m": self._matrix.argument(kernels),
+            "bias": self._bias.data_ptr(),
+            "inner": self.inner,
+            "columns": self.columns,
+            "is_highway": is_highway,
+        }
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
         """Compute (R, K) -> (R, N) into ``out``, and return that."""
@@ -62,16 +69,12 @@ class PackedLinear:
         groups = torch.empty(rows, matrix.num_groups, dtype=torch.int32) if converted else None
         self._kernels.call(
             "linear",
-            m=matrix.argument(self._kernels),
+            **self._fixed,
             x=x.data_ptr(),  # rows may be apart
-            bias=self._bias,
             out=out.data_ptr(),
             rows=rows,
-            inner=self.inner,
             x_stride=x.stride(0),
-            columns=self.columns,
             out_stride=out.stride(0),
-            is_highway=self._is_highway,
             groups=groups,
             scales=torch.empty(rows),
         )

@@ -36,7 +36,7 @@ def address(values: Tensor, *, dtype: torch.dtype | None = torch.float32) -> int
     """
     if (
         (dtype is not None and values.dtype != dtype)
-        or values.device.type != "cpu"
+        or not values.is_cpu
         or not values.is_contiguous()
     ):
         raise ValueError(
@@ -100,16 +100,18 @@ class Library:
 
     def array(self, items: list[Any]) -> Any:
         """Return structures of one kind in a row, for a pointer field."""
-        return (type(items[0]) * len(items))(*items)
+        kind: Any = type(items[0])
+        return (kind * len(items))(*items)
 
     def _filled(self, structure: type[Structure], fields: dict[str, Any]) -> Structure:
-        values = dict(fields)
+        made, pointed = structure(), self._interface.pointed[structure]
         for name, value in fields.items():
             if isinstance(value, Tensor):
-                pointed = self._interface.pointed[structure].get(name, "")
-                dtype = self._dtypes[fields["type"]] if pointed == "void" else None
-                values[name] = address(value, dtype=dtype or _DTYPES_OF_C.get(pointed))
-        return structure(**values)
+                target = pointed.get(name, "")
+                dtype = self._dtypes[fields["type"]] if target == "void" else None
+                value = address(value, dtype=dtype or _DTYPES_OF_C.get(target))
+            setattr(made, name, value)
+        return made
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, f"elmokit_{name}")
