@@ -99,7 +99,7 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
     assert together[0]
     alone = [predict(network, maker, Examples(TASK, [one], keep))[0] for one in documents]
     assert alone == together
-    monkeypatch.setattr("elmokit.tasks.runs.training.PREDICTION_WORDS", 6)
+    monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 6)
     assert predict(network, maker, Examples(TASK, documents, keep)) == together
 
 
