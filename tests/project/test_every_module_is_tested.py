@@ -45,6 +45,7 @@ COVERED_BY = {
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
+    "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": (
         "tasks/runs/early_stopping tasks/runs/examples tasks/runs/scoring"

@@ -33,28 +33,38 @@ def text(tmp_path_factory):
     return PreparedText(toy_shards(folder / "shards"), VOCAB, held_out)
 
 
+def build_run(text, run_dir, updates=12, *, resume=False, train=None, validation=None, **settings):
+    """Build a run of some updates."""
+    config = RunConfig(
+        train=TrainConfig(
+            **{"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
+            | (train or {})
+        ),
+        optimizer=OptimizerConfig(learning_rate=0.02),
+        validation=ValidationConfig(**{"num_times": 3} | (validation or {})),
+    )
+    run_dir.mkdir(exist_ok=True)
+    limits = Limits(tokens=updates * TARGETS)
+    model = toy_model()
+    return TrainingRun(config, text, model, run_dir, World(), limits, resume=resume, **settings)
+
+
 @pytest.fixture
 def build(text, tmp_path):
     """A function that builds a run of some updates, in ``tmp_path / name``."""
+    prepared = text
 
-    def build(
-        updates=12, *, name="run", text=text, resume=False, train=None, validation=None, **settings
-    ):
-        config = RunConfig(
-            train=TrainConfig(
-                **{"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
-                | (train or {})
-            ),
-            optimizer=OptimizerConfig(learning_rate=0.02),
-            validation=ValidationConfig(**{"num_times": 3} | (validation or {})),
-        )
-        run_dir = tmp_path / name
-        run_dir.mkdir(exist_ok=True)
-        limits = Limits(tokens=updates * TARGETS)
-        model = toy_model()
-        return TrainingRun(config, text, model, run_dir, World(), limits, resume=resume, **settings)
+    def build(*updates, name="run", text=prepared, **settings):
+        return build_run(text, tmp_path / name, *updates, **settings)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def whole(text, tmp_path_factory):
+    """A run of 12 updates that never stopped, its result and its events; not to be changed."""
+    run, events = build_run(text, tmp_path_factory.mktemp("whole") / "run"), []
+    return run, run.run(events.append), events
 
 
 def log_of(run):
@@ -66,10 +76,15 @@ def log_of(run):
     ]
 
 
+def assert_same_run(one, other):
+    assert log_of(one) == log_of(other)
+    weights = [(run.run_dir / "model.safetensors").read_bytes() for run in (one, other)]
+    assert weights[0] == weights[1]
+
+
 class TestEvents:
-    def test_one_an_update_with_its_validation(self, build):
-        events = []
-        result = build().run(events.append)
+    def test_one_an_update_with_its_validation(self, whole):
+        _, result, events = whole
         assert [event.report.progress.step for event in events] == list(range(1, 13))
         assert [k for k, event in enumerate(events, start=1) if event.validation] == [4, 8, 12]
         assert all(event.tokens_per_second > 0 for event in events)
@@ -91,16 +106,15 @@ class TestEvents:
 
 
 class TestResult:
-    def test_the_run_directory_is_the_best_model(self, build):
-        run = build()
-        result = run.run()
+    def test_the_run_directory_is_the_best_model(self, whole):
+        run, result, _ = whole
         model = load_model(run.run_dir)
         assert result.model_dir == run.run_dir
         assert result.perplexity.mean == model.training_metadata["perplexity"]["mean"]
         assert model.word_vocab == VOCAB
 
-    def test_epochs_are_counted_over_the_corpus(self, build, text):
-        assert build().run().num_epochs == pytest.approx(12 * TARGETS / text.shards.num_targets)
+    def test_epochs_are_counted_over_the_corpus(self, whole, text):
+        assert whole[1].num_epochs == pytest.approx(12 * TARGETS / text.shards.num_targets)
 
     def test_without_held_out_text_there_is_no_perplexity(self, build, text):
         run = build(text=dataclasses.replace(text, valid=None))
@@ -110,9 +124,7 @@ class TestResult:
 
 
 class TestResuming:
-    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build):
-        whole = build(name="whole")
-        whole.run()
+    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build, whole):
 
         class Stopped(Exception):
             pass
@@ -127,10 +139,7 @@ class TestResuming:
         resumed = build(name="stopped", resume=True)
         assert resumed.progress.step == 5
         resumed.run()
-        assert log_of(resumed) == log_of(whole)
-        assert (resumed.run_dir / "model.safetensors").read_bytes() == (
-            whole.run_dir / "model.safetensors"
-        ).read_bytes()
+        assert_same_run(resumed, whole[0])
 
     def test_a_longer_budget_changes_the_published_model(self, build):
         first = build(6, validation={"num_times": 10})
@@ -189,9 +198,8 @@ class TestResuming:
     def test_without_a_checkpoint_it_begins(self, build):
         assert build(resume=True).progress.step == 0
 
-    def test_the_last_checkpoint_is_of_the_last_update(self, build):
-        run = build()
-        run.run()
+    def test_the_last_checkpoint_is_of_the_last_update(self, whole):
+        run, _, _ = whole
         checkpoint = load_checkpoint(latest_checkpoint(run.run_dir / CHECKPOINTS))
         assert checkpoint.facts["progress"]["step"] == 12
         assert torch.equal(checkpoint.carry["hidden"], run.state.hidden)
@@ -259,10 +267,8 @@ class TestTimeOfCheckpoints:
 
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, number, caplog):
+    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, whole, number, caplog):
         caplog.set_level("INFO")
-        whole = build(name="whole")
-        whole.run()
 
         def kill(event):
             if event.report.progress.step == 7:
@@ -276,10 +282,7 @@ class TestSignals:
         resumed = build(name="stopped", resume=True)
         assert resumed.progress.step == 7
         resumed.run()
-        assert log_of(resumed) == log_of(whole)
-        assert (resumed.run_dir / "model.safetensors").read_bytes() == (
-            whole.run_dir / "model.safetensors"
-        ).read_bytes()
+        assert_same_run(resumed, whole[0])
 
     def test_at_the_last_update_too(self, build):
         def kill(event):
