@@ -1,6 +1,6 @@
 import pytest
 
-from elmokit.inference import precision
+from elmokit.inference import precision, target_scores
 from elmokit.kernels.inference import load_kernels
 
 
@@ -8,7 +8,8 @@ from elmokit.kernels.inference import load_kernels
 def backend(request, monkeypatch):
     """Run a test with the compiled kernels, and as on a machine without a compiler."""
     if request.param == "pytorch":
-        monkeypatch.setattr(precision, "load_kernels", lambda: None)
+        for module in (precision, target_scores):
+            monkeypatch.setattr(module, "load_kernels", lambda: None)
     elif load_kernels() is None:
         pytest.skip("no C compiler on this machine")
     return request.param

@@ -17,12 +17,10 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.errors import FormatError
 from elmokit.inference.batching import batch_by_length, fill_buffers
-from elmokit.inference.distinct_words import find_distinct_tokens
-from elmokit.inference.engine import Engine
-from elmokit.inference.precision import Precision, build_network, check_precision
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_state, warm_text
-from elmokit.inference.word_cache import WordCache
 from elmokit.text.char_vocab import check_text
 from elmokit.text.tokenizers.registry import Tokenizer, build_tokenizer
 from elmokit.weights.locate import find_model
@@ -79,13 +77,13 @@ class Embedder:
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self._normalization = model.config.char_vocab.normalization
-        self._char_vocab = model.char_vocab if model.config.char_cnn is not None else None
-        chosen = pick_device(device) if isinstance(device, str) else device
-        network = build_network(model, precision=check_precision(precision), device=chosen)
-        self.precision: Precision = network.precision
-        self._engine = Engine(network)
-        keep = word_cache and self._char_vocab is not None and chosen.type == "cpu"
-        self._words = WordCache(self.dim // 2) if keep else None
+        self._bilm = FrozenBiLM(
+            model,
+            device=pick_device(device) if isinstance(device, str) else device,
+            precision=check_precision(precision),
+            word_cache=word_cache,
+        )
+        self.precision: Precision = self._bilm.network.precision
 
     @classmethod
     def load(
@@ -150,7 +148,7 @@ class Embedder:
     @property
     def device(self) -> torch.device:
         """Where vectors are computed."""
-        return self._engine.network.device
+        return self._bilm.network.device
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -239,8 +237,8 @@ class Embedder:
             ValueError: as `embed`, and if ``state`` is of another model.
         """
         which = check_layers(layers, self.num_layers)
-        vectors, index = self._encode(list(self._tokenized(sentences)))
-        out = self._engine.run(vectors, index, layers=which, state=state)
+        vectors, tokens = self._bilm.encode(list(self._tokenized(sentences)))
+        out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
 
     def stream_with_states(
@@ -272,19 +270,19 @@ class Embedder:
             raise TypeError(_ONE_STRING)
         return self._stream(sentences, which, policy, batch_tokens, initial_state)
 
-    def facts(
+    def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
         """Return what made the vectors: model, text processing, options, versions; JSON-able."""
         tokenizer = self.tokenizer_config
-        facts = {
+        metadata = {
             "model_hash": self.model.model_hash(),
             "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
             "normalization": self._normalization,
             "layers": layers,
             "state": state,
             "precision": self.precision,
-            "computed_by": self._engine.network.computed_by,
+            "computed_by": self._bilm.network.computed_by,
             "dtype": "float32",
             "num_layers": self.num_layers,
             "dim": self.dim,
@@ -293,8 +291,8 @@ class Embedder:
         }
         if state == "warm":
             text = "\n".join(warm_text(self.model))
-            facts["warm_text_sha256"] = hashlib.sha256(text.encode()).hexdigest()
-        return facts
+            metadata["warm_text_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+        return metadata
 
     def _stream(
         self,
@@ -307,9 +305,9 @@ class Embedder:
         max_tokens = batch_tokens * BATCHES_PER_BUFFER
         for buffer in fill_buffers(self._tokenized(sentences), max_tokens=max_tokens):
             if policy == "carry":
-                vectors, index = self._encode(buffer)
-                for sentence in index:
-                    out = self._engine.run(vectors, [sentence], layers=layers, state=state)
+                vectors, tokens = self._bilm.encode(buffer)
+                for sentence in tokens.sentences:
+                    out = self._bilm.engine.run(vectors, [sentence], layers=layers, state=state)
                     state = out.state
                     yield out.vectors[0], state
             else:
@@ -326,37 +324,18 @@ class Embedder:
         start: BiLMState | None,
     ) -> list[np.ndarray]:
         """Embed sentences that all start from the same state of one row, batch after batch."""
-        vectors, index = self._encode(buffer)
+        vectors, tokens = self._bilm.encode(buffer)
         results: list[np.ndarray | None] = [None] * len(buffer)
-        lengths = [len(tokens) for tokens in index]
+        lengths = [len(sentence) for sentence in tokens.sentences]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
             state = None
             if start is not None:
                 state = start.rows(torch.zeros(len(batch), dtype=torch.int64))
-            sentences = [index[i] for i in batch]
-            out = self._engine.run(vectors, sentences, layers=layers, state=state)
+            sentences = [tokens.sentences[i] for i in batch]
+            out = self._bilm.engine.run(vectors, sentences, layers=layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):
                 results[i] = array
         return cast(list[np.ndarray], results)
-
-    def _encode(self, sentences: list[list[str]]) -> tuple[torch.Tensor, list[np.ndarray]]:
-        """Return the token vectors of the distinct words, and the sentences as rows of them."""
-        tokens = find_distinct_tokens(sentences)
-        words = tokens.words
-        if self._words is None:
-            return self._engine.encode_tokens(self._encode_words(words)), tokens.sentences
-        vectors, missing = self._words.read(words)
-        if len(missing):
-            new_words = [words[i] for i in missing]
-            new_vectors = self._engine.encode_tokens(self._encode_words(new_words))
-            vectors.numpy()[missing] = new_vectors.numpy()
-            self._words.write(new_words, new_vectors)
-        return vectors, tokens.sentences
-
-    def _encode_words(self, words: Sequence[str]) -> np.ndarray:
-        if self._char_vocab is not None:
-            return self._char_vocab.encode_words(words)
-        return self.model.encode_words(words).numpy()
 
     def _tokenized(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[list[str]]:
         if isinstance(sentences, str):
@@ -383,7 +362,7 @@ class Embedder:
     @cached_property
     def _warm_state(self) -> BiLMState:
         """The state of one row that ``"warm"`` starts from."""
-        return warm_state(self.model)
+        return warm_state(FrozenBiLM(self.model), warm_text(self.model))
 
 
 def _signature(model_dir: Path) -> list[tuple[int, ...]]:

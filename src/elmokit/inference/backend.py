@@ -22,14 +22,17 @@ class Reader(Protocol):
         self,
         index: Integer[np.ndarray, " P"],
         num_rows: Integer[np.ndarray, " S"],
-        slots: OutputSlots,
-    ) -> None:
+        slots: OutputSlots | None,
+    ) -> Float[Tensor, "P D"]:
         """Read some steps, and put the outputs of every layer, skip connections added, in place.
 
         Args:
             index: Rows of the token vectors, packed: the rows of the first step, of the next, ….
             num_rows: Sentences that are still running at each step; never rising.
-            slots: Where the outputs of the packed positions belong.
+            slots: Where the outputs of the packed positions belong; none: nowhere.
+
+        Returns:
+            The outputs of the last layer.
         """
         ...
 

@@ -26,12 +26,15 @@ def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[
         yield buffer
 
 
-def batch_by_length(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+def batch_by_length(
+    lengths: Sequence[int], *, max_tokens: int, max_sentences: int | None = None
+) -> Iterator[list[int]]:
     """Group sentences by falling length into batches of at most ``max_tokens`` positions.
 
     Args:
         lengths: Positions of each sentence.
         max_tokens: Bound on the sum of a batch's lengths; one longer sentence is a batch by itself.
+        max_sentences: Bound on their number; none: only that of the positions.
 
     Yields:
         Indices into ``lengths``, each index once.
@@ -39,7 +42,7 @@ def batch_by_length(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list
     batch: list[int] = []
     num_tokens = 0
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and num_tokens + lengths[index] > max_tokens:
+        if batch and (num_tokens + lengths[index] > max_tokens or len(batch) == max_sentences):
             yield batch
             batch, num_tokens = [], 0
         batch.append(index)

@@ -1,6 +1,6 @@
-"""The network over a batch of sentences, no padding computed: the numbers of `nn.BiLM`, less work.
+"""The network over a batch of sentences, no padding computed: the numbers of `BiLM`, less work.
 
-What is different from `nn.bilm.BiLM.forward`:
+What is different from `BiLM.forward`:
 
 * Sentences are read by falling length, and the batch of a step shrinks as they end.
 * The input products of a layer are computed for many positions at once, before the recurrence; in
@@ -12,7 +12,7 @@ Products are the business of the network (`elmokit.inference.backend`), which gi
 same bits in any company.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -24,6 +24,9 @@ from torch import Tensor
 from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
 from elmokit.inference.backend import Network
 from elmokit.inference.results import Layers, OutputSlots, Results
+
+OnTop = Callable[[Tensor, np.ndarray, np.ndarray], None]
+"""(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""
 
 
 @dataclass(frozen=True)
@@ -83,27 +86,69 @@ class Engine:
             state: Memory before each sentence, row *k* for sentence *k*; sentences beyond its rows
                 start at zero, rows beyond the sentences are returned as they are.
         """
-        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")
         state = self._grown(state, len(sentences))
+        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         lstm = self.network.config.lstm
         results = Results(
             lengths - 2, layers, num_layers=lstm.num_layers + 1, dim=lstm.projection_dim
         )
         results.add_token_layer(vectors, sentences)
         hidden, cell = state.hidden.clone(), state.cell.clone()
-        rows = torch.from_numpy(order).to(self.network.device)
+        rows = slice(0, len(sentences))
         for index, direction in enumerate(get_args(Direction)):
-            new_hidden, new_cell = self._read(
-                direction,
-                vectors,
-                [sentences[i] for i in order],
-                (hidden[:, index].index_select(1, rows), cell[:, index].index_select(1, rows)),
-                (results, order),
+            before = hidden[:, index, rows], cell[:, index, rows]
+            hidden[:, index, rows], cell[:, index, rows] = self.read(
+                direction, vectors, sentences, before, results=results
             )
-            hidden[:, index].index_copy_(1, rows, new_hidden)
-            cell[:, index].index_copy_(1, rows, new_cell)
         return EngineOutput(results.arrays, BiLMState(hidden, cell))
+
+    @torch.inference_mode()
+    def read(
+        self,
+        direction: Direction,
+        vectors: Float[Tensor, "U D"],
+        sentences: Sequence[Integer[np.ndarray, " _"]],
+        state: DirectionState,
+        *,
+        results: Results | None = None,
+        on_top: OnTop | None = None,
+    ) -> DirectionState:
+        """Read the sentences in one direction: ``backward`` starts at the end of each.
+
+        Args:
+            direction: Which way.
+            vectors: Token layer of the distinct tokens.
+            sentences: For each sentence its rows of ``vectors``, in the order of the text.
+            state: (hidden (N, B, D), cell (N, B, H)) before each of the B sentences.
+            results: Where the outputs of the wanted layers go, the sentences' boundaries left out.
+            on_top: Given the outputs of the last layer, piece by piece.
+
+        Returns:
+            The state after each sentence.
+        """
+        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+        order = np.argsort(-lengths, kind="stable")
+        rows = torch.from_numpy(order).to(self.network.device)
+        hidden, cell = (part.index_select(1, rows) for part in state)
+        reader = self.network.start(direction, vectors, (hidden, cell))
+        lengths = lengths[order]
+        tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
+        first = np.cumsum(lengths) - lengths
+        for chunk in _cut(lengths, self.network.max_positions):
+            step = chunk.start + chunk.steps
+            position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
+            sentence = order[chunk.rows]
+            slots = None
+            if results is not None:
+                half = 0 if direction == "forward" else 1
+                slots = OutputSlots(results, half, sentence, position - 1)
+            outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
+            if on_top is not None:
+                on_top(outputs, sentence, position)
+        hidden, cell = (
+            torch.empty_like(part).index_copy_(1, rows, part) for part in reader.state()
+        )
+        return hidden, cell
 
     def _grown(self, state: BiLMState | None, num_rows: int) -> BiLMState:
         """Return ``state`` with at least ``num_rows`` rows, the new ones zero."""
@@ -123,36 +168,6 @@ class Engine:
             fresh = BiLMState.zeros(lstm, missing, device=device)
             hidden, cell = torch.cat((hidden, fresh.hidden), 2), torch.cat((cell, fresh.cell), 2)
         return BiLMState(hidden, cell)
-
-    def _read(
-        self,
-        direction: Direction,
-        vectors: Tensor,
-        sentences: list[np.ndarray],
-        state: DirectionState,
-        target: tuple[Results, np.ndarray],
-    ) -> DirectionState:
-        """Read sentences of falling length; return the states (N, B, D) and (N, B, H).
-
-        Args:
-            direction: Which way.
-            vectors: Token layer of the distinct tokens.
-            sentences: Rows of ``vectors``.
-            state: Before them.
-            target: Where outputs go, and each sentence's number there.
-        """
-        results, order = target
-        reader = self.network.start(direction, vectors, state)
-        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        tokens = np.concatenate(sentences) if sentences else np.zeros(0, dtype=np.int64)
-        first = np.cumsum(lengths) - lengths
-        for chunk in _cut(lengths, self.network.max_positions):
-            step = chunk.start + chunk.steps
-            position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
-            half = 0 if direction == "forward" else 1
-            slots = OutputSlots(results, half, order[chunk.rows], position - 1)
-            reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
-        return reader.state()
 
 
 def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:

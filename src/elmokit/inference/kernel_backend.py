@@ -148,7 +148,7 @@ class _PackedReader:
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots) -> None:
+    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
         """Read some steps; the kernel writes what is wanted straight to its place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
@@ -159,10 +159,11 @@ class _PackedReader:
                 self._hidden[n],
                 self._cells[n],
                 skip=self._skip and n > 0,
-                targets=slots.addresses(n + 1),
+                targets=None if slots is None else slots.addresses(n + 1),
             )
-            if slots.results.layers == "average":
+            if slots is not None and slots.results.layers == "average":
                 slots.add(n + 1, x)
+        return x
 
     def state(self) -> DirectionState:
         """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""

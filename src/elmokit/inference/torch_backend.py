@@ -115,7 +115,7 @@ class _ModuleReader:
         ]
         self._biases = [layer.gate_bias() for layer in stack]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots) -> None:
+    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
         """Read some steps; rows that only fill a block are thrown away."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
@@ -125,7 +125,9 @@ class _ModuleReader:
                 outputs = _run_layer(layer, self._biases[n], x, num_rows, self._states[n])
             skip = n > 0 and self._network.config.lstm.skip_connections
             x = outputs + x if skip else outputs
-            slots.add(n + 1, x)
+            if slots is not None:
+                slots.add(n + 1, x)
+        return x[: len(index)]
 
     def state(self) -> DirectionState:
         """Return the state after what was read."""

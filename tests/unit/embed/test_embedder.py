@@ -82,10 +82,11 @@ def test_carry_is_one_stream(embedder):
 
 
 def test_warm_starts_every_sentence_from_the_stored_state():
+    from elmokit.inference.frozen_bilm import FrozenBiLM
     from elmokit.inference.warm_state import warm_state
 
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
-    mean = warm_state(embedder.model)
+    mean = warm_state(FrozenBiLM(embedder.model), embedder.model.warm_text)
     assert float(mean.cell.abs().max()) > 0
     sentences = random_sentences(20)
     expected = [embedder.embed_batch([s], state=mean)[0][0] for s in sentences]
@@ -195,10 +196,10 @@ def test_load_of_a_tiny_model_takes_less_than_two_seconds(model, tmp_path):
     assert time.thread_time() - start < 2
 
 
-def test_facts_say_what_made_the_vectors(model, embedder):
+def test_metadata_say_what_made_the_vectors(model, embedder):
     import elmokit
 
-    facts = embedder.facts(layers="top", state="warm")
+    metadata = embedder.metadata(layers="top", state="warm")
     assert facts["model_hash"] == model.model_hash()
     assert facts["tokenizer"] == {"name": "whitespace", "version": ""}
     assert (facts["normalization"], facts["precision"], facts["dtype"]) == (
@@ -231,13 +232,13 @@ def test_cuda_gives_the_same_vectors(model):
 def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     toy_model().save(tmp_path / "model")
     embedder = Embedder.load(tmp_path / "model")
-    before = embedder.facts()["model_hash"]
+    before = embedder.metadata()["model_hash"]
     assert before == toy_model().model_hash()
     fresh = Embedder.load(tmp_path / "model")
     toy_model(num_layers=3).save(tmp_path / "model")
-    assert embedder.facts()["model_hash"] == before
+    assert embedder.metadata()["model_hash"] == before
     with pytest.raises(FormatError, match="changed"):
-        fresh.facts()
+        fresh.metadata()
 
 
 def test_a_model_of_another_type_is_converted():

@@ -1,5 +1,6 @@
 """Perplexity of a model on a text: a property of both, not of how it is computed."""
 
+import functools
 import math
 import unicodedata
 
@@ -9,12 +10,15 @@ import torch
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.readers import ReadReport
 from elmokit.evaluation import perplexity as perplexity_module
-from elmokit.evaluation.perplexity import perplexity, perplexity_of_files
+from elmokit.evaluation.perplexity import perplexity as perplexity_in
+from elmokit.evaluation.perplexity import perplexity_of_files
+from elmokit.inference.engine import Engine
 from elmokit.text.word_vocab import WordVocab
 
 from ...builders.training_models import VOCAB, random_sentences, toy_model
 
 SENTENCES = random_sentences(23)
+perplexity = functools.partial(perplexity_in, precision="fp32")
 LONG = [word for sentence in random_sentences(40, seed=9) for word in sentence]
 
 
@@ -107,48 +111,78 @@ def test_the_batch_size_does_not_matter(model, batch_size):
 
 
 def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
-    monkeypatch.setattr(perplexity_module, "BUFFER", 5)
+    monkeypatch.setattr(perplexity_module, "BUFFER_TOKENS", 5)
     report = perplexity(model, [[], *reversed(SENTENCES), []], batch_size=2)
     expected = perplexity(model, SENTENCES)
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
     assert report.sentences == expected.sentences
 
 
-def test_a_batch_is_bounded_in_words(model, monkeypatch):
+def test_batches_are_bounded(model, monkeypatch):
     expected = perplexity(model, [*SENTENCES, LONG])
-    monkeypatch.setattr(perplexity_module, "BATCH_WORDS", 20)
-    sizes = []
-    score = perplexity_module._score
+    monkeypatch.setattr(perplexity_module, "BATCH_TOKENS", 20)
+    batches = []
+    read = Engine.read
 
-    def record(model, vocab, sentences, counter, start):
-        sizes.append([len(sentence) for sentence in sentences])
-        score(model, vocab, sentences, counter, start)
+    def record(engine, direction, vectors, sentences, *args, **kwargs):
+        batches.append([len(sentence) for sentence in sentences])
+        return read(engine, direction, vectors, sentences, *args, **kwargs)
 
-    monkeypatch.setattr(perplexity_module, "_score", record)
+    monkeypatch.setattr(Engine, "read", record)
+    report = perplexity(model, [*SENTENCES, LONG], state="reset", batch_size=2)
+    assert [len(LONG) + 1] in batches, "a longer sentence goes alone"
+    assert all(sum(batch) <= 20 for batch in batches if len(batch) > 1)
+    assert max(map(len, batches)) == 2
     report = perplexity(model, [*SENTENCES, LONG])
-    assert [len(LONG)] in sizes, "a longer sentence goes alone"
-    assert all(len(batch) * max(batch) <= 20 for batch in sizes if batch != [len(LONG)])
-    assert any(len(batch) > 1 for batch in sizes)
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
     assert (report.tokens, report.sentences) == (expected.tokens, expected.sentences)
 
 
-def test_a_buffer_is_bounded_in_words(monkeypatch):
-    monkeypatch.setattr(perplexity_module, "BUFFER", 10)
-    read = []
-    source = (read.append(k) or ["is"] * 4 for k in range(100))
-    next(perplexity_module._batches(source, 64))
-    assert len(read) == 3
+def test_a_buffer_is_bounded_in_words(model, monkeypatch):
+    monkeypatch.setattr(perplexity_module, "BUFFER_TOKENS", 10)
+    read, sizes = [], []
+    encode = perplexity_module.FrozenBiLM.encode
+
+    def record(bilm, sentences):
+        sizes.append((len(sentences), len(read)))
+        return encode(bilm, sentences)
+
+    monkeypatch.setattr(perplexity_module.FrozenBiLM, "encode", record)
+    perplexity(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
+    assert sizes == [(2, 2), (2, 4), (2, 6), (2, 8), (1, 9)]
 
 
 def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
+    from elmokit.inference import kernel_backend, torch_backend
+
     sentences = [LONG, LONG[:30], ["river"]]
     expected = perplexity(model, sentences, state="reset")
-    monkeypatch.setattr(perplexity_module, "PIECE", 16)
+    monkeypatch.setattr(kernel_backend, "MAX_POSITIONS", 16)
+    monkeypatch.setattr(torch_backend, "MAX_GATE_VALUES", 16 * 4 * model.config.lstm.cell_dim)
     report = perplexity(model, sentences, state="reset")
     assert len(LONG) > 8 * 16
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
     assert losses(report) == pytest.approx(plain(model, sentences), abs=2e-6)
+
+
+def test_bf16_keeps_the_figures_to_1e_4():
+    """The error budget of the quick path: the packaged model on sentences of its kind."""
+    from elmokit.inference.warm_state import warm_text
+    from elmokit.weights.locate import find_model
+    from elmokit.weights.model_dir import load_model
+
+    model = load_model(find_model("en"))
+    sentences = [line.split() for line in warm_text(model)]
+    exact = perplexity(model, sentences)
+    quick = perplexity_in(model, sentences, precision="bf16")
+    for name in ("forward", "backward", "mean"):
+        assert getattr(quick, name) == pytest.approx(getattr(exact, name), rel=3e-4), name
+    assert quick != exact
+
+
+def test_auto_is_one_of_the_two(model):
+    choices = [perplexity_in(model, SENTENCES, precision=name) for name in ("fp32", "bf16")]
+    assert perplexity_in(model, SENTENCES) in choices
 
 
 def test_forward_is_backward_over_the_reversed_sentence():
@@ -169,13 +203,12 @@ def test_forward_is_backward_over_the_reversed_sentence():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_mode_is_put_back(model, training):
+def test_the_mode_does_not_matter_and_stays(model, training):
+    expected = perplexity(model, SENTENCES[:3])
     model.train(training)
-    perplexity(model, SENTENCES[:1])
+    assert perplexity(model, SENTENCES[:3]) == expected
     assert model.training == training
-    with pytest.raises(ValueError, match="no text"):
-        perplexity(model, [])
-    assert model.training == training
+    assert all(weight.grad is None and weight.requires_grad for weight in model.parameters())
 
 
 def test_text_is_normalized_as_the_model_asks(model):
@@ -219,7 +252,8 @@ class TestFiles:
     def test_a_stored_model_on_a_file(self, model, stored):
         model_path, text = stored
         report = perplexity_of_files(model_path, [text], device="cpu")
-        assert losses(report) == pytest.approx(losses(perplexity(model, SENTENCES)), abs=2e-6)
+        expected = perplexity_in(model, SENTENCES)
+        assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
 
     def test_what_is_skipped_is_counted(self, stored):
         model_path, text = stored

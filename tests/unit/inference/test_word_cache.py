@@ -51,9 +51,9 @@ def test_an_embedder_gives_the_same_bits_with_and_without(monkeypatch):
     expected = without.embed(sentences)
     embedder = Embedder(model)
     calls = []
-    encode = embedder._engine.encode_tokens
+    encode = embedder._bilm.engine.encode_tokens
     monkeypatch.setattr(
-        embedder._engine, "encode_tokens", lambda ids: calls.append(len(ids)) or encode(ids)
+        embedder._bilm.engine, "encode_tokens", lambda ids: calls.append(len(ids)) or encode(ids)
     )
     for _ in range(2):
         assert largest_difference(embedder.embed(sentences), expected) == 0

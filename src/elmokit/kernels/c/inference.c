@@ -7,6 +7,7 @@
 
 #include "cnn_windows.h"
 #include "convert_rows.h"
+#include "logsumexp.h"
 #include "lstm_cell.h"
 
 int64_t elmokit_vector_length(void) { return VL; }

@@ -112,7 +112,7 @@ class Validation:
         if self.processes.is_main:
             # sentences make matrices of very many shapes, and quick kernels keep memory for each
             with matmul_precision("highest"):
-                report = perplexity(self.model, self.sentences)
+                report = perplexity(self.model, self.sentences, precision="fp32")
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)
@@ -159,7 +159,7 @@ class Validation:
         if self.text.valid is None:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
-        report = perplexity(best, self.text.valid.sentences())
+        report = perplexity(best, self.text.valid.sentences(), precision="fp32")
         best.training_metadata = {
             **best.training_metadata,
             "perplexity": dataclasses.asdict(report),

@@ -1,0 +1,64 @@
+"""A biLM that only reads: words in, token vectors of the distinct ones out, then the engine.
+
+Whatever runs a biLM that does not learn goes through here: embedding, perplexity and validation,
+the warm start state, probes and the layers of tasks.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from elmokit.inference.backend import Precision
+from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
+from elmokit.inference.engine import Engine
+from elmokit.inference.precision import build_network
+from elmokit.inference.word_cache import WordCache
+from elmokit.weights.model_dir import PretrainedBiLM
+
+
+class FrozenBiLM:
+    """A biLM's words and its engine.
+
+    Args:
+        model: The weights as they are now; a character model is not needed any more afterwards.
+        device: Where to compute; none: where the model is.
+        precision: Arithmetic.
+        word_cache: Keep the token vectors of words from call to call (64 MB at most).
+    """
+
+    def __init__(
+        self,
+        model: PretrainedBiLM,
+        *,
+        device: torch.device | None = None,
+        precision: Precision = "fp32",
+        word_cache: bool = False,
+    ) -> None:
+        chosen = next(model.parameters()).device if device is None else device
+        self.network = build_network(model, precision=precision, device=chosen)
+        self.engine = Engine(self.network)
+        by_characters = model.config.char_cnn is not None
+        vocab = model.char_vocab
+        self._ids_of = (
+            vocab.encode_words if by_characters else lambda words: model.encode_words(words).numpy()
+        )
+        keep = word_cache and by_characters and chosen.type == "cpu"
+        self._cache = WordCache(model.config.lstm.projection_dim) if keep else None
+
+    def encode(
+        self, sentences: Sequence[Sequence[str]]
+    ) -> tuple[Float[Tensor, "U D"], DistinctTokens]:
+        """Return the token vectors of the distinct words, and the sentences as rows of them."""
+        tokens = find_distinct_tokens(sentences)
+        words = tokens.words
+        if self._cache is None:
+            return self.engine.encode_tokens(self._ids_of(words)), tokens
+        vectors, missing = self._cache.read(words)
+        if len(missing):
+            new_words = [words[i] for i in missing]
+            new_vectors = self.engine.encode_tokens(self._ids_of(new_words))
+            vectors.numpy()[missing] = new_vectors.numpy()
+            self._cache.write(new_words, new_vectors)
+        return vectors, tokens

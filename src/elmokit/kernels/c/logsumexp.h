@@ -1,0 +1,100 @@
+/* log of the sum of exp over all columns of a product: what a softmax over a vocabulary needs of the
+   scores of all words. No score is kept. To the base 2 all along: that saves products. */
+
+#pragma once
+
+#include "convert_rows.h"
+#include "product.h"
+
+typedef struct {
+    matrix m;
+    const float *x;    /* (rows, inner) */
+    const float *bias; /* packed like the matrix's columns; columns of padding: very negative */
+    float *out;        /* (rows) */
+    int64_t rows, inner;
+    uint32_t *groups;  /* (rows, num_groups) */
+    float *scales;     /* (rows) */
+    float *shifts;     /* (rows): about the row's largest score */
+    float *sums;       /* (rows, VL): of 2^(score - shift) */
+} logsumexp_call;
+
+typedef struct {
+    logsumexp_call *call;
+    int64_t first_row;
+} logsumexp_part;
+
+#define SUMS_TOGETHER 576 /* rows whose values and sums stay in the cache; of whole ROWS_BLOCKs */
+#define SHIFT_BOUND 80.0f /* scores this far above the shift still have sums within fp32 */
+
+/* 2^x for x in [-126, 127]; the polynomial is within 2e-7. */
+static inline vf exp2_of(vf x) {
+    vf shifted = x + 12582912.0f; /* the low bits hold the rounded x */
+    vf r = x - (shifted - 12582912.0f);
+    vf p = all(1.32669706e-03f);
+    p = p * r + 9.67545994e-03f;
+    p = p * r + 5.55074252e-02f;
+    p = p * r + 2.40221217e-01f;
+    p = p * r + 6.93146944e-01f;
+    p = p * r + 1.00000012e+00f;
+    return (vf)((vi)p + ((vi)shifted << 23));
+}
+
+static inline int is_any_above(vf x, float bound) {
+#if VL == 16
+    return _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(bound), _CMP_GT_OQ) != 0;
+#else
+    vi above = x > all(bound);
+    int32_t any = 0;
+    for (int v = 0; v < VL; v++) any |= above[v];
+    return any;
+#endif
+}
+
+static void add_exponentials(void *argument, int64_t row, int64_t panel, float *sums) {
+    logsumexp_part *part = argument;
+    logsumexp_call *call = part->call;
+    row += part->first_row;
+    vf x[NV], sum = load(call->sums + row * VL);
+    for (int v = 0; v < NV; v++)
+        x[v] = load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL);
+    vf top = larger(larger(x[0], x[1]), larger(x[2], x[3]));
+    float shift = call->shifts[row];
+    if (is_any_above(top, shift + SHIFT_BOUND)) {
+        float largest = top[0];
+        for (int v = 1; v < VL; v++) largest = top[v] > largest ? top[v] : largest;
+        sum *= exp2f(shift - largest);
+        shift = call->shifts[row] = largest;
+    }
+    for (int v = 0; v < NV; v++) sum += exp2_of(larger(all(-126.0f), x[v] - shift));
+    store(call->sums + row * VL, sum);
+}
+
+static void logsumexp_task(void *argument, int thread, int num_threads) {
+    logsumexp_call *call = argument;
+    const matrix *m = &call->m;
+    int64_t first = call->rows * thread / num_threads;
+    int64_t last = call->rows * (thread + 1) / num_threads;
+    logsumexp_part part = {call, first};
+    for (int64_t row = first; row < last; row++) {
+        call->scales[row] = convert_row((int)m->type, call->x + row * call->inner, call->inner,
+                                        m->num_groups, call->groups + row * m->num_groups);
+        call->shifts[row] = -INFINITY;
+        store(call->sums + row * VL, (vf){0});
+    }
+    for (; part.first_row < last; part.first_row += SUMS_TOGETHER)
+        for (int64_t panel = 0; panel < m->num_panels; panel++)
+            panel_product(m, panel, smaller_of(panel + 1, m->num_panels - 1),
+                          call->groups + part.first_row * m->num_groups, m->num_groups,
+                          call->scales + part.first_row,
+                          smaller_of(SUMS_TOGETHER, last - part.first_row), add_exponentials,
+                          &part);
+    for (int64_t row = first; row < last; row++) {
+        float sum = 0;
+        for (int v = 0; v < VL; v++) sum += call->sums[row * VL + v];
+        call->out[row] = log2f(sum) + call->shifts[row];
+    }
+}
+
+void elmokit_logsumexp(logsumexp_call *call, int64_t num_threads) {
+    share_products(logsumexp_task, call, (int)num_threads);
+}

@@ -1,0 +1,38 @@
+"""Words of a frozen biLM: each distinct one goes through the token layer once."""
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.inference.frozen_bilm import FrozenBiLM
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+SENTENCES = random_sentences(12)
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_rows_are_the_token_vectors_of_the_words(backend, words):
+    model = toy_model(words=words)
+    vectors, tokens = FrozenBiLM(model).encode(SENTENCES)
+    assert len(set(tokens.words)) == len(tokens.words) == len(vectors)
+    with torch.no_grad():
+        expected = model.encode_tokens(model.encode_words(tokens.words))
+    torch.testing.assert_close(vectors, expected)
+    for sentence, index in zip(SENTENCES, tokens.sentences, strict=True):
+        assert [tokens.words[i] for i in index] == ["<S>", *sentence, "</S>"]
+
+
+def test_kept_words_are_not_encoded_again(monkeypatch):
+    bilm = FrozenBiLM(toy_model(), word_cache=True)
+    first, _ = bilm.encode(SENTENCES)
+    asked = []
+    encode = bilm.engine.encode_tokens
+    monkeypatch.setattr(
+        bilm.engine, "encode_tokens", lambda ids: (asked.append(len(ids)), encode(ids))[1]
+    )
+    again, tokens = bilm.encode(SENTENCES)
+    assert np.array_equal(first.numpy(), again.numpy())
+    assert asked == []
+    bilm.encode([["unseen", *tokens.words]])
+    assert asked == [1]
