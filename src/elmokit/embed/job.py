@@ -132,7 +132,7 @@ def embed_files(
             embedder.tokenizer_config.name,
             splitter.name,
         )
-    facts = embedder.facts(layers=layers, state=state) | {
+    facts = embedder.metadata(layers=layers, state=state) | {
         "tokenizer": {"name": splitter.name, "version": splitter.version},
         "dtype": dtype,
         "format": file_format,

@@ -200,17 +200,17 @@ def test_metadata_say_what_made_the_vectors(model, embedder):
     import elmokit
 
     metadata = embedder.metadata(layers="top", state="warm")
-    assert facts["model_hash"] == model.model_hash()
-    assert facts["tokenizer"] == {"name": "whitespace", "version": ""}
-    assert (facts["normalization"], facts["precision"], facts["dtype"]) == (
+    assert metadata["model_hash"] == model.model_hash()
+    assert metadata["tokenizer"] == {"name": "whitespace", "version": ""}
+    assert (metadata["normalization"], metadata["precision"], metadata["dtype"]) == (
         "NFC",
         "fp32",
         "float32",
     )
-    assert (facts["layers"], facts["state"]) == ("top", "warm")
-    assert facts["elmokit_version"] == elmokit.__version__
-    assert facts["torch_version"] == torch.__version__
-    assert len(facts["warm_text_sha256"]) == 64
+    assert (metadata["layers"], metadata["state"]) == ("top", "warm")
+    assert metadata["elmokit_version"] == elmokit.__version__
+    assert metadata["torch_version"] == torch.__version__
+    assert len(metadata["warm_text_sha256"]) == 64
 
 
 def test_progress_goes_to_stderr(embedder, capsys):

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Sentence = tuple[str, ...]
 """Words."""
-_VALUES, _STARTS, _FACTS = "layers.npy", "starts.npy", "facts.json"
+_VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
 _FORMAT = 1
 
 
@@ -44,7 +44,7 @@ class SentenceLayers:
         except (OSError, ValueError, EOFError) as error:
             raise FormatError(
                 f"The layers kept in {directory} are damaged: {error}. Remove that directory; they "
-                "are computed anew then."
+                "are computed again then."
             ) from error
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ def keep_layers(
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
 
-    Kept under a key of all that decides them: what `Embedder.facts` says (the model's hash,
+    Kept under a key of all that decides them: what `Embedder.metadata` says (the model's hash,
     precision, processor, state policy, version), and the words themselves. Several processes may
     ask for the same at a time.
 
@@ -94,15 +94,15 @@ def keep_layers(
     Raises:
         OSError: if there is no room on disk.
     """
-    facts = {
+    metadata = {
         "format": _FORMAT,
         "sentences": _hash(sentences),
-        "embedder": embedder.facts(state=state),
+        "embedder": embedder.metadata(state=state),
     }
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+    key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
     directory = (cache_dir or default_cache_dir()) / key
     if not directory.exists():
-        _write(embedder, sentences, directory, facts, state, on_progress)
+        _write(embedder, sentences, directory, metadata, state, on_progress)
     return SentenceLayers(directory)
 
 
@@ -110,7 +110,7 @@ def _write(
     embedder: Embedder,
     sentences: Sequence[Sentence],
     directory: Path,
-    facts: dict[str, object],
+    metadata: dict[str, object],
     state: StatePolicy,
     on_progress: Callable[[int, int], None] | None,
 ) -> None:
@@ -134,7 +134,7 @@ def _write(
             if on_progress is not None:
                 on_progress(index + 1, len(sentences))
         values.flush()
-        (temp_path / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
     try:
         own.rename(directory)
     except OSError:

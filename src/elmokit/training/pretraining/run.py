@@ -298,7 +298,7 @@ class TrainingRun:
                 carry={"hidden": hidden, "cell": cell},
                 facts={
                     "progress": dataclasses.asdict(self.progress),
-                    **self.validation.facts(),
+                    **self.validation.metadata(),
                     "stream": self.stream_state,
                 },
             )
