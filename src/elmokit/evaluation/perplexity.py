@@ -50,7 +50,7 @@ def perplexity(
     *,
     batch_size: int = 64,
     state: StartState | str = "warm",
-    precision: ScoringPrecision = "auto",
+    precision: ScoringPrecision | str = "auto",
 ) -> PerplexityReport:
     """Score every word and every sentence end of ``sentences`` once, in both directions.
 
@@ -65,14 +65,16 @@ def perplexity(
             ``auto`` takes it where the processor has instructions for it.
 
     Raises:
-        ValueError: if ``state`` is neither, the model has no vocabulary or softmax, or there is
-            nothing to score.
+        ValueError: if an option is none of its choices, the model has no vocabulary or softmax, or
+            there is nothing to score.
     """
     vocab = scoring_vocab(model)
-    if state not in get_args(StartState):
-        raise InputError(
-            f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
-        )
+    for name, value, choices in (
+        ("state", state, get_args(StartState)),
+        ("precision", precision, get_args(ScoringPrecision)),
+    ):
+        if value not in choices:
+            raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}.")
     chosen = _quick_precision(model) if precision == "auto" else precision
     bilm = FrozenBiLM(model, precision=chosen)
     assert model.softmax is not None
@@ -82,7 +84,9 @@ def perplexity(
         start = warm_state(bilm, warm_text(model))
     counter = PerplexityCounter()
     form = model.config.char_vocab.normalization
-    words = ([normalize(word, form) for word in sentence] for sentence in sentences if sentence)
+    words = (
+        [normalize(word, form) for word in sentence] for sentence in sentences if len(sentence)
+    )
     for buffer in fill_buffers(words, max_tokens=BUFFER_TOKENS):
         vectors, tokens = bilm.encode(buffer)
         _count(tokens, vocab, counter)

@@ -31,7 +31,9 @@ class TargetScores:
         self._softmax = softmax
         self._parts: list[PackedLogSumExp] = []
         kernels = load_kernels()
-        if kernels is None or not isinstance(softmax, FullSoftmax) or softmax.weight.is_cuda:
+        if kernels is None or not isinstance(softmax, FullSoftmax):
+            return
+        if softmax.weight.device.type != "cpu":
             return
         weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
         pieces = (("fp32", slice(0, FREQUENT_WORDS)), (precision, slice(FREQUENT_WORDS, None)))

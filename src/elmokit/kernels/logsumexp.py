@@ -29,15 +29,14 @@ class PackedLogSumExp:
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
         self._kernels = kernels
-        self._inner = weight.shape[1]
         self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
-        filling = -len(bias) % kernels.panel_width
-        self._bias = functional.pad(bias * _LOG2_E, (0, filling), value=_NEVER)
+        missing = -len(bias) % kernels.panel_width
+        self._bias = functional.pad(bias * _LOG2_E, (0, missing), value=_NEVER)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Compute (R, K), contiguous fp32 -> (R,)."""
-        rows = len(x)
-        out, scales, shifts = torch.empty(3, rows)
+        rows, inner = x.shape
+        out = torch.empty(rows)
         self._kernels.call(
             "logsumexp",
             m=self._matrix.argument(self._kernels),
@@ -45,10 +44,10 @@ class PackedLogSumExp:
             bias=self._bias,
             out=out,
             rows=rows,
-            inner=self._inner,
+            inner=inner,
             groups=torch.empty(rows, self._matrix.num_groups, dtype=torch.int32),
-            scales=scales,
-            shifts=shifts,
+            scales=torch.empty(rows),
+            shifts=torch.empty(rows),
             sums=torch.empty(rows, self._kernels.vector_length),
         )
         return out.div_(_LOG2_E)

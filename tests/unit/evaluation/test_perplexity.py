@@ -67,6 +67,8 @@ def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
     assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
     with pytest.raises(ValueError, match="warm, reset"):
         perplexity(model, SENTENCES, state="cold")
+    with pytest.raises(ValueError, match="auto, fp32, bf16"):
+        perplexity_in(model, SENTENCES, precision="fp16")
 
 
 def test_counts(model):
@@ -165,8 +167,8 @@ def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
     assert losses(report) == pytest.approx(plain(model, sentences), abs=2e-6)
 
 
-def test_bf16_keeps_the_figures_to_1e_4():
-    """The error budget of the quick path: the packaged model on sentences of its kind."""
+def test_bf16_moves_the_figures_within_its_error_budget():
+    """1e-4 on a text of 100,000 words; on the few hundred words here chance adds twice that."""
     from elmokit.inference.warm_state import warm_text
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_dir import load_model
