@@ -1,7 +1,6 @@
 """The original's ``options.json`` ⇄ our configuration."""
 
 import copy
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
+from elmokit.files.json_files import read_json
 from elmokit.text.char_vocab import NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -26,13 +26,7 @@ ORIGINAL_OPTIONS = "original_options"
 
 def read_options(path: Path) -> dict[str, Any]:
     """Read the file; what stands in it is checked by `parse_options`."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise FormatError(f"{path}: must hold a JSON object with the keys `lstm` and `char_cnn`.")
-    return data
+    return read_json(path, advice="Expected is an object with the keys `lstm` and `char_cnn`.")
 
 
 def parse_options(

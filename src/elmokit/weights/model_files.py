@@ -1,6 +1,5 @@
 """The files of a model directory: their names, what they must hold, what is said of damage."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import from_dict
 from elmokit.errors import FormatError
 from elmokit.files.atomic import previous_of
+from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
 
@@ -66,15 +66,11 @@ def read_config(directory: Path) -> ModelDirConfig:
                 "reads them."
             )
         raise FormatError(f"{directory} is no model directory: it has no {CONFIG_NAME}.{hint}")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FormatError(f"{path}: not valid JSON, damaged or cut short: {error}") from error
-    if not isinstance(data, dict) or data.get("model_type") != MODEL_TYPE:
-        found = data.get("model_type") if isinstance(data, dict) else None
+    data = read_json(path, advice="Copy the whole model directory again.")
+    if data.get("model_type") != MODEL_TYPE:
         raise FormatError(
-            f"{path}: `model_type` is {found!r}, and only {MODEL_TYPE!r} can be loaded: this is "
-            "another program's model."
+            f"{path}: `model_type` is {data.get('model_type')!r}, and only {MODEL_TYPE!r} can be "
+            "loaded: this is another program's model."
         )
     if "bilm" not in data:
         raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
@@ -142,12 +138,10 @@ def check_replaceable(target: Path) -> None:
 
 def _is_model_dir(directory: Path) -> bool:
     try:
-        return (
-            json.loads((directory / CONFIG_NAME).read_text(encoding="utf-8"))["model_type"]
-            == MODEL_TYPE
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        config = read_json(directory / CONFIG_NAME, advice="")
+    except (OSError, FormatError):
         return False
+    return config.get("model_type") == MODEL_TYPE
 
 
 def no_directory(directory: Path) -> str:
