@@ -189,8 +189,10 @@ def _changed_file(
 ) -> str | None:
     """Return the first file that was changed, removed or added; what was not recorded is equal."""
     for then, now in zip_longest(recorded, present):
-        if then is None or now is None:
-            return (then or now)["path"]
+        if then is None:
+            return now["path"]
+        if now is None:
+            return then["path"]
         if any(
             then.get(key) is not None and now[key] is not None and then[key] != now[key]
             for key in ("num_bytes", "sha256")

@@ -8,12 +8,12 @@ unfinished.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from elmokit.corpus.shard_file import (
     MENDING,
@@ -25,8 +25,9 @@ from elmokit.corpus.shard_file import (
     read_shard,
 )
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import atomic_file
+from elmokit.files.atomic import StrPath
 from elmokit.files.hashing import file_sha256, text_sha256
+from elmokit.files.json_files import read_json, write_json
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"
@@ -45,15 +46,8 @@ class ShardSet:
     """Empty sentences that were left out when the shards were written."""
 
     @classmethod
-    def open(
-        cls, shard_dir: str | os.PathLike[str], *, verify: Literal["sha256", "size"] = "sha256"
-    ) -> "ShardSet":
-        """Open a shard directory and verify it.
-
-        Args:
-            shard_dir: a directory written by `write_shards`.
-            verify: ``"sha256"`` reads every file once; ``"size"`` looks at sizes only (each shard
-                is still checked in full when it is loaded).
+    def open(cls, shard_dir: StrPath) -> "ShardSet":
+        """Open a directory that `write_shards` wrote and verify it; every file is read once.
 
         Raises:
             FileNotFoundError: if there is no finished shard set.
@@ -63,13 +57,11 @@ class ShardSet:
         shards = _read_manifest(Path(shard_dir))
         for entry in shards.entries:
             check_size(shards.shard_dir / entry.file, entry)
-        if verify == "sha256":
-            with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-                paths = [shards.shard_dir / entry.file for entry in shards.entries]
-                for path, entry, digest in zip(
-                    paths, shards.entries, pool.map(file_sha256, paths), strict=True
-                ):
-                    check_sha256(path, entry, digest)
+        paths = [shards.shard_dir / entry.file for entry in shards.entries]
+        with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+            digests = list(pool.map(file_sha256, paths))
+        for path, entry, digest in zip(paths, shards.entries, digests, strict=True):
+            check_sha256(path, entry, digest)
         return shards
 
     def __len__(self) -> int:
@@ -113,11 +105,10 @@ class ShardSet:
 
 def write_shards(
     sentences: Iterable[Sequence[str]],
-    shard_dir: str | os.PathLike[str],
+    shard_dir: StrPath,
     *,
     tokens_per_shard: int = 1_000_000,
     metadata: Mapping[str, Any] | None = None,
-    on_sentence: Callable[[Sequence[str]], object] | None = None,
 ) -> ShardSet:
     """Write tokenized sentences as a shard directory; one shard is in memory at a time.
 
@@ -125,10 +116,8 @@ def write_shards(
         sentences: lists of words; read once. Empty ones are skipped and counted.
         shard_dir: made if absent. What an interrupted earlier call left there is replaced.
         tokens_per_shard: a shard is closed once it holds this many words.
-        metadata: JSON-able facts to keep in the manifest. It is read when the manifest is written,
+        metadata: JSON-able, to be kept in the manifest. It is read when the manifest is written,
             after the last sentence, so that counts of a reader may be among them.
-        on_sentence: called with every sentence that is written, in order; count the vocabulary in
-            the same pass with ``on_sentence=counter.add``.
 
     Returns:
         The finished set.
@@ -157,8 +146,6 @@ def write_shards(
             num_empty += 1
             continue
         builder.add(sentence)
-        if on_sentence is not None:
-            on_sentence(sentence)
         if builder.num_words >= tokens_per_shard:
             entries.append(builder.write(directory, index=len(entries)))
             builder = ShardBuilder()
@@ -191,9 +178,7 @@ def _write_manifest(shards: ShardSet) -> None:
         "metadata": shards.metadata,
         "shards": [vars(entry) for entry in shards.entries],
     }
-    text = json.dumps(manifest, ensure_ascii=True, indent=1) + "\n"
-    with atomic_file(shards.shard_dir / MANIFEST_NAME) as temp_path:
-        temp_path.write_text(text, encoding="ascii")
+    write_json(shards.shard_dir / MANIFEST_NAME, manifest)
 
 
 def _read_manifest(directory: Path) -> ShardSet:
@@ -203,13 +188,13 @@ def _read_manifest(directory: Path) -> ShardSet:
             f"{directory} is not a finished shard set: it has no {MANIFEST_NAME}, which is written "
             f"last. Write the shards again from the text."
         )
+    manifest = read_json(path, advice=MENDING, required=("format", "version", "shards", "metadata"))
+    if (manifest["format"], manifest["version"]) != (_FORMAT, _VERSION):
+        raise FormatError(
+            f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
+            f"{manifest['format']!r} version {manifest['version']!r}. {MENDING}"
+        )
     try:
-        manifest = json.loads(path.read_bytes())
-        if (manifest["format"], manifest["version"]) != (_FORMAT, _VERSION):
-            raise FormatError(
-                f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
-                f"{manifest['format']!r} version {manifest['version']!r}. {MENDING}"
-            )
         shards = ShardSet(
             shard_dir=directory,
             entries=tuple(ShardEntry(**entry) for entry in manifest["shards"]),
@@ -217,9 +202,7 @@ def _read_manifest(directory: Path) -> ShardSet:
             num_empty_sentences=manifest["num_empty_sentences"],
         )
         expected = (manifest["num_sentences"], manifest["num_words"])
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, FormatError):
-            raise
+    except (KeyError, TypeError) as error:
         raise FormatError(f"{path}: damaged manifest ({error!r}). {MENDING}") from error
     found = (shards.num_sentences, shards.num_words)
     if found != expected:

@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from elmokit.files.atomic import atomic_file
+from elmokit.files.cache_dir import cache_dir
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
 
 log = logging.getLogger(__name__)
@@ -58,22 +59,6 @@ def load_library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def cache_dir() -> Path:
-    """Return where compiled libraries are kept.
-
-    Raises:
-        RuntimeError: if the user has no home directory.
-    """
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return Path(base or Path.home() / ".cache") / "elmokit" / "native"
-    except RuntimeError as error:
-        raise RuntimeError(
-            f"There is no place to keep them: {error} Set XDG_CACHE_HOME to a directory that can "
-            "be written."
-        ) from error
-
-
 def _compiler() -> tuple[str, ...] | None:
     """Return the command that compiles C: ``CC``, which may have arguments, or one of the usual."""
     given = os.environ.get("CC", "")
@@ -110,7 +95,7 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
     unit = interface.translation_unit()
     depends_on = (interface.source, unit, compiler, os.stat(compiler[0]).st_mtime, FLAGS)
     digest = hashlib.sha256(repr((*depends_on, NATIVE_FLAGS, _processor())).encode())
-    target = cache_dir() / f"{name}-{digest.hexdigest()[:20]}.so"
+    target = cache_dir("native") / f"{name}-{digest.hexdigest()[:20]}.so"
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -138,9 +138,10 @@ def check_replaceable(target: Path) -> None:
 
 def _is_model_dir(directory: Path) -> bool:
     try:
-        return read_json(directory / CONFIG_NAME, advice="").get("model_type") == MODEL_TYPE
+        config = read_json(directory / CONFIG_NAME, advice="")
     except (OSError, FormatError):
         return False
+    return config.get("model_type") == MODEL_TYPE
 
 
 def no_directory(directory: Path) -> str:

@@ -311,7 +311,7 @@ class TestLoadErrors:
 
     def test_config_that_is_no_table(self, directory):
         (directory / "config.json").write_text("[1, 2]")
-        with pytest.raises(FormatError, match=r"config.json.*object, got list"):
+        with pytest.raises(FormatError, match=r"config\.json.*object, got list"):
             load_model(directory)
 
     def test_config_without_network(self, directory):

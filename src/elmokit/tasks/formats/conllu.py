@@ -1,36 +1,21 @@
 """CoNLL-U: treebanks, one syntactic word a line in ten columns."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location, shown
-from elmokit.tasks.formats.conll import TaggedSentence, blocks
+from elmokit.tasks.formats.conll import TaggedSentence, read_blocks
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 
 UPOS_TAGS = (
-    "ADJ",
-    "ADP",
-    "ADV",
-    "AUX",
-    "CCONJ",
-    "DET",
-    "INTJ",
-    "NOUN",
-    "NUM",
-    "PART",
-    "PRON",
-    "PROPN",
-    "PUNCT",
-    "SCONJ",
-    "SYM",
-    "VERB",
-    "X",
-)
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
+    "PUNCT", "SCONJ", "SYM", "VERB", "X",
+)  # fmt: skip
 """The universal parts of speech."""
 
 _CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
@@ -43,7 +28,6 @@ def read_conllu(
     path: StrPath,
     *,
     column: ConlluColumn = "upos",
-    allowed: Collection[str] | None = None,
     report: ExampleReport | None = None,
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a CoNLL-U file with one column as tags.
@@ -53,8 +37,7 @@ def read_conllu(
 
     Args:
         path: The file, plain or compressed.
-        column: That holds the tags.
-        allowed: Tags that may occur; if none, `UPOS_TAGS` for ``upos`` and any for other columns.
+        column: That holds the tags; ``upos`` has `UPOS_TAGS` only.
         report: Counts what is read and skipped.
 
     Raises:
@@ -62,19 +45,15 @@ def read_conllu(
         FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
             missing or unknown tag, and a file without sentences.
     """
-    if allowed is None and column == "upos":
-        allowed = UPOS_TAGS
-    return read_examples(path, lambda path, _: _read(path, column, allowed), report)
+    return read_examples(path, lambda path, _: _read(path, column), report)
 
 
-def _read(
-    path: Path, column: ConlluColumn, allowed: Collection[str] | None
-) -> Iterator[TaggedSentence]:
+def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
     tag_column = _CONLLU_COLUMNS[column]
-    for block in blocks(path, comments=True):
+    for block in read_blocks(path):
         tokens: list[str] = []
         tags: list[str] = []
-        for number, line in block.rows:
+        for number, line in block:
             location = Location(path=path, line=number)
             fields = line.split("\t")
             if len(fields) != _NUM_CONLLU_COLUMNS:
@@ -95,18 +74,14 @@ def _read(
             # an underscore stands for "none", but it is a lemma too
             if not tag or (tag == "_" and column != "lemma"):
                 raise location.error(f"no tag in the column {column!r}. Choose a column with tags.")
-            if allowed is not None and tag not in allowed:
+            if column == "upos" and tag not in UPOS_TAGS:
                 raise location.error(
                     f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
-                    f"{', '.join(sorted(allowed))}."
+                    f"{', '.join(UPOS_TAGS)}."
                 )
             tokens.append(fields[1])
             tags.append(tag)
+        begin = Location(path=path, line=block[0][0])
         if not tokens:
-            raise block.location(path).error("a sentence without words.")
-        yield TaggedSentence(
-            tokens=tuple(tokens),
-            tags=tuple(tags),
-            comments=block.comments,
-            location=block.location(path),
-        )
+            raise begin.error("a sentence without words.")
+        yield TaggedSentence(tokens=tuple(tokens), tags=tuple(tags), location=begin)

@@ -1,8 +1,8 @@
 """Morphemes of a CoNLL-U file whose words are eojeol, as in the Korean treebanks."""
 
-import os
 from collections.abc import Iterator
 
+from elmokit.files.atomic import StrPath
 from elmokit.files.location import shown
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import read_conllu
@@ -12,7 +12,7 @@ NOTHING = "_"
 """What CoNLL-U writes where a column is empty."""
 
 
-def read_morphemes(path: str | os.PathLike[str]) -> Iterator[TaggedSentence]:
+def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
     """Yield sentences of morphemes with their tags, from ``고향+은`` and ``ncn+jxt``.
 
     Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
@@ -50,9 +50,7 @@ def _divided(
                 )
             tokens += morphemes
             tags += own_tags
-        yield TaggedSentence(
-            tokens=tuple(tokens), tags=tuple(tags), comments=words.comments, location=words.location
-        )
+        yield TaggedSentence(tokens=tuple(tokens), tags=tuple(tags), location=words.location)
 
 
 def _divide(joined: str) -> list[str]:

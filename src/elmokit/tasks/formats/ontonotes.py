@@ -71,9 +71,7 @@ class _Draft:
 
 
 def read_coreference(
-    path: StrPath,
-    *,
-    report: ExampleReport | None = None,
+    path: StrPath, *, report: ExampleReport | None = None
 ) -> Iterator[CorefDocument]:
     """Yield the documents (each part of a divided one by itself).
 

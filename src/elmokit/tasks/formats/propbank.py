@@ -25,10 +25,6 @@ class PredicateRoles:
     """Index of the predicate's token."""
     tags: tuple[str, ...]
     """IOB2, as the data has them: ``B-V`` need not stand at ``predicate`` where it is split."""
-    lemma: str | None = None
-    sense: str | None = None
-    sentence: str | None = None
-    """What the data calls the sentence."""
     location: Location
 
 
@@ -64,7 +60,7 @@ def _read(
                 f"{len(pos)} parts of speech for {len(tokens)} tokens. Each token needs one."
             )
         for predicate in record.records("predicates"):
-            example = _example(record, tokens, predicate)
+            example = _example(tokens, predicate)
             if predicates == "verbs" and not _is_verb(pos[example.predicate]):
                 continue
             if not all(tokens):
@@ -73,7 +69,7 @@ def _read(
             yield example
 
 
-def _example(record: Record, tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
+def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
     location, index = predicate.location, predicate.integer("index")
     if not 0 <= index < len(tokens):
         raise location.error(f"index {index} lies outside the sentence of {len(tokens)} tokens.")
@@ -82,15 +78,12 @@ def _example(record: Record, tokens: tuple[str, ...], predicate: Record) -> Pred
         raise location.error(f"{len(tags)} tags for {len(tokens)} tokens. Each token needs one.")
     tag_before = "O"
     for tag in tags:
-        check_iob(tag, tag_before, None, location)
+        check_iob(tag, tag_before, location)
         tag_before = tag
     return PredicateRoles(
         tokens=tokens,
         predicate=index,
         tags=tags,
-        lemma=predicate.text_or_none("lemma"),
-        sense=predicate.text_or_none("sense"),
-        sentence=record.text_or_none("id"),
         location=location,
     )
 

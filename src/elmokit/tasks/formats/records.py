@@ -91,11 +91,6 @@ class Record:
             for index, value in enumerate(values)
         ]
 
-    def text_or_none(self, name: str) -> str | None:
-        """Return a field as text, or none where the record lacks it or has a null."""
-        value = self.fields.get(name)
-        return None if value is None else str(value)
-
     def integer(self, name: str) -> int:
         """Return a field that must be a whole number; in a table it stands as digits."""
         value = self.value(name)

@@ -91,7 +91,7 @@ class SenseInventory:
         return sorted(found, key=lambda sense: (sense.lemma != written, sense.rank))
 
     def first_sense(self, lemma: str, pos: str) -> str | None:
-        """Return the key of the most frequent sense, none if the lemma is unknown."""
+        """Return the key of the most frequent sense, None if the lemma is unknown."""
         senses = self.senses(lemma, pos)
         return senses[0].sense_key if senses else None
 

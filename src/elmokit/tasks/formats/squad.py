@@ -29,15 +29,10 @@ class QuestionExample:
     question: str
     context: str
     answers: tuple[Answer, ...]
-    title: str | None = None
     location: Location
 
 
-def read_squad(
-    path: StrPath,
-    *,
-    report: ExampleReport | None = None,
-) -> Iterator[QuestionExample]:
+def read_squad(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[QuestionExample]:
     """Yield the questions of all paragraphs; a paragraph is one string, shared by its questions.
 
     Offsets count characters (code points). Where an answer does not stand at its offset, the
@@ -86,7 +81,6 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                         question=question,
                         context=context,
                         answers=kept,
-                        title=article.text_or_none("title"),
                         location=record.location,
                     )
 

@@ -30,11 +30,7 @@ class ContextPair:
     location: Location
 
 
-def read_wic(
-    path: StrPath,
-    *,
-    report: ExampleReport | None = None,
-) -> Iterator[ContextPair]:
+def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
     """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
 
     Args:
@@ -49,11 +45,7 @@ def read_wic(
     return read_examples(path, _read_wic, report)
 
 
-def read_kobest_wic(
-    path: StrPath,
-    *,
-    report: ExampleReport | None = None,
-) -> Iterator[ContextPair]:
+def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
     """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
 
     Args:

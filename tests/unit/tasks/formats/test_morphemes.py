@@ -17,7 +17,6 @@ def test_a_word_becomes_its_morphemes(write):
     )  # fmt: skip
     first, second = read_morphemes(path)
     assert (first.tokens, first.tags) == (("고향", "은", "."), ("ncn", "jxt", "sf"))
-    assert (first.name, second.name) == ("a", None)
     assert second.tokens == ("서울", "이", "ㅂ니다")
 
 

@@ -46,12 +46,11 @@ def test_each_predicate_is_an_example(read):
     assert first.tokens == second.tokens == ("Mina", "began", "her", "walk")
     assert (first.predicate, second.predicate) == (1, 3)
     assert first.tags == ("B-ARG0", "B-V", "B-ARG1", "I-ARG1")
-    assert (second.lemma, second.sense, second.sentence) == ("walk", "walk.01", "s-1")
     assert str(second.location).endswith("a.jsonl, line 1, predicates[1]")
 
 
 def test_verbs_alone(read):
-    assert [one.lemma for one in read(SENTENCE, predicates="verbs")] == ["begin"]
+    assert [one.predicate for one in read(SENTENCE, predicates="verbs")] == [1]
     modal = changed({"index": 0}, pos=["MD", "NN", "NN", "NN"])
     assert len(read(modal, predicates="verbs")) == 1
 
@@ -74,7 +73,6 @@ def test_korean(read):
         {"tokens": ["비가", "강을", "채웠다"], "predicates": [{"index": 2, "tags": tags}]}
     )
     assert example.tokens[2] == "채웠다"
-    assert (example.lemma, example.sense, example.sentence) == (None, None, None)
 
 
 def test_a_sentence_with_an_empty_token_is_skipped(read, report):

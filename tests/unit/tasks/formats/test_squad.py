@@ -34,7 +34,7 @@ def read(write):
 def test_offsets_count_code_points(read, report):
     (example,) = read(document(question(("서울", 12), ("서울을", 12))), report=report)
     assert example.answers == (Answer(text="서울", start=12), Answer(text="서울을", start=12))
-    assert (example.name, example.question, example.title) == ("q1", "어디를?", "강")
+    assert (example.name, example.question) == ("q1", "어디를?")
     assert example.context[12:14] == "서울"
     assert str(example.location).endswith("a.json, data[0].paragraphs[0].qas[0]")
     assert not report.repaired
