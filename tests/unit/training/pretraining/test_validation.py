@@ -88,8 +88,8 @@ class TestWhen:
             assert first.is_due(share)
             first.validate(Progress(step=1), share)
         second = build(num_times=4)
-        second.restore(first.facts(), 0.6)
-        assert second.facts() == first.facts()
+        second.restore(first.metadata(), 0.6)
+        assert second.metadata() == first.metadata()
         assert not second.is_due(0.6)
         assert second.is_due(0.75)
 
@@ -97,7 +97,7 @@ class TestWhen:
         first = build(num_times=4)
         assert run(first, 20) == [5, 10, 15, 20]
         second = build(num_times=4)
-        second.restore(first.facts(), 20 / 40)
+        second.restore(first.metadata(), 20 / 40)
         assert not second.is_due(29 / 40)
         assert second.is_due(30 / 40)
 
