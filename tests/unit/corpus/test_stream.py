@@ -294,5 +294,5 @@ class TestMoreRows:
 
     def test_fewer_rows_are_refused(self, make_stream):
         _, state = next(iter(make_stream()))
-        with pytest.raises(ValueError, match="4 rows.* with 3"):
+        with pytest.raises(ValueError, match=r"4 rows.* with 3"):
             with_more_rows(state, 3)

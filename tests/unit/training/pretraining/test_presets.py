@@ -76,7 +76,7 @@ def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
 
 
 def test_an_unknown_preset_is_refused():
-    with pytest.raises(ValueError, match="no preset 'huge'; choose one of .*small, tiny, toy"):
+    with pytest.raises(ValueError, match=r"no preset 'huge'; choose one of .*small, tiny, toy"):
         pretrain_config("huge")
 
 
