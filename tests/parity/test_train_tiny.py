@@ -20,7 +20,8 @@ def run_training(num_steps, dtype=torch.float32):
     from elmokit.bilm.bilm import BiLMState
     from elmokit.corpus.shards import write_shards
     from elmokit.corpus.stream import WindowStream
-    from elmokit.training.loop import OptimizerConfig, StepResult, train
+    from elmokit.training.loop import StepResult, train
+    from elmokit.training.optimizers import OptimizerConfig
     from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
     from elmokit.training.schedules import Budget, ScheduleConfig
     from elmokit.weights.bilm_tf import read_bilm_tf

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.training.pretraining.presets import PRESETS
+from elmokit.training.pretraining.presets import preset_names
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes/pretrain").glob("*.toml"))
@@ -17,7 +17,7 @@ def test_recipes_parse(recipe):
     assert pretrain_config(recipe=recipe) != pretrain_config("toy")
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", preset_names())
 def test_presets_parse_and_survive_a_round_trip(preset):
     from elmokit.config import from_dict, to_dict
     from elmokit.training.pretraining.presets import pretrain_config

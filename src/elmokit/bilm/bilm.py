@@ -111,6 +111,16 @@ class BiLMState:
         """Return the state of some of the rows."""
         return BiLMState(self.hidden[:, :, index], self.cell[:, :, index])
 
+    def zeroed(self, rows: Bool[Tensor, " B"]) -> "BiLMState":
+        """Return the state with ``rows`` as before any text."""
+        zeros = rows.view(1, 1, -1, 1)
+        return BiLMState(self.hidden.masked_fill(zeros, 0), self.cell.masked_fill(zeros, 0))
+
+    def with_more_rows(self, num_rows: int) -> "BiLMState":
+        """Return the state with zero rows after its own, ``num_rows`` in all."""
+        padding = (0, 0, 0, num_rows - self.num_rows)
+        return BiLMState(functional.pad(self.hidden, padding), functional.pad(self.cell, padding))
+
 
 @dataclass(frozen=True)
 class BiLMOutput:

@@ -28,6 +28,9 @@ class SoftmaxConfig:
     """``sampled`` becomes ``full`` by itself where the vocabulary is at most twice the sample."""
     num_samples: int = 8192
     """K, negative words drawn for each direction and step."""
+    full_share: float = 0.0
+    """Sampled: share of the training budget, at its end, in which all words are the candidates, so
+    that rare words are scored as they will be in evaluation. An update then takes longer."""
     cutoffs: tuple[int, ...] = ()
     """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
@@ -35,6 +38,8 @@ class SoftmaxConfig:
         """Refuse settings that cannot be used."""
         if self.num_samples < 1:
             raise ValueError("`num_samples` must be at least 1")
+        if not 0 <= self.full_share <= 1:
+            raise ValueError(f"`full_share` must be between 0 and 1, got {self.full_share}")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(
             cutoff < 1 for cutoff in self.cutoffs
         ):

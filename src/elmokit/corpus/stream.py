@@ -8,7 +8,7 @@ a stream made from it goes on exactly as if it had never stopped.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ class WindowStream:
     Each row is filled up to T before the next row takes its next sentence from the common order;
     a sentence that is cut goes on in the same row of the next window. At the end of ``num_epochs``
     passes the incomplete last window is dropped, with the sentences that rows have begun; without
-    a number of epochs nothing is ever dropped. Memory: a group of shards
-    (`elmokit.corpus.order.SHARDS_TOGETHER`) plus the sentences in flight.
+    a number of epochs nothing is ever dropped (but see ``restart_share``). Memory: a group of
+    shards (`elmokit.corpus.order.SHARDS_TOGETHER`) plus the sentences in flight.
 
     Args:
         shards: the sentences.
@@ -46,6 +46,8 @@ class WindowStream:
         rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
         world_size: number of ranks.
         num_epochs: passes over the shards; None goes on for ever.
+        restart_share: share of the rows, chosen by seed and window, that begin each window with a
+            new sentence; what was left of their last one is skipped (`WindowBatch.restarts`).
         state: a state that came with a window; the stream goes on after that window.
 
     Raises:
@@ -66,6 +68,7 @@ class WindowStream:
         rank: int = 0,
         world_size: int = 1,
         num_epochs: int | None = None,
+        restart_share: float = 0.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
         for name, value in (("batch_size", batch_size), ("num_steps", num_steps)):
@@ -75,6 +78,8 @@ class WindowStream:
             raise ValueError(f"`seed` must not be negative, got {seed}.")
         if num_epochs is not None and num_epochs < 1:
             raise ValueError(f"`num_epochs` must be at least 1 or None, got {num_epochs}.")
+        if not 0 <= restart_share <= 1:
+            raise ValueError(f"`restart_share` must be between 0 and 1, got {restart_share}.")
         if not 0 <= rank < world_size:
             raise ValueError(f"`rank` must be in [0, {world_size}), got {rank}.")
         if batch_size % world_size:
@@ -91,6 +96,8 @@ class WindowStream:
         self.num_steps = num_steps
         self.order = SentenceOrder(shards, seed=seed, shuffle=shuffle)
         self.num_epochs = num_epochs
+        self.seed = seed
+        self.restart_share = restart_share
         self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
         self.fingerprint = {
             "shards": shards.fingerprint,
@@ -160,6 +167,21 @@ class WindowStream:
             )
 
 
+def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
+    """Return the state of a stream that goes on with ``batch_size`` rows after that window.
+
+    The rows that there were keep their sentences; the new ones, at the end, begin with a sentence.
+    """
+    rows = state["rows"]
+    if batch_size < len(rows):
+        raise ValueError(f"a stream of {len(rows)} rows cannot go on with {batch_size}.")
+    return {
+        **state,
+        "fingerprint": {**state["fingerprint"], "batch_size": batch_size},
+        "rows": [*rows, *[None] * (batch_size - len(rows))],
+    }
+
+
 class _Packer:
     """Walks over the sentences and fills windows; everything that changes lives here.
 
@@ -172,6 +194,7 @@ class _Packer:
         self.stream = stream
         num_rows, num_steps = stream.batch_size, stream.num_steps
         self.windows = 0
+        self.num_targets = 0
         self.epoch = 0
         self.group_position = 0  # among the epoch's groups of shards
         self.sentence_position = 0  # in the group's sentence order: the next one to take
@@ -196,6 +219,9 @@ class _Packer:
         position, last = self.position, self.last
         inputs.fill(0)  # type 0 exists in every table: `_load` translates the cells not yet filled
         targets.fill(0)
+        restarts = self._restarts() if self.stream.restart_share > 0 else None
+        for row in [] if restarts is None else np.flatnonzero(restarts):
+            position[row] = last[row]
         for row in range(self.stream.batch_size):
             filled = 0
             while filled < num_steps:
@@ -209,8 +235,19 @@ class _Packer:
                 position[row] = stop
                 filled = until
         self.windows += 1
+        self.num_targets += self.stream.targets_per_window
         rows = self.stream.rows
-        return self.table.window(inputs[:, rows], targets[:, rows])
+        window = self.table.window(inputs[:, rows], targets[:, rows])
+        return window if restarts is None else replace(window, restarts=restarts[rows])
+
+    def _restarts(self) -> np.ndarray:
+        """Choose the rows that begin the next window with a new sentence, bool (B,)."""
+        num_rows = self.stream.batch_size
+        draw = np.random.default_rng([self.stream.seed, self.windows])
+        count = int(self.stream.restart_share * num_rows + draw.random())  # on average the share
+        restarts = np.zeros(num_rows, dtype=np.bool_)
+        restarts[draw.permutation(num_rows)[:count]] = True
+        return restarts
 
     def state(self) -> dict[str, Any]:
         """Return where the walk stands, for `WindowStream`."""
@@ -223,7 +260,7 @@ class _Packer:
             "version": _STATE_VERSION,
             "fingerprint": self.stream.fingerprint,
             "windows": self.windows,
-            "targets": self.windows * self.stream.targets_per_window,
+            "targets": self.num_targets,
             "epoch": self.epoch,
             "group_position": self.group_position,
             "sentence_position": self.sentence_position,
@@ -303,6 +340,7 @@ class _Packer:
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.windows = state["windows"]
+        self.num_targets = state["targets"]
         self.epoch = state["epoch"]
         self.group_position = state["group_position"]
         self.sentence_position = state["sentence_position"]

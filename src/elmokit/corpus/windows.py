@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int, UInt16
+from jaxtyping import Bool, Int, UInt16
 
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
@@ -39,6 +39,9 @@ class WindowBatch:
     """Word ids that the forward direction predicts."""
     backward_targets: Int[np.ndarray, "B T"]
     """Word ids that the backward direction predicts."""
+    restarts: Bool[np.ndarray, " B"] | None = None
+    """Rows that begin a sentence from the zero state, instead of going on from the window before;
+    none: every row goes on."""
 
     @property
     def num_targets(self) -> int:

@@ -1,9 +1,9 @@
 """Checkpoints: folders that are whole at any moment, without pickle.
 
 A checkpoint is a `atomic_directory`: a kill or a power cut leaves either the whole of it or none.
-It holds the model and optimizer tensors, what is carried from step to step (LSTM memory) and a JSON
-of facts (progress, data cursor, best score). Nothing random needs saving: candidates, dropout and
-shuffling are functions of seed and step.
+It holds the model and optimizer tensors, what is carried from step to step (LSTM memory), the
+average of the weights where there is one, and metadata as JSON (progress, data cursor, best score).
+Nothing random needs saving: candidates, dropout and shuffling are functions of seed and step.
 """
 
 import json
@@ -22,7 +22,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory
 
 PREFIX = "step-"
-FACTS = "facts.json"
+METADATA = "metadata.json"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Checkpoint:
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     carry: dict[str, Tensor]
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
+    average: dict[str, Tensor]
+    """Empty where the run keeps no average of its weights."""
 
 
 def save_checkpoint(
@@ -43,7 +45,8 @@ def save_checkpoint(
     model: Mapping[str, Tensor],
     optimizer: torch.optim.Optimizer,
     carry: Mapping[str, Tensor],
-    facts: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    average: Mapping[str, Tensor] | None = None,
     keep: int = 2,
 ) -> Path:
     """Write ``folder/step-N`` and remove all but the ``keep`` newest checkpoints.
@@ -54,7 +57,8 @@ def save_checkpoint(
         model: State of the model.
         optimizer: Its state is taken; its settings come from the configuration at resume.
         carry: Tensors that go on from step to step.
-        facts: JSON-able.
+        metadata: JSON-able.
+        average: State of the averaged weights, where there are any.
         keep: Checkpoints that stay.
     """
     for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while it wrote
@@ -65,12 +69,15 @@ def save_checkpoint(
             ("model", model),
             ("optimizer", _optimizer_tensors(optimizer)),
             ("carry", carry),
+            ("average", average or {}),
         ):
+            if name == "average" and not tensors:
+                continue
             whole = {
                 key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()
             }
             save_file(whole, temp_path / f"{name}.safetensors")
-        (temp_path / FACTS).write_text(json.dumps(dict(facts)), encoding="utf-8")
+        (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
     return target
@@ -92,7 +99,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
         model, optimizer, carry = (
             load_file(path / f"{name}.safetensors") for name in ("model", "optimizer", "carry")
         )
-        facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        has_average = (path / "average.safetensors").exists()
+        average = load_file(path / "average.safetensors") if has_average else {}
+        metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
     except PermissionError:
         raise
     except (OSError, SafetensorError, ValueError) as error:
@@ -100,7 +109,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path}: this checkpoint is damaged ({error}). Delete the folder to resume from the "
             "one before it."
         ) from error
-    return Checkpoint(path, model, optimizer, carry, facts)
+    return Checkpoint(path, model, optimizer, carry, metadata, average)
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:

@@ -9,74 +9,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from elmokit.training.distributed import World
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 Batch = TypeVar("Batch")
 Carry = TypeVar("Carry")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
-    """How parameters are updated."""
-
-    name: Literal["adamw", "adagrad"] = "adamw"
-    """``adagrad`` with the defaults noted at each field is the original's."""
-    learning_rate: float = 2e-3
-    """Peak rate (original: 0.2)."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    """AdamW's decay of the two moments. The second needs a long memory: a rare word is a target
-    once in hundreds of steps and a negative of the sampled softmax far more often. With a short
-    memory (0.98) the target is forgotten before the next, and each negative then moves the word's
-    row as far as a target does."""
-    weight_decay: float = 0.0
-    """AdamW's decay, on matrices only."""
-    initial_accumulator: float = 1.0
-    """Adagrad's start of the sum of squares (original: 1)."""
-    clip_norm: float | None = 1.0
-    """Bound on the global norm of the gradient (original: 10); none: no clipping."""
-    loss_scale: float = 1.0
-    """Factor on the mean loss before gradients are taken; matters to Adagrad (original: T)."""
-
-    def __post_init__(self) -> None:
-        """Refuse rates that cannot work."""
-        for name in ("learning_rate", "loss_scale", "clip_norm"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"`{name}` must be positive, got {value}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
-        for name in ("weight_decay", "initial_accumulator"):
-            value = getattr(self, name)
-            if value < 0:
-                raise ValueError(f"`{name}` must not be negative, got {value}")
-
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer over the module's trainable parameters."""
-        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        if self.name == "adagrad":
-            return torch.optim.Adagrad(
-                parameters,
-                lr=self.learning_rate,
-                initial_accumulator_value=self.initial_accumulator,
-                eps=1e-10,
-                fused=all(parameter.device.type == "cpu" for parameter in parameters),
-            )
-        groups = [
-            {"params": [p for p in parameters if p.dim() > 1], "weight_decay": self.weight_decay},
-            {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
-        ]
-        return torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=self.learning_rate,
-            betas=self.betas,
-            fused=True,
-        )
 
 
 @dataclass(frozen=True)
@@ -117,12 +60,13 @@ def train(
     budget: Budget,
     schedule: ScheduleConfig,
     config: OptimizerConfig,
+    until: float = 1.0,
     progress: Progress | None = None,
     world: World | None = None,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     frozen: Callable[[float], Iterable[nn.Parameter]] | None = None,
 ) -> Iterator[StepReport[Carry]]:
-    """Update until the budget is spent or the batches end.
+    """Update until the budget, or a share of it, is spent or the batches end.
 
     Args:
         objective: (batch, carry, step) -> loss, numbers to log and the next carry.
@@ -133,6 +77,7 @@ def train(
         budget: When to stop; also drives ``schedule``.
         schedule: Of the learning rate.
         config: Peak rate, clipping, loss scale.
+        until: Share of the budget at which to stop, for a caller that goes on in another way.
         progress: Where a resumed run stands.
         world: The processes that train together.
         autocast: Precision of the forward pass.
@@ -146,7 +91,7 @@ def train(
     world = world or World()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     started = time.monotonic() - progress.seconds
-    while (share := _agreed_share(budget, progress, world)) < 1:
+    while (share := agreed_share(budget, progress, world)) < until:
         batch = next(batches, None)
         if batch is None:
             return
@@ -190,7 +135,7 @@ def train(
         )
 
 
-def _agreed_share(budget: Budget, progress: Progress, world: World) -> float:
+def agreed_share(budget: Budget, progress: Progress, world: World) -> float:
     """Return the share of the budget that is spent; clocks differ, so rank 0's counts."""
     share = budget.share(progress)
     if not budget.uses_clock:

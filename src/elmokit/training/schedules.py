@@ -1,8 +1,11 @@
-"""How long a run lasts and how its learning rate moves, both as a share of the budget."""
+"""How long a run lasts and how its learning rate moves, both as a share of the budget.
+
+A new schedule is a line in `SCHEDULES`.
+"""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from elmokit.errors import InputError
 
@@ -52,19 +55,32 @@ class Budget:
         return self.seconds is not None
 
 
+SCHEDULES: dict[str, Callable[[float, float], float]] = {
+    "constant": lambda share, final_factor: 1.0,
+    "cosine": lambda share, final_factor: (
+        final_factor + (1 - final_factor) * 0.5 * (1 + math.cos(math.pi * share))
+    ),
+    "linear": lambda share, final_factor: 1 - share * (1 - final_factor),
+}
+"""(share of the budget after the warm-up that is spent, factor at the end) -> factor."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
     """How the learning rate moves over the budget."""
 
-    kind: Literal["constant", "cosine"] = "cosine"
-    """``constant`` is the original's; ``cosine`` falls to ``final_factor`` at the budget's end."""
+    kind: str = "cosine"
+    """One of `SCHEDULES`. ``constant`` is the original's; ``cosine`` and ``linear`` fall to
+    ``final_factor`` at the budget's end."""
     warmup_share: float = 0.05
     """Share of the budget over which the rate rises linearly from zero."""
     final_factor: float = 0.05
-    """The rate at the end, as a factor of the peak (``cosine``)."""
+    """The rate at the end, as a factor of the peak; 0 is allowed."""
 
     def __post_init__(self) -> None:
-        """Refuse shares outside 0..1."""
+        """Refuse unknown kinds and shares outside 0..1."""
+        if self.kind not in SCHEDULES:
+            raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
         if not (0 <= self.warmup_share < 1 and 0 <= self.final_factor <= 1):
             raise ValueError(
                 "`warmup_share` must be at least 0 and below 1, `final_factor` between 0 and 1"
@@ -74,10 +90,8 @@ class ScheduleConfig:
         """Return the factor on the peak learning rate when ``share`` of the budget is spent."""
         if share < self.warmup_share:
             return max(share / self.warmup_share, 1e-3)
-        if self.kind == "constant":
-            return 1.0
         rest = (share - self.warmup_share) / (1 - self.warmup_share)
-        return self.final_factor + (1 - self.final_factor) * 0.5 * (1 + math.cos(math.pi * rest))
+        return SCHEDULES[self.kind](rest, self.final_factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +113,20 @@ class Limits:
                 raise InputError(f"--{name} must be above zero, got {value}.")
 
     def budget(
-        self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float
+        self,
+        *,
+        targets_per_epoch: int,
+        targets_per_step: int,
+        default_epochs: float,
+        steps_grow: bool = False,
     ) -> Budget:
         """Return the budget on a corpus of so many targets.
+
+        Args:
+            targets_per_epoch: In the corpus, of one direction.
+            targets_per_step: Of one update.
+            default_epochs: Where nothing is set.
+            steps_grow: Later updates have more targets: epochs are then counted in targets.
 
         Raises:
             ValueError: if the corpus and epochs give less than one update.
@@ -117,4 +142,8 @@ class Limits:
                 "epochs or a smaller batch."
             )
         seconds = None if self.minutes is None else self.minutes * 60
-        return Budget(seconds=seconds, tokens=self.tokens, steps=steps)
+        tokens = self.tokens
+        if steps_grow and epochs is not None:
+            tokens = min(tokens or math.inf, epochs * targets_per_epoch)
+            tokens, steps = int(tokens), None
+        return Budget(seconds=seconds, tokens=tokens, steps=steps)

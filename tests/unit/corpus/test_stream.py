@@ -1,7 +1,10 @@
 import json
-from itertools import islice
+from itertools import islice, pairwise
 
+import numpy as np
 import pytest
+
+from elmokit.corpus.stream import with_more_rows
 
 SENTENCES = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
 
@@ -214,3 +217,82 @@ def test_a_single_shard_is_loaded_once(tmp_path, make_stream, monkeypatch):
     monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
     assert sum(1 for _ in make_stream(shards=write_shards(SENTENCES, tmp_path), num_epochs=3)) > 20
     assert loads == [0]
+
+
+class TestRestarts:
+    def test_as_many_rows_as_asked_for_begin_with_a_sentence(self, make_stream):
+        windows = [window for window, _ in islice(make_stream(restart_share=0.3), 400)]
+        assert np.mean([window.restarts for window in windows]) == pytest.approx(0.3, abs=0.01)
+        for window in windows:
+            firsts = np.array([row[0] for row in decoded(window)])
+            assert set(firsts[window.restarts]) <= {"<S>"}
+
+    def test_the_other_rows_go_on(self, make_stream):
+        """The rest of a sentence is skipped where a row restarts, and nowhere else."""
+        windows = [window for window, _ in islice(make_stream(restart_share=0.5), 40)]
+        for window, following in pairwise(windows):
+            ids = window.forward_targets[:, -1], following.forward_inputs[:, 0]
+            for target, slot, restarts in zip(*ids, following.restarts, strict=True):
+                if not restarts and target != 2:  # 2 is </S>
+                    assert following.word_ids[slot] == target
+
+    def test_the_choice_is_that_of_the_seed(self, make_stream):
+        def restarts(**settings):
+            stream = make_stream(restart_share=0.5, **settings)
+            return np.stack([window.restarts for window, _ in islice(stream, 20)])
+
+        np.testing.assert_array_equal(restarts(), restarts())
+        assert (restarts(seed=1) != restarts()).any()
+
+    def test_a_resumed_stream_chooses_the_same(self, make_stream):
+        steps = list(islice(make_stream(restart_share=0.5), 12))
+        state = json.loads(json.dumps(steps[4][1]))
+        resumed = islice(make_stream(restart_share=0.5, state=state), 7)
+        for (one, _), (other, _) in zip(steps[5:], resumed, strict=True):
+            assert decoded(one) == decoded(other)
+            np.testing.assert_array_equal(one.restarts, other.restarts)
+
+    def test_ranks_have_their_rows_of_it(self, make_stream):
+        whole = next(iter(make_stream(restart_share=0.5)))[0].restarts
+        halves = [
+            next(iter(make_stream(restart_share=0.5, rank=rank, world_size=2)))[0].restarts
+            for rank in range(2)
+        ]
+        np.testing.assert_array_equal(np.concatenate(halves), whole)
+
+    def test_none_without_a_share(self, make_stream):
+        assert next(iter(make_stream()))[0].restarts is None
+
+    @pytest.mark.parametrize("share", [-0.1, 1.1])
+    def test_a_share_outside_0_to_1_is_refused(self, make_stream, share):
+        with pytest.raises(ValueError, match=f"`restart_share`.*{share}"):
+            make_stream(restart_share=share)
+
+
+class TestMoreRows:
+    def test_the_old_rows_go_on_and_the_new_begin_a_sentence(self, make_stream):
+        steps = list(islice(make_stream(), 7))
+        state = with_more_rows(json.loads(json.dumps(steps[5][1])), 6)
+        window, after = next(iter(make_stream(batch_size=6, state=state)))
+        old = decoded(steps[6][0])
+        assert decoded(window)[0] == old[0]
+        for row, begun in zip(decoded(window)[:4], steps[5][1]["rows"], strict=True):
+            assert begun is not None or row[0] == "<S>"
+        assert {row[0] for row in decoded(window)[4:]} == {"<S>"}
+        assert (after["windows"], after["targets"]) == (7, 6 * 20 + 30)
+
+    def test_no_sentence_is_read_twice_or_lost(self, make_stream, shards):
+        (_, state), *_ = islice(make_stream(shuffle="none"), 3)
+        longer = iter(make_stream(shuffle="none", batch_size=6, state=with_more_rows(state, 6)))
+        first = decoded(next(iter(make_stream(shuffle="none")))[0])
+        words = [word for row in first for word in row]
+        while words.count("<S>") < len(SENTENCES):
+            words += [word for row in decoded(next(longer)[0]) for word in row]
+        begun = sorted(words)
+        assert len(begun) <= shards.num_targets + 6 * 5
+        assert begun.count("<S>") >= len(SENTENCES)
+
+    def test_fewer_rows_are_refused(self, make_stream):
+        _, state = next(iter(make_stream()))
+        with pytest.raises(ValueError, match=r"4 rows.* with 3"):
+            with_more_rows(state, 3)

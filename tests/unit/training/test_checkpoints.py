@@ -14,7 +14,7 @@ from elmokit.training.checkpoints import (
     restore_optimizer,
     save_checkpoint,
 )
-from elmokit.training.loop import OptimizerConfig
+from elmokit.training.optimizers import OptimizerConfig
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def save(folder, number, module, optimizer, **arguments):
         model=module.state_dict(),
         optimizer=optimizer,
         carry={"hidden": torch.arange(4.0)},
-        facts={"number": number, "best": float("inf")},
+        metadata={"number": number, "best": float("inf")},
         **arguments,
     )
 
@@ -63,7 +63,7 @@ def test_training_goes_on_bit_for_bit(module, tmp_path, name):
     step(restored, again)
 
     assert checkpoint.carry["hidden"].tolist() == [0, 1, 2, 3]
-    assert checkpoint.facts == {"number": 3, "best": float("inf")}
+    assert checkpoint.metadata == {"number": 3, "best": float("inf")}
     for key, value in module.state_dict().items():
         assert torch.equal(value, restored.state_dict()[key]), key
 
@@ -140,7 +140,7 @@ class TestFolder:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("name", ["model.safetensors", "carry.safetensors", "facts.json"])
+    @pytest.mark.parametrize("name", ["model.safetensors", "carry.safetensors", "metadata.json"])
     @pytest.mark.parametrize("damage", ["cut", "missing"])
     def test_is_named_with_the_cure(self, module, tmp_path, name, damage):
         path = save(tmp_path, 5, module, trained(module))

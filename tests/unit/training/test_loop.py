@@ -10,7 +10,8 @@ from elmokit.config import from_dict
 from elmokit.errors import ConfigError
 from elmokit.training import loop
 from elmokit.training.distributed import World
-from elmokit.training.loop import OptimizerConfig, StepResult, train
+from elmokit.training.loop import StepResult, train
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 CONSTANT = ScheduleConfig(kind="constant", warmup_share=0.0)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from elmokit.training.schedules import Budget, Limits, Progress, ScheduleConfig
+from elmokit.training.pretraining.presets import pretrain_config
+from elmokit.training.schedules import SCHEDULES, Budget, Limits, Progress, ScheduleConfig
 
 
 class TestBudget:
@@ -75,6 +76,24 @@ class TestSchedule:
         assert values == sorted(values, reverse=True)
         assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
         assert schedule.factor(1.0) == pytest.approx(0.1)
+
+    @pytest.mark.parametrize("final_factor", [0.0, 0.1])
+    def test_linear_falls_evenly_to_its_final_factor(self, final_factor):
+        schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
+        assert schedule.factor(0.1) == pytest.approx(0.5)
+        assert schedule.factor(0.2) == pytest.approx(1.0)
+        assert schedule.factor(0.6) == pytest.approx((1 + final_factor) / 2)
+        assert schedule.factor(1.0) == pytest.approx(final_factor)
+
+    def test_a_new_schedule_is_one_line(self, monkeypatch):
+        monkeypatch.setitem(SCHEDULES, "steep", lambda share, final_factor: (1 - share) ** 2)
+        config = pretrain_config("toy", overrides=["schedule.kind=steep"])
+        rest = (0.5 - config.schedule.warmup_share) / (1 - config.schedule.warmup_share)
+        assert config.schedule.factor(0.5) == pytest.approx((1 - rest) ** 2)
+
+    def test_an_unknown_kind_is_refused_with_the_known_ones(self):
+        with pytest.raises(ValueError, match=r"constant, cosine, linear.*'square'"):
+            ScheduleConfig(kind="square")
 
     def test_constant_stays_at_the_peak(self):
         schedule = ScheduleConfig(kind="constant", warmup_share=0.0)

@@ -16,7 +16,8 @@ from elmokit.tasks.runs.examples import Examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.dropout import derived_seed
-from elmokit.training.loop import OptimizerConfig, StepResult, train
+from elmokit.training.loop import StepResult, train
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
 SCHEDULES = {

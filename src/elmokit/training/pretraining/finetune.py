@@ -24,7 +24,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.loop import OptimizerConfig
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM, BiLMState, Direction
-from elmokit.bilm.softmax import Softmax
+from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.corpus.windows import WindowBatch
 from elmokit.training.dropout import RowDropout, derived_seed
 from elmokit.training.fused.char_cnn import encode_tokens
+from elmokit.training.fused.exact_softmax import exact_loss
 from elmokit.training.fused.lstm import run_fused
 from elmokit.training.fused.softmax import training_nlls
 
@@ -30,6 +31,7 @@ class WindowTensors:
     backward_inputs: Tensor
     forward_targets: Tensor
     backward_targets: Tensor
+    restarts: Tensor | None = None
 
     @classmethod
     def from_batch(
@@ -48,6 +50,7 @@ class WindowTensors:
             tensor(batch.backward_inputs),
             tensor(batch.forward_targets),
             tensor(batch.backward_targets),
+            None if batch.restarts is None else torch.from_numpy(batch.restarts).to(device),
         )
 
     @property
@@ -95,27 +98,43 @@ class BiLMLoss(nn.Module):
         self.seed = seed
         self.num_rows = num_rows
         self.first_row = first_row
+        self.exact = False
+        """Train a sampled softmax against all words instead of a sample."""
 
     def forward(
         self, batch: WindowTensors, state: BiLMState, step: int
     ) -> tuple[Tensor, Tensor, BiLMState]:
         """Return forward and backward loss (mean nats per target) and the new, detached state."""
+        if batch.restarts is not None:
+            state = state.zeroed(batch.restarts)
         tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
         forward, forward_state = self._direction("forward", tokens, batch, state, step)
         backward, backward_state = self._direction("backward", tokens, batch, state, step)
-        forward_loss, backward_loss = training_nlls(
-            self.softmax,
+        forward_loss, backward_loss = self._losses(
             (forward, backward),
             (batch.forward_targets.flatten(), batch.backward_targets.flatten()),
-            generators=[
-                torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
-                for index in range(2)
-            ],
+            step,
         )
         new_state = BiLMState.from_directions(forward_state, backward_state).detach()
         # autocast computes in bf16; what is carried on keeps its width
         new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
-        return forward_loss.mean(), backward_loss.mean(), new_state
+        return forward_loss, backward_loss, new_state
+
+    def _losses(
+        self, hiddens: tuple[Tensor, Tensor], word_ids: tuple[Tensor, Tensor], step: int
+    ) -> list[Tensor]:
+        """Return the mean loss of each direction: hidden (B*T, D), targets (B*T,) -> ()."""
+        if self.exact and isinstance(self.softmax, SampledSoftmax):
+            return [
+                exact_loss(self.softmax, hidden, ids)
+                for hidden, ids in zip(hiddens, word_ids, strict=True)
+            ]
+        generators = [
+            torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
+            for index in range(2)
+        ]
+        losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
+        return [loss.mean() for loss in losses]
 
     def _direction(
         self,

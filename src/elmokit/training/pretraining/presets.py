@@ -11,10 +11,15 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.training.pretraining.finetune import FinetuneConfig
 from elmokit.training.pretraining.pretrain import PretrainConfig
 
-PRESETS = ("toy", "tiny", "small", "medium", "original")
+_FOLDER = files("elmokit").joinpath("data/presets")
 DEFAULT_PRESET = "tiny"
 InputKind = Literal["chars", "words"]
 """What a model reads: characters of words, or rows of a table of words."""
+
+
+def preset_names() -> list[str]:
+    """Return the presets of the package: the files in ``data/presets``."""
+    return sorted(path.name.removesuffix(".toml") for path in _FOLDER.iterdir() if path.is_file())
 
 
 def pretrain_config(
@@ -27,7 +32,7 @@ def pretrain_config(
     """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
 
     Args:
-        preset: One of `PRESETS`; none: the recipe's, or else `DEFAULT_PRESET`.
+        preset: One of `preset_names`; none: the recipe's, or else `DEFAULT_PRESET`.
         recipe: A TOML file; its key ``preset`` says what it builds on, ``input`` what the model
             reads.
         input_kind: What the model reads; none: the recipe's ``input``, or else ``chars``.
@@ -51,9 +56,9 @@ def pretrain_config(
             "preset to the recipe, or change its key `preset`."
         )
     preset = preset or base or DEFAULT_PRESET
-    if preset not in PRESETS:
-        raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(PRESETS)}.")
-    text = files("elmokit").joinpath(f"data/presets/{preset}.toml").read_text(encoding="utf-8")
+    if preset not in (names := preset_names()):
+        raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(names)}.")
+    text = _FOLDER.joinpath(f"{preset}.toml").read_text(encoding="utf-8")
     settings = _merge(_merge(to_dict(PretrainConfig()), tomllib.loads(text)), own)
     if (input_kind or recipe_input) == "words":
         # V is that of the vocabulary, once there is one

@@ -19,9 +19,10 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
-from elmokit.corpus.stream import WindowStream
+from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import Stopped
 from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.training.averaging import WeightAverage
 from elmokit.training.checkpoints import (
     Checkpoint,
     latest_checkpoint,
@@ -30,7 +31,7 @@ from elmokit.training.checkpoints import (
     save_checkpoint,
 )
 from elmokit.training.distributed import World
-from elmokit.training.loop import StepReport, StepResult, train
+from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.memory import kept_memory
 from elmokit.training.metrics_log import RunLog
 from elmokit.training.precision import autocast, quick_matmul
@@ -101,17 +102,27 @@ class TrainingRun:
         self.softmax_first_share = softmax_first_share
         self.config, self.text, self.run_dir, self.processes = config, text, run_dir, processes
         train_config = config.train
-        self.num_rows = train_config.rows_per_process(processes.size)
+        train_config.rows_per_process(processes.size)
         self.model = model.to(processes.device)
-        self.first_row = processes.rank * self.num_rows
+        self.average = (
+            None
+            if train_config.ema_decay is None
+            else WeightAverage(self.model, train_config.ema_decay)
+        )
         targets_per_step = train_config.batch_size * train_config.unroll_steps
         self.budget = limits.budget(
             targets_per_epoch=text.shards.num_targets,
             targets_per_step=targets_per_step,
             default_epochs=train_config.num_epochs,
+            steps_grow=bool(train_config.batch_growth),
         )
         self.validation = Validation(
-            config.validation, text, self.model, run_dir, processes, seed=train_config.seed
+            config.validation,
+            text,
+            self.model if self.average is None else self.average.model,
+            run_dir,
+            processes,
+            seed=train_config.seed,
         )
         self.progress = Progress()
         checkpoint_path = latest_checkpoint(run_dir / CHECKPOINTS) if resume else None
@@ -129,46 +140,67 @@ class TrainingRun:
             self.model.softmax,
             dropout=self.model.config.dropout,
             seed=config.train.seed,
-            num_rows=config.train.batch_size,
-            first_row=self.first_row,
+            num_rows=0,
         )
         checkpoint = None if checkpoint_path is None else load_checkpoint(checkpoint_path)
         if checkpoint is not None:
             self.model.load_state_dict(checkpoint.model)
         self.optimizer = config.optimizer.build(self.loss)
         self.stream_state: dict[str, Any] | None = None
-        self.state = BiLMState.zeros(
-            self.model.config.lstm, self.num_rows, device=self.processes.device
-        )
+        lstm, device = self.model.config.lstm, self.processes.device
+        self._set_rows(BiLMState.zeros(lstm, config.train.batch_size, device=device))
         if checkpoint is not None:
             self._restore(checkpoint)
         self._saved_step = self.progress.step
-        self.stream = WindowStream(
-            self.text.shards,
-            self.text.vocab,
-            self.model.char_vocab,
-            batch_size=config.train.batch_size,
-            num_steps=config.train.unroll_steps,
-            seed=config.train.seed,
-            shuffle=config.train.shuffle,
-            rank=self.processes.rank,
-            world_size=self.processes.size,
-            state=self.stream_state,
-        )
+        self._stream(self._rows_at(1.0))  # refuses a corpus that is too small for it
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         restore_optimizer(self.optimizer, checkpoint.optimizer)
-        facts = checkpoint.facts
-        self.progress = Progress(**facts["progress"])
-        self.validation.restore(facts, self.budget.share(self.progress))
-        self.stream_state = facts["stream"]
-        own = slice(self.first_row, self.first_row + self.num_rows)
-        whole = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
-        mine = whole.rows(own)
-        self.state = BiLMState(
-            mine.hidden.to(self.processes.device), mine.cell.to(self.processes.device)
-        )
+        if self.average is not None:
+            if checkpoint.average:
+                self.average.load_state_dict(checkpoint.average)
+            else:
+                self.average.restart(self.model)
+        metadata = checkpoint.metadata
+        self.progress = Progress(**metadata["progress"])
+        self.validation.restore(metadata, self.budget.share(self.progress))
+        self.stream_state = metadata["stream"]
+        device = self.processes.device
+        hidden, cell = (checkpoint.carry[name].to(device) for name in ("hidden", "cell"))
+        self._set_rows(BiLMState(hidden, cell))
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
+
+    def _set_rows(self, state: BiLMState) -> None:
+        """Go on with the rows of ``state``, which holds those of all processes."""
+        num_own = state.num_rows // self.processes.size
+        first = self.processes.rank * num_own
+        own = state.rows(slice(first, first + num_own))
+        self.state = BiLMState(own.hidden.contiguous(), own.cell.contiguous())
+        self.loss.num_rows, self.loss.first_row = state.num_rows, first
+
+    def _gathered_state(self) -> BiLMState:
+        """Return the LSTM memory of the rows of all processes."""
+        gather = self.processes.gather_rows
+        return BiLMState(gather(self.state.hidden, dim=2), gather(self.state.cell, dim=2))
+
+    def _stream(self, num_rows: int) -> WindowStream:
+        """Return the windows that come next, of ``num_rows`` rows or of as many as there are."""
+        state, config = self.stream_state, self.config.train
+        if state is not None and len(state["rows"]) < num_rows:
+            state = with_more_rows(state, num_rows)
+        return WindowStream(
+            self.text.shards,
+            self.text.vocab,
+            self.model.char_vocab,
+            batch_size=num_rows,
+            num_steps=config.unroll_steps,
+            seed=config.seed,
+            shuffle=config.shuffle,
+            rank=self.processes.rank,
+            world_size=self.processes.size,
+            restart_share=config.zero_state_share,
+            state=state,
+        )
 
     def run(
         self,
@@ -198,6 +230,8 @@ class TrainingRun:
         ):
             for report in () if stopped_early else self._updates():
                 self.progress, self.state = report.progress, report.carry
+                if self.average is not None:
+                    self.average.update(self.model, report.progress.step)
                 speed = _speed(last_log, report.progress)
                 if report.progress.step % config.log_steps == 0:
                     last_log = report.progress
@@ -240,19 +274,44 @@ class TrainingRun:
             parts = {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
             return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
 
-        return train(
-            objective,
-            self._batches(),
-            self.optimizer,
-            carry=self.state,
-            budget=self.budget,
-            schedule=self.config.schedule,
-            config=self.config.optimizer,
-            progress=self.progress,
-            world=self.processes,
-            autocast=autocast(self.config.train.precision, self.processes.device),
-            frozen=self._frozen if self.softmax_first_share > 0 else None,
-        )
+        for until in self._phases():
+            with closing(self._batches()) as batches:
+                yield from train(
+                    objective,
+                    batches,
+                    self.optimizer,
+                    carry=self.state,
+                    budget=self.budget,
+                    schedule=self.config.schedule,
+                    config=self.config.optimizer,
+                    until=until,
+                    progress=self.progress,
+                    world=self.processes,
+                    autocast=autocast(self.config.train.precision, self.processes.device),
+                    frozen=self._frozen if self.softmax_first_share > 0 else None,
+                )
+
+    def _phases(self) -> Iterator[float]:
+        """Set rows and softmax for each part of the run that is left, and yield its end."""
+        config = self.config.train
+        assert self.model.softmax_config is not None
+        exact_from = 1 - self.model.softmax_config.full_share
+        ends = sorted({*(share for share, _ in config.batch_growth), exact_from, 1.0})
+        while (share := agreed_share(self.budget, self.progress, self.processes)) < 1:
+            self.loss.exact = share >= exact_from
+            num_rows = self._rows_at(share)
+            if num_rows > self.loss.num_rows:
+                self._set_rows(self._gathered_state().with_more_rows(num_rows))
+            self.stream = self._stream(num_rows)
+            yield next(end for end in ends if end > share)
+
+    def _rows_at(self, share: float) -> int:
+        """Return the rows of all processes where ``share`` of the budget is spent.
+
+        They never become fewer, though a run that is resumed with a longer budget may be at a share
+        again at which it had fewer.
+        """
+        return max(self.config.train.rows_at(share), self.loss.num_rows)
 
     def _save_is_due(self, seconds_since_save: float, was_validated: bool) -> bool:
         """Tell whether to write a checkpoint; the clock and the validations of rank 0 count."""
@@ -287,16 +346,16 @@ class TrainingRun:
 
     def save(self) -> None:
         """Write a checkpoint of this very moment."""
-        hidden = self.processes.gather_rows(self.state.hidden, dim=2)
-        cell = self.processes.gather_rows(self.state.cell, dim=2)
+        state = self._gathered_state()
         if self.processes.is_main:
             save_checkpoint(
                 self.run_dir / CHECKPOINTS,
                 self.progress.step,
                 model=self.model.state_dict(),
                 optimizer=self.optimizer,
-                carry={"hidden": hidden, "cell": cell},
-                facts={
+                carry={"hidden": state.hidden, "cell": state.cell},
+                average=None if self.average is None else self.average.state_dict(),
+                metadata={
                     "progress": dataclasses.asdict(self.progress),
                     **self.validation.metadata(),
                     "stream": self.stream_state,

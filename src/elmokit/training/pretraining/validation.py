@@ -43,7 +43,7 @@ class Validation:
     Args:
         config: How often, and on how much.
         text: Its held-out sentences are scored; without any, nothing is ever due.
-        model: The model in training.
+        model: The model in training, or the average of its weights.
         run_dir: Where ``best/`` is written.
         processes: All of them call every method; rank 0 scores and writes.
         seed: Of the run, for the model's training facts.
@@ -82,7 +82,7 @@ class Validation:
         """Go on from a checkpoint's metadata, where ``share`` of the budget of now is spent."""
         self.best = metadata["best"]
         self.validations_without_best = metadata["validations_without_best"]
-        self.validated_step = metadata.get("validated_step", 0)
+        self.validated_step = metadata["validated_step"]
         self.next_validation = self._next_after(share)
 
     def is_due(self, share: float) -> bool:

@@ -11,7 +11,7 @@ from elmokit.corpus.preparation import VocabConfig
 from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.loop import OptimizerConfig
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.training.pretraining.start import RunOptions

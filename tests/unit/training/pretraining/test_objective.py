@@ -169,11 +169,40 @@ def test_bf16_keeps_loss_and_state_in_full_precision(shards):
 def test_tensors_of_a_batch_are_int64_on_the_device(shards):
     model = toy_model()
     (batch,) = windows(shards, model)
-    assert {tensor.dtype for tensor in vars(batch).values()} == {torch.int64}
+    assert {tensor.dtype for tensor in vars(batch).values() if tensor is not None} == {torch.int64}
+    assert batch.restarts is None
     assert batch.num_targets == ROWS * STEPS
     assert VOCAB.sentence_begin_id not in batch.forward_targets
     assert VOCAB.sentence_end_id not in batch.backward_targets
     assert batch.forward_targets.min() >= 1
+
+
+def test_rows_that_restart_begin_at_the_zero_state(shards):
+    model = toy_model()
+    first, second = windows(shards, model, num=2)
+    _, _, state = loss_of(model)(first, zeros(model), 0)
+    restarts = torch.tensor([True, False, True, False])
+    restarted = dataclasses.replace(second, restarts=restarts)
+    _, _, ours = loss_of(model)(restarted, state, 1)
+    _, _, carried = loss_of(model)(second, state, 1)
+    _, _, fresh = loss_of(model)(second, zeros(model), 1)
+    for name in ("hidden", "cell"):
+        value = getattr(ours, name)
+        torch.testing.assert_close(value[:, :, restarts], getattr(fresh, name)[:, :, restarts])
+        torch.testing.assert_close(value[:, :, ~restarts], getattr(carried, name)[:, :, ~restarts])
+        assert not torch.allclose(value, getattr(carried, name))
+
+
+def test_a_sampled_softmax_can_be_trained_against_all_words(shards):
+    settings = SoftmaxConfig(kind="sampled", num_samples=3)
+    sampled, full = toy_model(softmax=settings), toy_model()
+    (batch,) = windows(shards, full)
+    loss = loss_of(sampled)
+    expected = loss_of(full)(batch, zeros(full), 0)[:2]
+    assert (loss(batch, zeros(full), 0)[0] - expected[0]).abs() > 0.01
+    loss.exact = True
+    for ours, wanted in zip(loss(batch, zeros(full), 0)[:2], expected, strict=True):
+        torch.testing.assert_close(ours, wanted)
 
 
 class TestPaddingOfTheWords:

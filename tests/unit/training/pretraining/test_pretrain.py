@@ -13,7 +13,7 @@ from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.training.loop import OptimizerConfig
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.training.pretraining.run_dir import exclusive_lock, record_run

@@ -3,16 +3,19 @@
 import dataclasses
 import os
 import signal
+from functools import partial
 
 import pytest
 import torch
 
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import ConfigError, Stopped
+from elmokit.evaluation.perplexity import perplexity
 from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
-from elmokit.training.loop import OptimizerConfig
 from elmokit.training.metrics_log import read_log
+from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
 from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
@@ -20,7 +23,13 @@ from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
-from ....builders.training_models import VOCAB, random_sentences, toy_model, toy_shards
+from ....builders.training_models import (
+    FULL_SOFTMAX,
+    VOCAB,
+    random_sentences,
+    toy_model,
+    toy_shards,
+)
 
 TARGETS = 4 * 5
 """Of one update."""
@@ -45,7 +54,7 @@ def build_run(text, run_dir, updates=12, *, resume=False, train=None, validation
     )
     run_dir.mkdir(exist_ok=True)
     limits = Limits(tokens=updates * TARGETS)
-    model = toy_model()
+    model = toy_model(softmax=settings.pop("softmax", FULL_SOFTMAX))
     return TrainingRun(config, text, model, run_dir, World(), limits, resume=resume, **settings)
 
 
@@ -124,8 +133,8 @@ class TestResult:
 
 
 class TestResuming:
-    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build, whole):
-
+    @staticmethod
+    def check_a_stop(build, whole):
         class Stopped(Exception):
             pass
 
@@ -139,7 +148,37 @@ class TestResuming:
         resumed = build(name="stopped", resume=True)
         assert resumed.progress.step == 5
         resumed.run()
-        assert_same_run(resumed, whole[0])
+        assert_same_run(resumed, whole)
+
+    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build, whole):
+        self.check_a_stop(build, whole[0])
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"train": {"ema_decay": 0.9}},
+            {"train": {"zero_state_share": 0.3}},
+            {"train": {"batch_growth": ((0.3, 6), (0.6, 8))}},
+            {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
+            {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
+            {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3)},
+            {
+                "train": {
+                    "ema_decay": 0.9,
+                    "zero_state_share": 0.3,
+                    "batch_growth": ((0.3, 6),),
+                    "precision": "bf16",
+                },
+                "softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3),
+            },
+        ],
+        ids=str,
+    )
+    def test_with_every_setting_too(self, build, settings):
+        build = partial(build, **settings)
+        whole = build(name="whole")
+        whole.run()
+        self.check_a_stop(build, whole)
 
     def test_a_longer_budget_changes_the_published_model(self, build):
         first = build(6, validation={"num_times": 10})
@@ -201,8 +240,88 @@ class TestResuming:
     def test_the_last_checkpoint_is_of_the_last_update(self, whole):
         run, _, _ = whole
         checkpoint = load_checkpoint(latest_checkpoint(run.run_dir / CHECKPOINTS))
-        assert checkpoint.facts["progress"]["step"] == 12
+        assert checkpoint.metadata["progress"]["step"] == 12
         assert torch.equal(checkpoint.carry["hidden"], run.state.hidden)
+
+
+class TestBatchGrowth:
+    def test_rows_grow_at_their_share(self, build):
+        tokens = []
+        run = build(12, train={"batch_growth": ((0.25, 6), (0.5, 8))})
+        run.run(lambda event: tokens.append(event.report.progress.tokens))
+        # of 240 targets: 20 an update to 60, 30 to 120, then 40
+        assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
+        assert run.state.num_rows == 8
+
+    def test_the_memory_of_the_old_rows_stays(self, build):
+        run = build(12, train={"batch_growth": ((0.25, 6),)})
+        states = []
+        set_rows = run._set_rows
+        run._set_rows = lambda state: states.append((run.state, state)) or set_rows(state)
+        run.run()
+        ((before, after),) = states
+        assert before.hidden.abs().min() > 0
+        for name in ("hidden", "cell"):
+            old, new = getattr(before, name), getattr(after, name)
+            assert torch.equal(new[:, :, :4], old)
+            assert not new[:, :, 4:].any()
+
+    def test_rows_stay_where_the_budget_of_a_resumed_run_is_longer(self, build):
+        build(12, train={"batch_growth": ((0.5, 8),)}).run()
+        longer = build(48, resume=True, train={"batch_growth": ((0.5, 8),)})
+        assert longer.run().progress.tokens == 48 * TARGETS
+        assert longer.state.num_rows == 8
+
+    def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
+        with pytest.raises(ValueError, match="smaller than one window"):
+            build(train={"batch_growth": ((0.5, 1000),)})
+
+    def test_processes_share_every_size_evenly(self):
+        config = TrainConfig(batch_size=4, batch_growth=((0.5, 7),))
+        with pytest.raises(ConfigError, match=r"train.batch_growth=7 rows .* by 2 processes"):
+            config.rows_per_process(2)
+
+    @pytest.mark.parametrize(
+        "growth",
+        [((0.5, 4),), ((0.5, 8), (0.4, 16)), ((1.0, 8),), ((0.0, 8),), ((0.2, 8), (0.5, 6))],
+    )
+    def test_only_rising_pairs_are_allowed(self, growth):
+        with pytest.raises(ValueError, match="`batch_growth` must be"):
+            TrainConfig(batch_size=4, batch_growth=growth)
+
+
+class TestAverage:
+    def test_it_is_what_is_validated_and_kept(self, build, text):
+        plain, averaged = build(30, name="plain"), build(30, train={"ema_decay": 0.99})
+        plain.run()
+        result = averaged.run()
+        for name, value in plain.model.state_dict().items():  # training itself is the same
+            assert torch.equal(averaged.model.state_dict()[name], value), name
+        published = load_model(averaged.run_dir)
+        assert published.model_hash() == averaged.average.model.model_hash()
+        assert published.model_hash() != averaged.model.model_hash()
+        assert result.perplexity == perplexity(published, text.valid.sentences())
+
+    def test_a_run_without_one_can_go_on_with_one(self, build):
+        first = build(6)
+        first.run()
+        again = build(12, resume=True, train={"ema_decay": 0.9})
+        assert again.average.model.model_hash() == first.model.model_hash()
+        again.run()
+        assert again.average.model.model_hash() != again.model.model_hash()
+
+    @pytest.mark.parametrize("decay", [0.0, 1.0, -1.0])
+    def test_a_decay_that_cannot_work_is_refused(self, decay):
+        with pytest.raises(ValueError, match="`ema_decay`"):
+            TrainConfig(ema_decay=decay)
+
+
+class TestFullShare:
+    def test_only_the_last_updates_are_against_all_words(self, build):
+        run = build(10, softmax=SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3))
+        exact = []
+        run.run(lambda event: exact.append(run.loss.exact))
+        assert exact == [False] * 7 + [True] * 3
 
 
 class TestStopping:

@@ -1,0 +1,106 @@
+"""Training against all words of the vocabulary, in memory for a few rows of logits.
+
+The mean loss of a direction is one number, so its gradient is known but for a factor, and is made
+together with the loss: each block of logits becomes probabilities, then gradients, and is gone.
+Three products of the size of the logits, where plain autograd would keep all of them. Held equal to
+`FullSoftmax.nll` by tests.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elmokit.bilm.softmax import FullSoftmax
+from elmokit.kernels.training import (
+    TYPES,
+    SoftmaxCall,
+    TrainingKernels,
+    address,
+    check_ids,
+    kernels_for,
+)
+
+MAX_LOGITS = 1 << 23
+"""Logits of a block: few enough for little memory, enough for products at full speed."""
+
+
+def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor:
+    """Return the mean of ``softmax.nll``, in nats.
+
+    Args:
+        softmax: The output layer.
+        hidden: (X, D).
+        word_ids: (X,) targets.
+
+    Raises:
+        ValueError: if a target is padding or no word, where there are kernels.
+    """
+    found = kernels_for(softmax.weight)
+    if found is None:
+        return softmax.nll(hidden, word_ids).mean()
+    check_ids(word_ids, lowest=1, highest=softmax.num_words, what="target ids")
+    with torch.autocast("cpu", enabled=False):
+        return _ExactLoss.apply(*found, hidden, softmax.weight, softmax.bias, word_ids - 1)
+
+
+class _ExactLoss(torch.autograd.Function):
+    """hidden (X, D), weight (V, D), bias (V,), targets (X,) -> mean nats ()."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: TrainingKernels,
+        dtype: torch.dtype,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+    ) -> Tensor:
+        num_targets, num_words = len(hidden), len(weight)
+        typed_hidden, typed_weight = hidden.to(dtype), weight.to(dtype)
+        target_logits = (hidden.float() * weight[targets]).sum(dim=-1) + bias[targets]
+        losses, target_probs = torch.empty(num_targets), torch.empty(num_targets)
+        grad_hidden, grad_weight = torch.empty(hidden.shape), torch.zeros(weight.shape)
+        grad_bias = torch.zeros(num_words)
+        buffers = torch.empty(torch.get_num_threads() * num_words)
+        rows = max(1, min(num_targets, MAX_LOGITS // num_words))
+        block = torch.empty(rows, num_words, dtype=dtype)
+        for start in range(0, num_targets, rows):
+            part = slice(start, start + rows)
+            inputs, own = typed_hidden[part], targets[part].unsqueeze(1)
+            values = torch.mm(inputs, typed_weight.t(), out=block[: len(inputs)])
+            call = SoftmaxCall(
+                TYPES[dtype], *values.shape, address(values, dtype=dtype), address(bias),
+                address(target_logits[part]), address(targets[part], dtype=torch.int64),
+                address(losses[part]), address(target_probs[part]), address(buffers),
+            )  # fmt: skip
+            kernels.call("softmax", call)
+            # the gradient of the logits: probabilities, less one at the target
+            values.scatter_(1, own, (target_probs[part].unsqueeze(1) - 1).to(dtype))
+            grad_hidden[part] = values @ typed_weight
+            if dtype == torch.float32:
+                grad_weight.addmm_(values.t(), inputs)
+            else:
+                grad_weight += values.t() @ inputs
+            grad_bias += kernels.column_sums(values)
+        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        ctx.hidden_dtype = hidden.dtype
+        return losses.mean()
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Any, ...]:
+        grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
+        factor = grad / len(grad_hidden)
+        return (
+            None,
+            None,
+            (grad_hidden * factor).to(ctx.hidden_dtype),
+            grad_weight * factor,
+            grad_bias * factor,
+            None,
+        )
