@@ -21,7 +21,7 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.warm_state import distinct_vectors, reading_order, warm_state
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
-from elmokit.text.char_vocab import normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.locate import find_model

@@ -202,7 +202,7 @@ def test_facts_say_what_made_the_vectors(model, embedder):
     assert facts["model_hash"] == model.model_hash()
     assert facts["tokenizer"] == {"name": "whitespace", "version": ""}
     assert (facts["normalization"], facts["precision"], facts["dtype"]) == (
-        "NFC",
+        "plain-1",
         "fp32",
         "float32",
     )
