@@ -1,19 +1,13 @@
 """What holds for every tokenizer, whatever the text."""
 
 import unicodedata
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit.text.tokenizers.registry import (
-    Tokenizer,
-    TokenizerConfig,
-    TokenizerName,
-    build_tokenizer,
-    sentences_batch,
-)
+from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
+from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
 
 LIBRARIES = {"english": ("pysbd", "sacremoses"), "korean": ("kiwipiepy",)}
 TEXTS = [
@@ -32,7 +26,7 @@ TEXTS = [
 any_text = st.text(st.characters(), max_size=40) | st.text("aA.!?\"') -'s1,한。\n", max_size=30)
 
 
-@pytest.fixture(scope="module", params=get_args(TokenizerName))
+@pytest.fixture(scope="module", params=TOKENIZERS)
 def tokenizer(request):
     for library in LIBRARIES.get(request.param, ()):
         pytest.importorskip(library)
@@ -49,7 +43,7 @@ def check_tokens(tokens):
 
 def test_it_is_a_tokenizer_with_name_and_version(tokenizer):
     assert isinstance(tokenizer, Tokenizer)
-    assert tokenizer.name in get_args(TokenizerName)
+    assert tokenizer.name in TOKENIZERS
     assert tokenizer.version
     config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
     assert build_tokenizer(config) is tokenizer

@@ -10,6 +10,7 @@ from elmokit.text.char_vocab import (
     CharVocab,
     CharVocabConfig,
 )
+from elmokit.text.normalization import normalize
 
 words = st.text(st.characters(), max_size=30) | st.sampled_from(
     ["<S>", "</S>", "대한민국" * 5, unicodedata.normalize("NFD", "한글"), "👍🏽" * 9, "é" * 40]
@@ -17,7 +18,7 @@ words = st.text(st.characters(), max_size=30) | st.sampled_from(
 configs = st.builds(
     CharVocabConfig,
     max_characters=st.integers(3, 60),
-    normalization=st.sampled_from(["NFC", "none"]),
+    normalization=st.sampled_from(["plain-1", "NFC", "none"]),
     truncation=st.sampled_from(["character", "byte"]),
 )
 
@@ -27,7 +28,7 @@ def slow_row(word: str, config: CharVocabConfig) -> list[int]:
     if word in (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD):
         body = [256 if word == SENTENCE_BEGIN_WORD else 257]
     else:
-        text = unicodedata.normalize("NFC", word) if config.normalization == "NFC" else word
+        text = normalize(word, config.normalization)
         limit = config.max_characters - 2
         if config.truncation == "byte":
             body = list(text.encode("utf-8", "ignore")[:limit])
@@ -53,7 +54,7 @@ def test_whole_characters_come_back(word, config):
     vocab = CharVocab(config)
     row = vocab.encode_word(word).astype(int) - 1
     kept = bytes(i for i in row.tolist() if i < 256)
-    text = unicodedata.normalize("NFC", word) if config.normalization == "NFC" else word
+    text = normalize(word, config.normalization)
     encoded = text.encode("utf-8", "ignore")
     if word not in (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD):
         assert encoded.startswith(kept)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.tasks.registry import TASKS
+from elmokit.text.tokenizers.registry import describe_tokenizers
 
 
 def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
@@ -47,7 +48,7 @@ OtherTokenizerOption = Annotated[
     str | None,
     typer.Option(
         "--tokenizer",
-        help="Use this tokenizer instead of the model's own (whitespace: text is tokenized).",
+        help=f"Use this tokenizer instead of the model's own: {describe_tokenizers()}.",
     ),
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]

@@ -22,7 +22,7 @@ from elmokit.corpus.text_shards import (
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.hashing import text_sha256
 from elmokit.files.sources import describe_files, find_files
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import Normalization
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import WordVocab
 

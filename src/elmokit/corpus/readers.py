@@ -13,9 +13,9 @@ from pathlib import Path
 from elmokit.errors import FormatError
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import tokenize_lines
-from elmokit.text.tokenizers.registry import Tokenizer
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def read_sentences(
     paths: Paths,
     tokenizer: Tokenizer,
     *,
-    normalization: Normalization = "NFC",
+    normalization: Normalization = DEFAULT_NORMALIZATION,
     report: ReadReport | None = None,
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
@@ -88,7 +88,7 @@ def read_sentences(
     Args:
         paths: files, directories or patterns, see `elmokit.files.sources.find_files`.
         tokenizer: splits a line into sentences of words; many lines at once if it can.
-        normalization: Unicode form in which the tokenizer sees the text.
+        normalization: Profile by which the text is spelled before the tokenizer sees it.
         report: counts what is read and skipped; one of its own if None.
         text_field: field of JSON lines, column of Parquet.
         max_line_bytes: longer lines are skipped.

@@ -11,7 +11,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
 from elmokit.files.sources import describe_files, find_files
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_counter import WordCounter
 
@@ -66,14 +66,14 @@ def open_corpus(
     corpus: Sequence[Path],
     *,
     tokenizer: TokenizerConfig | str | None = None,
-    normalization: Normalization = "NFC",
+    normalization: Normalization = DEFAULT_NORMALIZATION,
 ) -> TokenizedCorpus:
     """Open text files, or the shards of a training run, as sentences that are made while reading.
 
     Args:
         corpus: Files, folders or patterns of text, or one directory of finished shards.
         tokenizer: None: that of the shards, ``simple`` for text.
-        normalization: Of text.
+        normalization: Profile by which text is spelled.
 
     Raises:
         FileNotFoundError: if a file is missing.

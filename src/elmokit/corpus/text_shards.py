@@ -11,7 +11,7 @@ from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, count_sentences, read_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 

@@ -80,9 +80,12 @@ def bench(
     text_files = [] if text is None else _files_to_read_twice(text)
     loaded = Embedder.load(model, device="cpu", word_cache=False).model
     splitter = build_tokenizer(tokenizer or loaded.tokenizer)
+    form = loaded.config.char_vocab.normalization
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
         paths = demo if text is None else text
-        sentences = list(islice(read_sentences(paths, splitter), MAX_LINES_READ))
+        sentences = list(
+            islice(read_sentences(paths, splitter, normalization=form), MAX_LINES_READ)
+        )
     sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
     speeds = []
     for precision in get_args(Precision):

@@ -22,7 +22,8 @@ from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.char_vocab import check_text
-from elmokit.text.tokenizers.registry import Tokenizer, build_tokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -76,7 +77,7 @@ class Embedder:
         self._source: tuple[Path, list[tuple[int, ...]]] | None = None
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
-        self._normalization = model.config.char_vocab.normalization
+        self.normalization = model.config.char_vocab.normalization
         self._bilm = FrozenBiLM(
             model,
             device=pick_device(device) if isinstance(device, str) else device,
@@ -152,8 +153,8 @@ class Embedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The model's own tokenizer, for sentences given as strings."""
-        return build_tokenizer(self.tokenizer_config)
+        """The model's own tokenizer, for sentences given as strings; it sees normalized text."""
+        return NormalizingTokenizer(build_tokenizer(self.tokenizer_config), self.normalization)
 
     def embed(
         self,
@@ -278,7 +279,7 @@ class Embedder:
         metadata = {
             "model_hash": self.model.model_hash(),
             "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
-            "normalization": self._normalization,
+            "normalization": self.normalization,
             "layers": layers,
             "state": state,
             "precision": self.precision,

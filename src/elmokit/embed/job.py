@@ -31,6 +31,7 @@ from elmokit.files.atomic import atomic_file, check_target, reserve
 from elmokit.files.sources import Paths
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.results import Layers
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -124,7 +125,9 @@ def embed_files(
         overwrite,
         num_layers=embedder.num_layers,
     )
-    splitter = embedder.tokenizer if tokenizer is None else build_tokenizer(tokenizer)
+    splitter = embedder.tokenizer
+    if tokenizer is not None:
+        splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
     if splitter.name != embedder.tokenizer_config.name:
         logger.warning(
             "the model was trained on words made by the tokenizer %r, and reads words made by %r "

@@ -26,7 +26,7 @@ from elmokit.inference.target_scores import TargetScores
 from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm_text
 from elmokit.kernels.inference import load_kernels
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
-from elmokit.text.char_vocab import normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.locate import find_model

@@ -19,7 +19,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.text.tokenizers.registry import Tokenizer
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
 

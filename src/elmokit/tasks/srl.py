@@ -18,7 +18,7 @@ from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
-from elmokit.text.tokenizers.registry import Tokenizer
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
 

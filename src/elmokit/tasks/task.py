@@ -18,7 +18,7 @@ from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.sampling import DataFile
-from elmokit.text.tokenizers.registry import Tokenizer
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 Example = TypeVar("Example")
 Labels = list[str]

@@ -10,14 +10,14 @@ boundaries are the words ``[WORD_BEGIN, SENTENCE_BEGIN, WORD_END, ...]`` and lik
 Source: bilm-tf ``data.py`` (``UnicodeCharsVocabulary``).
 """
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from elmokit.errors import ConfigError
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
 SENTENCE_BEGIN = 256
 """Raw id of the character that stands for the beginning of a sentence."""
@@ -39,24 +39,7 @@ SENTENCE_BEGIN_WORD = "<S>"
 SENTENCE_END_WORD = "</S>"
 """The word that gets the sentence end row, and its line in vocabulary files."""
 
-Normalization = Literal["NFC", "none"]
 Truncation = Literal["character", "byte"]
-
-
-def normalize(text: str, form: Normalization) -> str:
-    """Bring text to one Unicode form.
-
-    A decomposed (NFD) text, as some PDFs and macOS file names hold, has other bytes than the same
-    text composed, and for Hangul nearly three times as many.
-
-    Args:
-        text: any string.
-        form: ``"NFC"`` composes; ``"none"`` leaves the text alone, as the original code does.
-
-    Returns:
-        The text in that form.
-    """
-    return text if form == "none" or text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def check_text(text: str, *, where: str) -> None:
@@ -86,8 +69,8 @@ class CharVocabConfig:
 
     max_characters: int = 50
     """C, the length of a row: the two word boundaries and at most ``max_characters - 2`` bytes."""
-    normalization: Normalization = "NFC"
-    """Unicode form of the words; ``"none"`` as in the original code."""
+    normalization: Normalization = DEFAULT_NORMALIZATION
+    """Profile by which words are spelled, see `elmokit.text.normalization`."""
     truncation: Truncation = "character"
     """Where a longer word is cut: ``"character"`` keeps whole code points (a base letter may still
     lose the combining marks after it), ``"byte"`` cuts anywhere, as the original code does."""
@@ -99,9 +82,10 @@ class CharVocabConfig:
                 f"`max_characters` must be at least 3 (two word boundaries and one byte), "
                 f"got {self.max_characters}. The released models use 50."
             )
-        if self.normalization not in ("NFC", "none"):
+        if self.normalization not in get_args(Normalization):
             raise ConfigError(
-                f'`normalization` must be "NFC" or "none", got {self.normalization!r}.'
+                f"`normalization` must be one of {', '.join(get_args(Normalization))}, got "
+                f"{self.normalization!r}."
             )
         if self.truncation not in ("character", "byte"):
             raise ConfigError(
@@ -116,7 +100,7 @@ class CharVocab:
     word boundaries alone. The words ``<S>`` and ``</S>`` get the rows of the sentence boundaries.
 
     Args:
-        config: row length, Unicode form and where long words are cut.
+        config: row length, normalization and where long words are cut.
     """
 
     def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:
@@ -215,10 +199,8 @@ class CharVocab:
         return row
 
     def _word_bytes(self, words: Sequence[str]) -> list[bytes]:
-        if self.config.normalization == "NFC":
-            words = [normalize(word, "NFC") for word in words]
-        limit = self.max_bytes
-        encoded = [word.encode("utf-8", "ignore") for word in words]
+        limit, form = self.max_bytes, self.config.normalization
+        encoded = [normalize(word, form).encode("utf-8", "ignore") for word in words]
         return [word if len(word) <= limit else self._cut(word) for word in encoded]
 
     def _cut(self, encoded: bytes) -> bytes:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from elmokit.text.char_vocab import Normalization, normalize
-from elmokit.text.tokenizers.registry import Tokenizer, sentences_batch
+from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
 
 
 def tokenize_lines(
@@ -14,7 +14,7 @@ def tokenize_lines(
     Args:
         lines: Raw text, read a little ahead.
         tokenizer: Splits lines into sentences of words; many at once if it can.
-        normalization: Unicode form in which the tokenizer sees the text.
+        normalization: Profile by which the text is spelled before the tokenizer sees it.
     """
     texts = (normalize(line, normalization) for line in lines)
     for sentences in sentences_batch(tokenizer, texts):

@@ -2,7 +2,7 @@
 
 The mistakes it looks for are those that made training runs fail in silence: specials that are
 missing, words on two lines, an order that is not by frequency (which the log-uniform sampler of the
-sampled softmax takes for granted), words in another Unicode form than the text.
+sampled softmax takes for granted), words spelled otherwise than the normalized text.
 """
 
 import os
@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from elmokit.text.char_vocab import CharVocab, normalize
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.normalization import normalize
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_vocab_lines
 
@@ -67,7 +68,7 @@ class VocabReport:
     bytes_per_word: dict[str, float]
     """Mean and quantiles over the vocabulary, specials left out."""
     num_not_normalized: int
-    """Words that are not in the Unicode form of the text, and so are never found."""
+    """Words that the normalization of the text spells otherwise, and so are never found."""
     corpus: CorpusFit | None
     errors: tuple[str, ...]
     """Why training refuses this file; empty if it does not."""
@@ -87,7 +88,7 @@ def check_vocab(
     Args:
         path: one word a line.
         sentences: a tokenized corpus to hold it against; read once, in bounded memory.
-        char_vocab: character limit and Unicode form of the model; the defaults if None.
+        char_vocab: character limit and normalization of the model; the defaults if None.
         num_examples: length of the lists of examples.
 
     Returns:
@@ -123,7 +124,7 @@ def check_vocab(
         errors=(),
         warnings=(),
     )
-    return _with_verdict(report, has_lower_case_unk="<unk>" in lines_of_word)
+    return _with_verdict(report, form=form, has_lower_case_unk="<unk>" in lines_of_word)
 
 
 def _fit(
@@ -200,7 +201,7 @@ def _rank_correlation(counts: np.ndarray) -> float:
     return float(np.corrcoef(np.arange(counts.size), mean_rank[rank_of_value])[0, 1])
 
 
-def _with_verdict(report: VocabReport, *, has_lower_case_unk: bool) -> VocabReport:
+def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -> VocabReport:
     errors = [
         f"{word} is missing: add the line (by convention one of the first three)."
         for word, line in report.special_lines.items()
@@ -225,8 +226,9 @@ def _with_verdict(report: VocabReport, *, has_lower_case_unk: bool) -> VocabRepo
         )
     if report.num_not_normalized:
         warnings.append(
-            f"{report.num_not_normalized} words are not in the Unicode form of the text and are "
-            f"never found: write the vocabulary anew, or train with normalization none."
+            f"{report.num_not_normalized} words are not spelled as normalization "
+            f"{form} spells the text and are never found: write the vocabulary again with "
+            f"`elmokit vocab --normalization {form}`, or train with that of these words."
         )
     fit = report.corpus
     num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen

@@ -25,7 +25,7 @@ from elmokit.corpus.sentence_file import (
 )
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.vectors.vector_files import form_of, write_vectors
 from elmokit.weights.locate import find_model

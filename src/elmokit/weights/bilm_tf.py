@@ -155,7 +155,7 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
     if model.config.char_cnn is not None and vocab.normalization != "none":
         losses.append(
             f"the format has no place for normalization={vocab.normalization!r}: whoever reads the "
-            "file must normalize the text first, or words in another Unicode form get other "
+            "file must normalize the text first, or words spelled otherwise get other "
             "vectors."
         )
     if model.config.char_cnn is not None and vocab.truncation != "byte":

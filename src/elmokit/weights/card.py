@@ -45,7 +45,7 @@ def model_card(
         "License": license_name,
         "Perplexity": _perplexity(metadata.get("perplexity")),
         "Tokenizer": f"{tokenizer.name} {tokenizer.version}".strip(),
-        "Unicode normalization": config.char_vocab.normalization,
+        "Normalization": config.char_vocab.normalization,
         "Input": f"{reads}, at most {config.char_vocab.max_characters} a word",
         "Layers": f"{model.num_layers} of {model.output_dim} (cell {config.lstm.cell_dim})",
         "Parameters": f"{num_parameters:,} without softmax",

@@ -27,7 +27,7 @@ from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory
-from elmokit.text.char_vocab import normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card

@@ -203,7 +203,7 @@ def test_metadata_say_what_made_the_vectors(model, embedder):
     assert metadata["model_hash"] == model.model_hash()
     assert metadata["tokenizer"] == {"name": "whitespace", "version": ""}
     assert (metadata["normalization"], metadata["precision"], metadata["dtype"]) == (
-        "NFC",
+        "plain-1",
         "fp32",
         "float32",
     )

@@ -94,7 +94,7 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
         "buckets": 500, "seed": 3, "learning_rate": 0.025, "sample": 0.001, "threads": 1,
     }  # fmt: skip
     assert facts["tokenizer"]["name"] == "simple"
-    assert facts["normalization"] == "NFC"
+    assert facts["normalization"] == "plain-1"
     assert facts["words"] == 19
     (file,) = facts["corpus"]["files"]
     assert (file["path"], file["num_bytes"]) == (str(corpus), corpus.stat().st_size)

@@ -271,7 +271,7 @@ class TestWrite:
             config, tokenizer=TokenizerConfig(name="korean", version="1"), warm_text=("a",)
         )
         written(model, tmp_path)
-        for part in ("normalization='NFC'", "truncation='character'", "'korean'", "warm-up"):
+        for part in ("normalization='plain-1'", "truncation='character'", "'korean'", "warm-up"):
             assert part in caplog.text
         assert {record.levelname for record in caplog.records} == {"WARNING"}
         assert len(format_losses(model)) == 4

@@ -30,7 +30,7 @@ def test_the_card_says_what_the_model_is():
     assert 'license: "CC BY-SA 4.0"' in header
     assert "| Perplexity | forward 41.25, backward 42.5 |" in card
     assert "| Tokenizer | simple 1 |" in card
-    assert "| Unicode normalization | NFC |" in card
+    assert "| Normalization | plain-1 |" in card
     assert "| Vocabulary | 4 words |" in card
     assert "- corpus: lines of text\n" in card
     assert model.model_hash() in card

@@ -157,7 +157,7 @@ class TestSave:
         data = json.loads((directory / "config.json").read_text(encoding="utf-8"))
         assert data["model_type"] == "elmokit"
         assert data["elmokit_version"]
-        assert data["bilm"]["char_vocab"]["normalization"] == "NFC"
+        assert data["bilm"]["char_vocab"]["normalization"] == "plain-1"
         modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
         assert len(modes) == 1, "readable by whoever may read the others"
 

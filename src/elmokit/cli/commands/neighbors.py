@@ -64,7 +64,7 @@ def neighbors(
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import find_neighbors, nearest_words, occurrence_in, spread
-    from elmokit.text.char_vocab import normalize
+    from elmokit.text.normalization import normalize
     from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.vectors.vector_files import read_vectors
 
@@ -74,16 +74,17 @@ def neighbors(
     embedder = Embedder.load(model)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer or embedder.tokenizer_config)
-    word = normalize(word, "NFC")
+    form = embedder.normalization
+    word = normalize(word, form)
     query = None
     if sentence is not None:
-        query = occurrence_in(splitter.tokenize(normalize(sentence, "NFC")), word)
+        query = occurrence_in(splitter.tokenize(normalize(sentence, form)), word)
     static = []
     if vectors is not None:
         static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
     found = find_neighbors(
         embedder,
-        read_sentences(text, splitter),
+        read_sentences(text, splitter, normalization=form),
         word,
         query=query,
         any_word=any_word,

@@ -21,6 +21,7 @@ from elmokit.cli.options import (
 )
 from elmokit.cli.output import emit_json, is_main_process, use_threads
 from elmokit.cli.progress import watch_training
+from elmokit.text.tokenizers.registry import describe_tokenizers
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.run import TrainingResult
@@ -56,7 +57,7 @@ def pretrain(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="simple, whitespace, english or korean; short for --set text.tokenizer.name=…"
+            help=f"Short for --set text.tokenizer.name=…; one of {describe_tokenizers()}."
         ),
     ] = None,
     vocab: Annotated[

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json, progress_bar
+from elmokit.text.tokenizers.registry import describe_tokenizers
 
 if TYPE_CHECKING:
     from elmokit.vectors.training import VectorsReport
@@ -40,8 +41,8 @@ def vectors(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="simple, whitespace, english or korean; default: that of --model or of the "
-            "shards, or else simple."
+            help=f"One of {describe_tokenizers()}; default: that of --model or of the shards, or "
+            "else simple."
         ),
     ] = None,
     kind: Annotated[

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,8 @@ from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json, progress_bar
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
+from elmokit.text.tokenizers.registry import describe_tokenizers
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
@@ -45,12 +47,11 @@ def vocab(
     max_characters: Annotated[
         int, typer.Option(help="With --check: characters of the model, two of them borders.", min=3)
     ] = 50,
-    tokenizer: Annotated[str, typer.Option(help="simple, whitespace, english or korean.")] = (
-        "simple"
-    ),
+    tokenizer: Annotated[str, typer.Option(help=f"One of {describe_tokenizers()}.")] = "simple",
     normalization: Annotated[
-        Literal["NFC", "none"], typer.Option(help="Unicode form of the text: NFC or none.")
-    ] = "NFC",
+        Normalization,
+        typer.Option(help="Spelling of the text, that of the model it is for: plain-1, NFC, none."),
+    ] = DEFAULT_NORMALIZATION,
     json: JsonOption = False,
 ) -> None:
     """Count the words of CORPUS and write the target vocabulary, or examine one with --check."""
@@ -77,7 +78,7 @@ def _build(
     max_size: int | None,
     min_count: int,
     tokenizer_name: str,
-    normalization: Literal["NFC", "none"],
+    normalization: Normalization,
     *,
     as_json: bool,
 ) -> None:
@@ -118,7 +119,7 @@ def _check(
     corpus: list[str],
     max_characters: int,
     tokenizer_name: str,
-    normalization: Literal["NFC", "none"],
+    normalization: Normalization,
     *,
     as_json: bool,
 ) -> None:
@@ -140,7 +141,7 @@ def _check(
 def _sentences(
     corpus: list[str],
     tokenizer_name: str,
-    normalization: Literal["NFC", "none"],
+    normalization: Normalization,
     report: "ReadReport",
 ) -> Iterator[list[str]]:
     """Yield the sentences of the corpus and show how far it is."""

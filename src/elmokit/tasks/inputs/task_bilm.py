@@ -12,8 +12,9 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, as_input_error
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.text.char_vocab import CharVocab
-from elmokit.text.tokenizers.registry import Tokenizer, build_tokenizer
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -106,7 +107,9 @@ class TaskBiLM:
                     precision, settings.embeddings,
                 )  # fmt: skip
             if model is None:
-                return cls(build_tokenizer("simple"), CharVocab())
+                return cls(
+                    build_tokenizer("simple"), CharVocab(CharVocabConfig(normalization="NFC"))
+                )
         path = find_model(model)
         loaded = load_model(path)
         if settings.embeddings == "random":
@@ -122,7 +125,9 @@ class TaskBiLM:
             with as_input_error():  # the precision is checked there
                 embedder = Embedder(loaded, device=device, precision=precision)
         return cls(
-            build_tokenizer(loaded.tokenizer),
+            NormalizingTokenizer(
+                build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
+            ),
             loaded.char_vocab,
             embedder=embedder,
             module=loaded if finetune else None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.tasks.task import Task, Units
-from elmokit.text.tokenizers.registry import Tokenizer
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
 

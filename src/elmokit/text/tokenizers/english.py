@@ -8,7 +8,7 @@ is faster and nearer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 from importlib.metadata import PackageNotFoundError, version
 
 from elmokit.errors import MissingExtraError
-from elmokit.text.tokenizers.registry import cut_long_text
+from elmokit.text.tokenizers.long_text import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 20_000
 

@@ -4,23 +4,30 @@ A token is a morpheme in the form that Kiwi gives it, not the letters of the tex
 syllables are undone and allomorphs united, so that one morpheme is one word of the vocabulary
 whatever it met: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` ``하 어 주 었 다``.
 A final consonant that is a morpheme is written with its stand-alone letter (``ㄴ``, not U+11AB).
-White space is not kept, so the text cannot be put together again from the tokens. Words in other
-scripts, numbers, punctuation and emoji are kept as Kiwi finds them; what it does not know passes
-through. The text is composed (NFC) first, and lone surrogates are dropped.
+A word with old Hangul (conjoining jamo that make no modern syllable) is one token as it is written,
+since Kiwi would take its letters apart. White space is not kept, so the text cannot be put together
+again from the tokens. Words in other scripts, numbers, punctuation and emoji are kept as Kiwi finds
+them; what it does not know passes through. The text is composed (NFC) first, and lone surrogates
+are dropped.
 """
 
 import functools
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from elmokit.errors import MissingExtraError
-from elmokit.text.char_vocab import normalize
-from elmokit.text.tokenizers.registry import cut_long_text
+from elmokit.text.normalization import normalize
+from elmokit.text.tokenizers.long_text import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi takes more than twice the time for twice this length
 _TEXTS_A_BATCH = 512
+_JAMO = (
+    "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"  # conjoining: left after composition in old Hangul
+)
+_OLD_HANGUL_WORD = re.compile(rf"[\w\u302e\u302f]*[{_JAMO}][\w\u302e\u302f]*")  # with tone marks
 
 
 class KoreanTokenizer:
@@ -37,9 +44,20 @@ class KoreanTokenizer:
 
     def __init__(self) -> None:
         try:
-            self.version = f"kiwipiepy {version('kiwipiepy')}"
+            self._library = f"kiwipiepy {version('kiwipiepy')}"
         except PackageNotFoundError as error:
             raise MissingExtraError("kiwipiepy", extra="ko") from error
+        self.version = f"2, {self._library}"
+        self._keep_old_hangul = True
+
+    @classmethod
+    def of_version(cls, version: str) -> "KoreanTokenizer | None":
+        """Return the tokenizer of version 1, which was named by the library alone."""
+        if not version.startswith("kiwipiepy"):
+            return None
+        tokenizer = cls()
+        tokenizer.version, tokenizer._keep_old_hangul = tokenizer._library, False
+        return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
         """Split one sentence into morphemes."""
@@ -50,7 +68,7 @@ class KoreanTokenizer:
         return [
             sentence
             for piece in _pieces(text)
-            for sentence in _sentences_of(_kiwi().tokenize(piece, compatible_jamo=True))
+            for sentence in self._sentences_of(piece, self._analyze(piece))
         ]
 
     def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
@@ -58,10 +76,31 @@ class KoreanTokenizer:
         remaining = iter(texts)
         while batch := [_pieces(text) for text in itertools.islice(remaining, _TEXTS_A_BATCH)]:
             flat = [piece for pieces in batch for piece in pieces]
-            analyzed = iter(_kiwi().tokenize(flat, compatible_jamo=True))
+            analyzed = zip(flat, self._analyze(flat), strict=True)
             for pieces in batch:
-                of_text = itertools.islice(analyzed, len(pieces))
-                yield [sentence for tokens in of_text for sentence in _sentences_of(tokens)]
+                yield [
+                    sentence
+                    for piece, tokens in itertools.islice(analyzed, len(pieces))
+                    for sentence in self._sentences_of(piece, tokens)
+                ]
+
+    def _analyze(self, pieces: str | list[str]) -> Any:
+        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(
+            pieces if isinstance(pieces, str) else " ".join(pieces)
+        )
+        words = {"pretokenized": _old_hangul_words} if old else {}
+        return _kiwi().tokenize(pieces, compatible_jamo=True, **words)
+
+    def _sentences_of(self, piece: str, tokens: Iterable[Any]) -> Iterator[list[str]]:
+        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(piece)
+        for _, of_sentence in itertools.groupby(tokens, key=lambda token: token.sent_position):
+            words: list[str] = []
+            for token in of_sentence:
+                written = piece[token.start : token.end]
+                is_old = old and _OLD_HANGUL_WORD.fullmatch(written)
+                words += [written] if is_old else token.form.split()
+            if words:
+                yield words
 
 
 def _pieces(text: str) -> list[str]:
@@ -75,11 +114,8 @@ def _pieces(text: str) -> list[str]:
     ]
 
 
-def _sentences_of(tokens: Iterable[Any]) -> Iterator[list[str]]:
-    for _, of_sentence in itertools.groupby(tokens, key=lambda token: token.sent_position):
-        words = [word for token in of_sentence for word in token.form.split()]
-        if words:
-            yield words
+def _old_hangul_words(text: str) -> list[tuple[int, int, str]]:
+    return [(*match.span(), "NNP") for match in _OLD_HANGUL_WORD.finditer(text)]
 
 
 @functools.cache

@@ -1,60 +1,46 @@
-"""Raw text to sentences of tokens: the protocol, the choice by name, and the plainest member.
+"""Tokenizers by name.
 
-A model is bound to the tokenizer of its training text, so name and version are stored with it. Four
-are built in: ``whitespace`` for text that is already tokenized, ``simple`` for raw text of any
-language, ``english`` (extra ``en``) for the original English models, ``korean`` (extra ``ko``).
+A model is bound to the tokenizer of its training text, so name and version are stored with it. A
+new tokenizer is one file with a class that follows `elmokit.text.tokenizers.protocol.Tokenizer`,
+and one line in `TOKENIZERS`; commands, configurations and contract tests read their choices there.
 """
 
 import functools
 import logging
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args, runtime_checkable
+from importlib import import_module
 
 from elmokit.errors import ConfigError
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 _log = logging.getLogger(__name__)
 
-TokenizerName = Literal["whitespace", "simple", "english", "korean"]
+
+@dataclass(frozen=True)
+class RegisteredTokenizer:
+    """Where a tokenizer is, and what it is for. It is imported when it is first built."""
+
+    module: str
+    """Its name; with a leading dot, one beside this."""
+    class_name: str
+    purpose: str
+    """In a few words, for help texts."""
 
 
-@runtime_checkable
-class Tokenizer(Protocol):
-    """What splits text. Tokens are never empty and hold no white space.
-
-    A tokenizer that is faster on many texts at once also has ``sentences_batch``, see
-    `BatchTokenizer`; `sentences_batch` of this module calls it where there is one.
-    """
-
-    name: str
-    """Name by which `build_tokenizer` finds it again."""
-    version: str
-    """Changes whenever the tokens of some text change."""
-
-    def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into tokens."""
-        ...
-
-    def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences, and each into tokens. A line break ends a sentence."""
-        ...
-
-
-@runtime_checkable
-class BatchTokenizer(Tokenizer, Protocol):
-    """A tokenizer with a fast path for many texts."""
-
-    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-        """Yield for each text, in order, what ``sentences`` returns; reads ahead a little."""
-        ...
+TOKENIZERS = {
+    "whitespace": RegisteredTokenizer(".whitespace", "WhitespaceTokenizer", "tokenized text"),
+    "simple": RegisteredTokenizer(".simple", "SimpleTokenizer", "raw text of any language"),
+    "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
+    "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
     """Which tokenizer a text was, or is to be, split with."""
 
-    name: TokenizerName = "whitespace"
-    """One of the built-in tokenizers."""
+    name: str = "whitespace"
+    """One of `TOKENIZERS`."""
     version: str = ""
     """Version that the model's training text was split with; empty when not known."""
 
@@ -64,96 +50,47 @@ class TokenizerConfig:
 
 
 def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
-    """Return the tokenizer of a config or name; the same object for the same name.
+    """Return the tokenizer of a config or name; the same object for the same name and version.
 
-    A warning is logged, once, when the version at hand is not the one in the config.
+    A tokenizer that can still make the tokens of the version in the config does so; for another
+    one a warning is logged, once, when the version at hand is not that of the config.
 
     Args:
-        config: name and version, or just the name.
+        config: Name and version, or just the name: the newest version.
 
     Raises:
         ConfigError: for an unknown name.
         MissingExtraError: if the library behind it is not installed.
     """
-    name = config if isinstance(config, str) else config.name
-    _check_name(name)
-    tokenizer = _tokenizer(name)
-    if not isinstance(config, str) and config.version not in ("", tokenizer.version):
-        _warn_of_version(name, config.version, tokenizer.version)
+    if isinstance(config, str):
+        config = TokenizerConfig(name=config)
+    tokenizer = _tokenizer(config.name, config.version)
+    if config.version not in ("", tokenizer.version):
+        _warn_of_version(config.name, config.version, tokenizer.version)
     return tokenizer
 
 
-def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Yield the sentences of each text, by the fast path of the tokenizer where it has one."""
-    if isinstance(tokenizer, BatchTokenizer):
-        return tokenizer.sentences_batch(texts)
-    return map(tokenizer.sentences, texts)
-
-
-class WhitespaceTokenizer:
-    """Text that is already tokenized: tokens between white space, one sentence a line."""
-
-    name = "whitespace"
-    version = "1"
-
-    def tokenize(self, sentence: str) -> list[str]:
-        """Split at white space (that of Unicode, the no-break space included)."""
-        return sentence.split()
-
-    def sentences(self, text: str) -> list[list[str]]:
-        """Return the tokens of every line that is not blank; only LF and CR end a line."""
-        lines = text.replace("\r", "\n").split("\n")
-        return [tokens for line in lines if (tokens := line.split())]
-
-
-def cut_long_text(text: str, max_characters: int) -> list[str]:
-    """Cut text for libraries whose time grows faster than its length.
-
-    Args:
-        text: any text.
-        max_characters: length above which text is cut.
-
-    Returns:
-        Pieces of at most that length, cut after a full stop where there is one in the second half,
-        else at white space, else anywhere. Joined they are the text.
-    """
-    pieces: list[str] = []
-    start = 0
-    while len(text) - start > max_characters:
-        middle, limit = start + max_characters // 2, start + max_characters
-        cut = max(text.rfind(mark, middle, limit) + len(mark) for mark in (". ", "? ", "! "))
-        if cut <= middle + 1:
-            cut = text.rfind(" ", middle, limit) + 1
-        if cut <= middle:
-            cut = limit
-        pieces.append(text[start:cut])
-        start = cut
-    return [*pieces, text[start:]]
+def describe_tokenizers() -> str:
+    """Return the names and what each is for, as in a help text."""
+    return ", ".join(f"{name} ({found.purpose})" for name, found in TOKENIZERS.items())
 
 
 def _check_name(name: str) -> None:
-    if name not in get_args(TokenizerName):
+    if name not in TOKENIZERS:
         raise ConfigError(
-            f"there is no tokenizer {name!r}: choose one of {', '.join(get_args(TokenizerName))}. "
-            f"For another one, split the text yourself and use whitespace."
+            f"there is no tokenizer {name!r}: choose one of {', '.join(TOKENIZERS)}. For another "
+            "one, split the text yourself and use whitespace."
         )
 
 
 @functools.cache
-def _tokenizer(name: str) -> Tokenizer:
-    if name == "simple":
-        from elmokit.text.tokenizers.simple import SimpleTokenizer
-
-        return SimpleTokenizer()
-    if name == "english":
-        from elmokit.text.tokenizers.english import EnglishTokenizer
-
-        return EnglishTokenizer()
-    if name == "korean":
-        from elmokit.text.tokenizers.korean import KoreanTokenizer
-
-        return KoreanTokenizer()
-    return WhitespaceTokenizer()
+def _tokenizer(name: str, version: str) -> Tokenizer:
+    registered = TOKENIZERS[name]
+    kind = getattr(import_module(registered.module, __package__), registered.class_name)
+    if not version:
+        return kind()
+    earlier = kind.of_version(version) if hasattr(kind, "of_version") else None
+    return _tokenizer(name, "") if earlier is None else earlier
 
 
 @functools.cache

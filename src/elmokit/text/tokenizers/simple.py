@@ -52,11 +52,22 @@ class SimpleTokenizer:
     """
 
     name = "simple"
-    version = "1"
-    """Raised whenever the tokens of some text change."""
+    version = "2"
+    """Raised whenever the tokens of some text change. Version 1 knew no end of a sentence between
+    Han or kana but the full-width marks, which normalization may have made ASCII."""
 
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
+        self._glue = _patterns().glue
+
+    @classmethod
+    def of_version(cls, version: str) -> "SimpleTokenizer | None":
+        """Return the tokenizer of an earlier version."""
+        if version != "1":
+            return None
+        tokenizer = cls()
+        tokenizer.version, tokenizer._glue = "1", _patterns().glue_of_version_1
+        return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
         """Split one sentence into tokens.
@@ -114,7 +125,7 @@ class SimpleTokenizer:
     def _analyze(self, chunk: str) -> _Chunk:
         analyzed = self._cache.get(chunk)
         if analyzed is None:
-            analyzed = _take_apart(chunk)
+            analyzed = _take_apart(chunk, self._glue)
             if len(chunk) <= _MAX_CACHED_CHARACTERS:
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
                     self._cache.clear()
@@ -127,11 +138,11 @@ def _without_zero_width(text: str) -> str:
     return text if text.isascii() else text.replace("\u200b", " ").replace("\ufeff", " ")
 
 
-def _take_apart(chunk: str) -> _Chunk:
+def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
     if chunk.isascii() and chunk.isalpha() and chunk.lower() not in data.CONTRACTIONS:
         return _Chunk((chunk,), 0, (chunk,))
     if "://" not in chunk and "@" not in chunk:
-        pieces = _patterns().glue.split(chunk)
+        pieces = glue.split(chunk)
         if len(pieces) > 1:
             return _Chunk(tuple(pieces), _GLUED, ())
     end = _kind_of_end(chunk)
@@ -240,6 +251,7 @@ class _Patterns(NamedTuple):
     token: re.Pattern[str]
     stem: re.Pattern[str]
     glue: re.Pattern[str]
+    glue_of_version_1: re.Pattern[str]
     han_or_kana: re.Pattern[str]
     han_kana_pieces: re.Pattern[str]
 
@@ -283,17 +295,20 @@ def _patterns() -> _Patterns:
       | [\U0001f1e6-\U0001f1ff]{{2}}                               # flags
       | \S{modifiers}*(?:\u200d\S{modifiers}*)*
     """
+    glue = (
+        rf"(?<=[。｡！？])(?![。｡！？…{re.escape(data.CLOSERS)}])(?=.)"
+        rf"|(?<=[가-힣]{{2}}[.?!])(?=[가-힣])"
+        rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(data.SENTENCE_STARTERS)})(?!\w))"
+    )
+    han_or_kana = f"{han}{hiragana}{katakana}"
     return _Patterns(
         token=re.compile(token, re.VERBOSE),
         stem=re.compile(rf"{word}+(?:[.'’]{word}+)*$"),
-        glue=re.compile(
-            rf"(?<=[。｡！？])(?![。｡！？…{re.escape(data.CLOSERS)}])(?=.)"
-            rf"|(?<=[가-힣]{{2}}[.?!])(?=[가-힣])"
-            rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(data.SENTENCE_STARTERS)})(?!\w))"
-        ),
-        han_or_kana=re.compile(rf"^(?!.*[가-힣]).*[{han}{hiragana}{katakana}]"),
+        glue=re.compile(rf"{glue}|(?<=[{han_or_kana}][?!])(?=[{han_or_kana}])"),
+        glue_of_version_1=re.compile(glue),
+        han_or_kana=re.compile(rf"^(?!.*[가-힣]).*[{han_or_kana}]"),
         han_kana_pieces=re.compile(
-            rf"[{han}]{modifiers}*|[{hiragana}]+|[{katakana}]+|[^{han}{hiragana}{katakana}]+"
+            rf"[{han}]{modifiers}*|[{hiragana}]+|[{katakana}]+|[^{han_or_kana}]+"
         ),
     )
 

@@ -18,7 +18,7 @@ from elmokit.corpus.preparation import (
 )
 from elmokit.corpus.text_shards import OnPreparation, TextConfig
 from elmokit.files.sources import find_files
-from elmokit.text.char_vocab import Normalization
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.distributed import World, world

@@ -38,7 +38,7 @@ def test_json_has_the_facts(run, corpus, tmp_path):
         "coverage": pytest.approx(1 / 3),
         "skipped": {"blank": 1},
         "tokenizer": {"name": "whitespace", "version": "1"},
-        "normalization": "NFC",
+        "normalization": "plain-1",
     }
 
 

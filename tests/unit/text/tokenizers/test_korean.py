@@ -2,6 +2,8 @@ import pytest
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.korean import KoreanTokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +15,7 @@ def tokenizer():
 def test_the_version_names_the_library(tokenizer):
     from importlib.metadata import version
 
-    assert tokenizer.version == f"kiwipiepy {version('kiwipiepy')}"
+    assert tokenizer.version == f"2, kiwipiepy {version('kiwipiepy')}"
 
 
 def test_contracted_forms_are_undone(tokenizer):
@@ -74,3 +76,24 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr("elmokit.text.tokenizers.korean.version", missing)
     with pytest.raises(MissingExtraError, match=r'kiwipiepy.*pip install "elmokit\[ko\]"'):
         KoreanTokenizer()
+
+
+def test_words_with_old_hangul_stay_whole(tokenizer):
+    text = "😀 나랏말ᄊᆞ미 ᄒᆞᆫ글, 책을 읽었다. 👍 ᄀᆞᅀᆞᆯ이다."
+    sentences = tokenizer.sentences(text)
+    assert [token for one in sentences for token in one if not token.isspace()] == [
+        "😀", "나랏말ᄊᆞ미", "ᄒᆞᆫ글", ",", "책", "을", "읽", "었", "다", ".", "👍", "ᄀᆞᅀᆞᆯ이다", ".",
+    ]  # fmt: skip
+    texts = [text, "나는 갔다."]
+    assert list(tokenizer.sentences_batch(texts)) == [tokenizer.sentences(one) for one in texts]
+
+
+def test_version_1_took_them_apart(tokenizer):
+    earlier = build_tokenizer(TokenizerConfig(name="korean", version="kiwipiepy 0.24.1"))
+    assert earlier.tokenize("ᄒᆞᆫ글") == ["ㅎᆞㄴ글"]
+    assert earlier.tokenize("나는 학교에 갔다.") == tokenizer.tokenize("나는 학교에 갔다.")
+
+
+def test_a_zero_width_space_loses_no_word(tokenizer):
+    words = NormalizingTokenizer(tokenizer, "plain-1").tokenize("김민수는\u200b 서울에 갔다.")
+    assert words == ["김민수", "는", "서울", "에", "가", "었", "다", "."]

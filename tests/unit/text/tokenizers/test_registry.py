@@ -4,13 +4,10 @@ import pytest
 
 from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import registry as tokenizers
-from elmokit.text.tokenizers.registry import (
-    TokenizerConfig,
-    WhitespaceTokenizer,
-    build_tokenizer,
-    cut_long_text,
-    sentences_batch,
-)
+from elmokit.text.tokenizers.long_text import cut_long_text
+from elmokit.text.tokenizers.protocol import sentences_batch
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
 
 def test_whitespace_keeps_tokens_and_lines():
@@ -39,7 +36,7 @@ def test_another_version_is_warned_about_once(caplog):
         build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
         build_tokenizer(TokenizerConfig(name="simple"))
     assert [record.message for record in caplog.records] == [
-        "The model's text was split by tokenizer 'simple' version '0', here is version '1': some "
+        "The model's text was split by tokenizer 'simple' version '0', here is version '2': some "
         "tokens may differ. Install that version for the very same tokens."
     ]
 

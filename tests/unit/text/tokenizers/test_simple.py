@@ -2,6 +2,8 @@ import time
 
 import pytest
 
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 
@@ -110,3 +112,31 @@ def test_a_full_cache_changes_nothing(monkeypatch):
     small, text = SimpleTokenizer(), "He didn't go. She (Mary) did. It's Mr. X's U.S. dog."
     assert small.sentences(text) == SimpleTokenizer().sentences(text)
     assert len(small._cache) <= 3
+
+
+def test_version_1_knows_full_width_ends_only(caplog):
+    text = "你好!我们走吧?好。再见"
+    assert len(SimpleTokenizer().sentences(text)) == 4
+    earlier = build_tokenizer(TokenizerConfig(name="simple", version="1"))
+    assert earlier.version == "1"
+    assert len(earlier.sentences(text)) == 2
+    assert len(earlier.sentences("你好！我们走吧？好。再见")) == 4
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("typographic", "plain"),
+    [
+        ("“Don’t go—it’s Mary’s,” he said…", "\"Don't go--it's Mary's,\" he said..."),
+        ("Pages 345–1200 of the U.S.–Korea talks", "Pages 345-1200 of the U.S.-Korea talks"),
+        ("``Well,'' she -LRB- 12 -RRB- said", '"Well," she ( 12 ) said'),
+    ],
+)
+def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
+    tokenizer = SimpleTokenizer()
+    assert NormalizingTokenizer(tokenizer, "plain-1").sentences(typographic) == tokenizer.sentences(
+        plain
+    )
+    assert NormalizingTokenizer(tokenizer, "NFC").sentences(typographic) == tokenizer.sentences(
+        typographic
+    )
