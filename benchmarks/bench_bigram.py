@@ -149,8 +149,8 @@ def main() -> None:
     arguments = parser.parse_args()
     started = time.monotonic()
     result = measure(arguments.run_dir, max_words=arguments.max_words)
-    facts = {"seconds": round(time.monotonic() - started, 1), "machine": platform.machine()}
-    print(json.dumps({**result, **facts}))
+    metadata = {"seconds": round(time.monotonic() - started, 1), "machine": platform.machine()}
+    print(json.dumps({**result, **metadata}))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from common import (
 )
 from peers import BILM_TF, EMBEDDERS, ENVIRONMENTS, PeerError, Worker, close_all, make_environment
 from shapes import CACHE_DIR, model_folder, needed_flop, shape_config
-from texts import Sentence, batches, num_tokens, read_text, take_words, text_facts
+from texts import Sentence, batches, num_tokens, read_text, take_words, text_metadata
 
 CEILING = "ceiling "
 NUM_CHECKED = 8
@@ -347,7 +347,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     text = read_text(options.text)
     sizes = {
-        "text": text_facts(text, options.text),
+        "text": text_metadata(text, options.text),
         "threads": options.threads,
         "repeats": options.repeats,
         "sorted": options.sorted,

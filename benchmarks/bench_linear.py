@@ -23,7 +23,7 @@ from typing import Any
 
 from common import Spread, alternate, describe, markdown_page, markdown_table, write_page
 from shapes import CACHE_DIR, SHAPES, model_folder
-from texts import Sentence, num_tokens, read_text, take_words, text_facts
+from texts import Sentence, num_tokens, read_text, take_words, text_metadata
 
 from elmokit import Embedder
 
@@ -140,9 +140,9 @@ def main() -> None:
         for name, calls in texts.items()
     }  # fmt: skip
     seconds = alternate(runs, repeats=options.repeats, warm_ups=0)
-    facts = text_facts(text, options.text)
+    metadata = text_metadata(text, options.text)
     sizes = {
-        "text": facts,
+        "text": metadata,
         "times_read": max(plan.corpora) / sum(map(len, text)),
         "shape": shape,
         "precision": options.precision,

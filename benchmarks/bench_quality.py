@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from common import describe, markdown_page, markdown_table, write_page
 from shapes import CACHE_DIR, model_folder
-from texts import Sentence, read_text, take_words, text_facts
+from texts import Sentence, read_text, take_words, text_metadata
 
 from elmokit import Embedder
 
@@ -58,8 +58,8 @@ def measure(model: Path, text: list[Sentence], *, threads: int) -> dict[str, Any
 
 def page(description: dict[str, Any]) -> str:
     """Return the results as a Markdown page."""
-    facts = description["sizes"]["text"]
-    parts = [f"Text: {facts['text']}; {description['sizes']['words']:,} words.\n"]
+    metadata = description["sizes"]["text"]
+    parts = [f"Text: {metadata['text']}; {description['sizes']['words']:,} words.\n"]
     for model, precisions in description["results"].items():
         rows = []
         for precision, found in precisions.items():
@@ -97,7 +97,7 @@ def main() -> None:
     if options.model is not None:
         models[f"trained: {options.model.name}"] = options.model
     chosen = take_words(text, words)
-    sizes = {"text": text_facts(text, options.text), "words": words, "threads": options.threads}
+    sizes = {"text": text_metadata(text, options.text), "words": words, "threads": options.threads}
     results = {n: measure(path, chosen, threads=options.threads) for n, path in models.items()}
     description = describe("quality", sizes, results)
     print(json.dumps(description, indent=2, ensure_ascii=False))

@@ -109,6 +109,22 @@ def as_questions(sentences: Sequence[Sentence]) -> str:
     return json.dumps({"version": "1.1", "data": [{"title": "demo", "paragraphs": paragraphs}]})
 
 
+def as_documents(sentences: Sequence[Sentence]) -> str:
+    """Say each sentence twice; its first words mean the same."""
+    documents = []
+    for number, words in enumerate(sentences):
+        name, rows = f"{('bn', 'nw')[number % 2]}/{number}", ""
+        for _ in range(2):
+            marks = ["(0)"] + ["-"] * (len(words) - 1)
+            rows += "".join(
+                f"{name}\t0\t{place}\t{word}\t{mark}\n"
+                for place, (word, mark) in enumerate(zip(words, marks, strict=True))
+            )
+            rows += "\n"
+        documents.append(f"#begin document ({name}); part 0\n{rows}#end document\n")
+    return "".join(documents)
+
+
 MADE: dict[str, tuple[str, Callable[[Sequence[Sentence]], str]]] = {
     "pos": ("conllu", as_conllu),
     "ner": ("txt", as_columns),
@@ -116,6 +132,7 @@ MADE: dict[str, tuple[str, Callable[[Sequence[Sentence]], str]]] = {
     "sentiment": ("tsv", as_texts),
     "nli": ("tsv", as_pairs),
     "qa": ("json", as_questions),
+    "coref": ("conll", as_documents),
 }
 """Ending and maker of the examples of each task."""
 
@@ -158,13 +175,13 @@ def measure(
             cache_dir=options.cache / "layers",
             on_epoch=reports.append,
         )
-        facts = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+        metadata = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
     ends = [0.0, *(report.seconds for report in reports)]
     epochs = [end - start for start, end in itertools.pairwise(ends)][1:]
     return {
         "data": data.name,
-        "examples": facts["data"]["examples"],
-        "hidden_dims": facts["config"]["hidden_dims"],
+        "examples": metadata["data"]["examples"],
+        "hidden_dims": metadata["config"]["hidden_dims"],
         "seconds": asdict(Spread.of(epochs)),
         "dev": {"metric": reports[-1].dev.metric, "value": reports[-1].dev.value},
     }

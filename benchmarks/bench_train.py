@@ -40,7 +40,7 @@ from common import (
 )
 from peers import TRAINERS, PeerError, Program, Worker, close_all
 from shapes import CACHE_DIR, cnn_flop, lstm_flop
-from texts import Sentence, read_text, text_facts
+from texts import Sentence, read_text, text_metadata
 
 from elmokit import CharVocab, WordVocab
 from elmokit.corpus.shards import write_shards
@@ -370,7 +370,7 @@ def main() -> None:
             results[shape] = measure_shape(options, text, shape, Path(folder))
         print(f"{shape}\n{shape_table(results[shape])}", file=sys.stderr, flush=True)
     sizes = {
-        "text": text_facts(text, options.text),
+        "text": text_metadata(text, options.text),
         "threads": options.threads,
         "repeats": options.repeats,
     }

@@ -1,4 +1,4 @@
-"""What the benchmarks share: the schedule, spread and ratios, facts about the machine, results."""
+"""What the benchmarks share: the schedule, spread and ratios, the machine, results."""
 
 import json
 import os
@@ -129,14 +129,14 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
 def markdown_page(title: str, description: Mapping[str, Any], body: str) -> str:
     """Return a page of results that says by what command and on what machine they came about."""
     hardware, versions = description["hardware"], description["versions"]
-    facts = [
+    metadata = [
         ["command", f"`{description['command']}`"],
         ["hardware", f"{hardware['processor']}, {hardware['cores']} cores"],
         ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
         ["commit", description["commit"]],
         ["date", description["date"]],
     ]
-    return f"# {title}\n\n{markdown_table(['', ''], facts)}\n{body}"
+    return f"# {title}\n\n{markdown_table(['', ''], metadata)}\n{body}"
 
 
 def write_page(subject: str, description: Mapping[str, Any], page: str) -> Path:

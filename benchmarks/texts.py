@@ -50,7 +50,7 @@ def num_tokens(calls: Sequence[Sequence[Sentence]]) -> int:
     return sum(len(sentence) + 2 for sentences in calls for sentence in sentences)
 
 
-def text_facts(sentences: Sequence[Sentence], path: Path | None) -> dict[str, object]:
+def text_metadata(sentences: Sequence[Sentence], path: Path | None) -> dict[str, object]:
     """Say what text was read."""
     num_words = sum(map(len, sentences))
     return {

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
 SOURCES = {"en": "table1", "ko": "korean"}
 """Where the scores of a language stand."""
-ARMS_TABLES = ("table2", "table3")
+CONDITION_TABLES = ("table2", "table3")
 """Whose conditions stand side by side where a document has the marks."""
 DOCUMENTS = {"README.md": "en", "docs/results/experiments.md": "en", "README.ko.md": "ko"}
 """With tables of scores, and what they are written in."""
@@ -134,7 +134,7 @@ def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
     return (static, f"**{elmo}**") if better else (f"**{static}**", elmo)
 
 
-def arms_table(results: dict[str, Any]) -> str:
+def conditions_table(results: dict[str, Any]) -> str:
     """Return a table with a row for each task and a column for each condition, the best in bold."""
     table = results["tables"][0]
     conditions = table["header"][table["header"].index("examples") + 1 :]
@@ -180,10 +180,10 @@ def with_scores(document: str) -> str:
         FormatError: if it lacks the marks.
     """
     text = (ROOT / document).read_text(encoding="utf-8")
-    for name in ARMS_TABLES:
+    for name in CONDITION_TABLES:
         if f"<!-- scores {name}: begin -->" in text:
             text = _between(
-                text, f"scores {name}", f"\n{arms_table(read_published(name))}\n", document
+                text, f"scores {name}", f"\n{conditions_table(read_published(name))}\n", document
             )
     for language, name in SOURCES.items():
         results = read_published(name)

@@ -6,6 +6,8 @@ import torch
 from elmokit.bilm.bilm import BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.embed import job
+from elmokit.embed.options import EmbedOptions
 from elmokit.inference.distinct_words import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
@@ -78,3 +80,10 @@ def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:
     """Over all values of all sentences, which must have the same shapes."""
     assert [x.shape for x in a] == [x.shape for x in b]
     return max((float(np.abs(x - y).max()) for x, y in zip(a, b, strict=True) if x.size), default=0)
+
+
+def embed_files(embedder, texts, output, *, on_progress=None, **options) -> job.EmbedReport:
+    """`elmokit.embed.job.embed_files` with the options by name."""
+    return job.embed_files(
+        embedder, texts, output, EmbedOptions(**options), on_progress=on_progress
+    )

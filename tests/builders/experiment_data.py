@@ -5,7 +5,7 @@ import random
 
 import torch
 
-from elmokit.experiments.probes import POS_PROBE
+from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.settings import COREF, NER, NLI, QA, SENTIMENT, SRL
 
 NAMES, PLACES = ["Minji", "Tom", "Ada", "Bo"], ["Oslo", "Seoul", "Rome"]
@@ -47,7 +47,8 @@ def write_data(folder, *, num_train=24, num_dev=12):
         _write(folder / COREF.dataset / f"{split}.conll", "".join(
             _document(number, person) for number, person in enumerate(people[:4])
         ))  # fmt: skip
-        _write(folder / POS_PROBE.dataset / f"en-ud-{split}.conllu", "".join(map(_tags, people)))
+        tagged = folder / find_experiment("table6").probe.dataset / f"en-ud-{split}.conllu"
+        _write(tagged, "".join(map(_tags, people)))
     _write_senses(folder / "wsd-en")
     return folder
 

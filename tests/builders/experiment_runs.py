@@ -9,7 +9,7 @@ from elmokit.experiments.runs.store import RunResult
 def planned(condition="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):
     decides = {"condition": condition, "task": task, "share": share, "seed": seed, **facts}
     return PlannedRun(
-        task=task, dataset=dataset, condition=condition, share=share, seed=seed, facts=decides
+        task=task, dataset=dataset, condition=condition, share=share, seed=seed, metadata=decides
     )
 
 

@@ -1,19 +1,22 @@
 """What every kind of embedding file must do."""
 
 import json
+import sys
+import types
 
 import h5py
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from elmokit.cli import app
 from elmokit.embed import job
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.job import embed_files
-from elmokit.embed.parts import PartStore
-from elmokit.embed.writers import read_facts
+from elmokit.embed.part_store import PartStore
+from elmokit.embed.writers import registry
 from elmokit.errors import FormatError
 
-from ..builders.embedding_models import toy_model
+from ..builders.embedding_models import embed_files, toy_model
 
 LINES = ["I sat by the bank .", "", "배 를 타고 갔다", "I sat by the bank .", "the river " * 9]
 KINDS = {
@@ -109,11 +112,12 @@ def test_the_file_says_what_made_it(kind, embedder, text, tmp_path):
     suffix, file_format = kind
     output = tmp_path / f"out{suffix}"
     report = embed_files(embedder, text, output, file_format=file_format)
-    facts = read_facts(output)
-    assert facts["model_hash"] == embedder.model.model_hash()
-    assert (facts["state"], facts["precision"], facts["format"]) == ("reset", "fp32", file_format)
-    assert (facts["num_sentences"], facts["num_words"]) == (len(LINES), report.words)
-    assert {"tokenizer", "normalization", "elmokit_version", "layers"} <= facts.keys()
+    metadata = registry.read_metadata(output)
+    assert metadata["model_hash"] == embedder.model.model_hash()
+    told = (metadata["state"], metadata["precision"], metadata["format"])
+    assert told == ("reset", "fp32", file_format)
+    assert (metadata["num_sentences"], metadata["num_words"]) == (len(LINES), report.words)
+    assert {"tokenizer", "normalization", "elmokit_version", "layers"} <= metadata.keys()
 
 
 def test_keys_stay_line_numbers_in_a_shard(kind, embedder, text, tmp_path):
@@ -140,12 +144,12 @@ def test_a_killed_job_goes_on_without_gap_or_double(
     monkeypatch.setattr(job, "PART_BYTES", 1000)
     write = job.write_embeddings
     with monkeypatch.context() as patch:
-        patch.setattr(job._Job, "_say_what_is_safe", lambda self, error: None)
+        patch.setattr(job._Job, "_note_what_is_safe", lambda self, error: None)
         options = {}
         if moment == "embedding":
             options["on_progress"] = lambda done, total, status: kill() if "3 sent" in status else 0
         elif moment == "merging":
-            patch.setattr("elmokit.embed.parts.np.split", kill)
+            patch.setattr("elmokit.embed.part_store.np.split", kill)
         elif moment == "merged":
             patch.setattr(job, "write_embeddings", lambda *a, **k: [write(*a, **k), kill()])
         else:
@@ -174,7 +178,7 @@ def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
     embed_files(embedder, text, output, file_format=file_format)
     output.write_bytes(output.read_bytes()[:300])
     with pytest.raises(FormatError, match=rf"out\{suffix}"):
-        read_facts(output)
+        registry.read_metadata(output)
     with pytest.raises(FormatError, match=r"--overwrite"):
         embed_files(embedder, text, output, file_format=file_format, resume=True)
 
@@ -210,3 +214,44 @@ def test_parquet_holds_tokens_and_typed_layers(embedder, text, tmp_path):
     assert table.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
     assert table["tokens"].to_pylist() == [line.split() for line in LINES]
     assert table.schema.field("layer_1").type == pa.list_(pa.list_(pa.float16(), 16))
+
+
+def test_a_new_format_is_one_module_and_one_line(embedder, text, tmp_path, monkeypatch):
+    class Writer:
+        def __init__(self, path, metadata, *, num_bytes=0):
+            self.path, self.rows = path, [json.dumps(metadata)]
+
+        def write(self, block):
+            self.rows += [
+                f"{index} {len(tokens)}"
+                for index, tokens in zip(block.indices, block.tokens, strict=True)
+            ]
+
+        def close(self):
+            self.path.write_text("\n".join(self.rows))
+
+    module = types.ModuleType("elmokit.embed.writers.lengths")
+    module.Writer, module.read_metadata = Writer, lambda path: path.read_text().split("\n")[0]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    line = registry.OutputFormat("lengths", (".tsv",), "lengths", "sentence lengths")
+    monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, line))
+
+    output = tmp_path / "out.tsv"
+    embed_files(embedder, text, output, file_format="lengths")
+    assert output.read_text().split("\n")[1:] == ["0 6", "1 0", "2 4", "3 6", "4 18"]
+    assert registry.read_metadata(output)["num_sentences"] == 5
+    assert embed_files(embedder, text, output, file_format="lengths", resume=True).sentences == 5
+    with pytest.raises(ValueError, match=r"'lengths' is written to \.tsv only"):
+        embed_files(embedder, text, tmp_path / "out.h5", file_format="lengths")
+    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.embed", raising=False)
+    result = CliRunner().invoke(app, ["embed", "--help"])
+    assert "lengths .tsv: sentence lengths" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("one", registry.FORMATS, ids=lambda one: one.name + one.suffixes[0])
+def test_every_format_has_what_its_line_promises(one):
+    if one.module_name == "parquet":
+        pytest.importorskip("pyarrow")
+    assert {"write", "close"} <= set(dir(one.module.Writer))
+    assert callable(one.module.read_metadata)
+    assert one.help

@@ -45,7 +45,7 @@ def test_json_report_and_vectors(model, tmp_path):
     report = json.loads(done.stdout)
     assert (report["sentences"], report["words"]) == (3, 10)
     assert report["words_per_second"] > 0
-    assert report["facts"]["state"] == "reset"
+    assert report["metadata"]["state"] == "reset"
     expected = Embedder.load(model).embed(["I sat by the bank .", "", "배 를 타고 갔다"])
     got = read(tmp_path / "o.h5")
     assert sorted(got) == [0, 1, 2]

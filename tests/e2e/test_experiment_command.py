@@ -41,7 +41,7 @@ def test_all_six_tasks_from_the_command_line(folder, tmp_path):
     assert report["made"]["command"].startswith("`elmokit experiment ")
     assert " table1 --seeds 1 " in report["made"]["command"]
     figure = elmokit(*experiment(folder, "figure2", *options, tmp_path / "out/figure2"))
-    assert "6 runs planned, 6 of them done before" in figure.stderr
+    assert "6 runs planned, 6 of them already done" in figure.stderr
     assert (tmp_path / "out/figure2/plot.png").stat().st_size > 1000
     assert "# Figure 2" in figure.stdout
 
@@ -60,7 +60,7 @@ def test_killed_and_started_again(folder, tmp_path):
     num_done = len(list(runs.glob("[0-9a-f]*/result.json")))
     assert 3 <= num_done < 12
     again = elmokit(*experiment(folder, *arguments), "--json")
-    assert f"12 runs planned, {num_done} of them done before" in again.stderr
+    assert f"12 runs planned, {num_done} of them already done" in again.stderr
     whole = elmokit(*experiment(folder, *arguments[:-1], tmp_path / "whole/figure1"), "--json")
     values = [
         [(run["id"], run["value"]) for run in json.loads(done.stdout)["runs"]]

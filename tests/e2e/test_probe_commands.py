@@ -88,7 +88,7 @@ def test_parts_of_speech_of_every_representation(folder):
     assert scores["layer 0"]["num_words"] == 19
     assert "counts" not in scores["layer 0"]
     table = probe(folder, "pos", "pos", "--layers", "0").splitlines()
-    assert table[0].split() == ["accuracy", "seen", "unseen"]
+    assert table[0].split() == ["accuracy", "seen", "words", "unseen", "words"]
     assert table[-2].split() == ["layer", "0", "100.00", "100.00", "0.00"]
     assert table[-1].startswith("percent of 19 words, 0 of them")
 
@@ -99,7 +99,7 @@ def test_senses_and_neighbors(folder):
     assert scores["first sense"] == pytest.approx(100 / 3)
     assert scores["most frequent sense"] == pytest.approx(200 / 3)
     assert scores["layer 2"] == 100  # the test sentences are those of the corpus
-    assert "f1" in probe(folder, "wsd", "senses", "--test", "semeval2007")
+    assert "F1" in probe(folder, "wsd", "senses", "--test", "semeval2007")
     table = probe(folder, "neighbors", "senses", "--layers", "top")
     assert "layer top" in table
     assert "percent of the 5 nearest among the lemma's occurrences: 9 words" in table
@@ -163,7 +163,7 @@ def test_layer_weights_of_runs(folder):
         ),
         (
             ["neighbors", "x", "--word", "a", "--layers", "all", "--model", "MODEL"],
-            "Neighbors need one vector a word",
+            "Neighbors need one vector",
         ),
         (["weights", "x"], "x is no run of a task"),
     ],

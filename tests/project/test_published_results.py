@@ -73,12 +73,12 @@ def test_a_table_shows_what_is_there_and_what_is_not(recipe):
     assert srl == "| 의미역, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 | – | – |"
 
 
-def test_arms_stand_side_by_side(recipe):
+def test_conditions_stand_side_by_side(recipe):
     table = {"header": [*SCORES[:5], "input", "output"], "rows": [
         ["srl", "srl-en-propbank-ewt", "100 %", "F1", "9", "61.00 ± 0.50", "54.00"],
         ["nli", "nli-snli-sample", "100 %", "accuracy", "9", "–", "–"],
     ]}  # fmt: skip
-    header, _, srl, nli = recipe.arms_table({"tables": [table]}).splitlines()
+    header, _, srl, nli = recipe.conditions_table({"tables": [table]}).splitlines()
     assert header == "|  | input | output |"
     assert srl == "| semantic roles, PropBank-EWT (F1) | **61.00 ± 0.50** | 54.00 |"
     assert nli == "| entailment, SNLI (accuracy) | – | – |"

@@ -1,14 +1,14 @@
-"""The `elmokit` command: one file per subcommand, loaded only when that subcommand is asked for.
+"""The `elmokit` command: one file per subcommand, imported when that subcommand is used.
 
-`COMMANDS` is the table that `elmokit --help` prints. Command `name` is the function `name` of the
-module `elmokit.cli.commands.name`; heavy imports (torch above all) happen inside that function.
+Command `name` is the function `name` of the module `elmokit.cli.commands.name`. The first line of
+its docstring is its entry in `elmokit --help`; heavy imports (torch above all) happen inside it.
 
 Exit codes: 0, 2 for wrong input, 1 for everything else; 130 after Ctrl-C and 143 after SIGTERM, as
 a shell counts them. Errors are one message on stderr; `--debug` adds the traceback.
 """
 
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable
 from importlib import import_module
 from signal import SIGINT
 from typing import Annotated, Any
@@ -16,74 +16,64 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
-from elmokit.cli.output import configure_logging, is_user_error, print_error
-from elmokit.tasks.registry import TASKS
+from elmokit.cli.output import configure_logging
 
-COMMANDS: dict[str, str] = {
-    "demo": "Pre-train a toy model on packaged text and look at its neighbors; no network.",
-    "vocab": "Count words and write the target vocabulary; --check examines one.",
-    "pretrain": "Raw text to model: tokenizer, vocabulary, shards, training, validation.",
-    "finetune": "Continue a model on text of a domain; perplexity before and after.",
-    "perplexity": "Forward, backward and mean perplexity of a model on a text.",
-    "vectors": "Train static word vectors on a corpus, to compare a model with.",
-    "embed": "Write contextual vectors of a text to HDF5, Parquet or NPZ.",
-    "train": f"Train a task model ({', '.join(TASKS)}) on a biLM: "
-    "frozen, unless train.finetune_bilm=true.",
-    "evaluate": "Score a trained task model on a file with gold.",
-    "predict": "What a trained task model says of raw text.",
-    "experiment": "A table or figure of the paper, scaled down: table1 … table6, figure1, figure2.",
-    "neighbors": "Which occurrences of a word a model takes to be alike.",
-    "probe": "What each layer knows by itself: pos, wsd, neighbors, wic.",
-    "weights": "The layer weights that task models learned, as a table or a heat map.",
-    "bench": "Measure embedding on this machine: tokens/s, what limits it, hours for a text.",
-    "convert": "Original options.json + HDF5 to a model directory, or back.",
-}
+COMMANDS = (
+    "demo",
+    "vocab",
+    "pretrain",
+    "finetune",
+    "perplexity",
+    "vectors",
+    "embed",
+    "train",
+    "evaluate",
+    "predict",
+    "experiment",
+    "neighbors",
+    "probe",
+    "weights",
+    "bench",
+    "convert",
+)
+"""In the order of the pipeline."""
 
 
-class _LazyCommands(MutableMapping[str, Any]):
-    """Command name -> command; the module is imported at the first look-up."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
+class _LazyCommands(dict[str, Any]):
+    """Command name -> command, imported at the first look-up."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        if name not in self._loaded:
-            self._loaded[name] = _build(
-                getattr(import_module(f"elmokit.cli.commands.{name}"), name)
-            )
-        return self._loaded[name]
+        if super().__getitem__(name) is None:
+            module = import_module(f"elmokit.cli.commands.{name}")
+            self[name] = _build(getattr(module, name))
+        return super().__getitem__(name)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
+    def get(self, name: str, default: Any = None) -> Any:
+        """Look up as ``self[name]`` does."""
+        if name not in self:
+            return default
+        return self[name]
 
 
 class _Group(TyperGroup):
-    """Imports a command's module on demand and reports every error in one place."""
+    """Imports commands on demand and reports every error in one place."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _LazyCommands()
+        self.commands = _LazyCommands.fromkeys(COMMANDS)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of the pipeline; imports nothing."""
+        """Return the names; imports nothing."""
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the table of commands for `--help`; imports nothing."""
+        """Write the table of commands for `--help`, without cutting a line."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(
+                [(n, (self.commands[n].help or "").partition("\n")[0]) for n in COMMANDS]
+            )
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; turn an exception into a message and an exit code."""
@@ -101,7 +91,7 @@ class _Group(TyperGroup):
 
 
 def _only_debug(*, debug: DebugOption = False) -> None:
-    """Holds the option that is added to every command."""
+    """Holds the option that every command gets."""
 
 
 def _build(function: Callable[..., Any]) -> Any:
@@ -158,6 +148,6 @@ def main() -> None:
     """Entry point of the `elmokit` command and of `python -m elmokit`."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # never die on a character that the terminal cannot show
+        if reconfigure is not None:  # never fail on a character that the terminal cannot show
             reconfigure(errors="backslashreplace")
     app(prog_name="elmokit")

@@ -1,5 +1,6 @@
-"""Options that more than one command takes: the same flag has the same meaning everywhere."""
+"""Options that several commands take: the same flag has the same meaning everywhere."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,25 +25,20 @@ DebugOption = Annotated[
         callback=_remember_debug,
     ),
 ]
-"""Every command gets this one by itself; the error report of the group reads it."""
+"""Added to every command; the group's error report reads it."""
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output if it exists.")
 ]
 
 # --- models and where they run
 
-ModelArgument = Annotated[
-    str,
-    typer.Argument(metavar="MODEL", help="Model directory, or en or ko: those of the package."),
-]
+_MODEL_HELP = "Model directory, or the name of a packaged model: en, ko."
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)]
 ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="Model directory, or en or ko: those of the package.",
-    ),
+    str | None, typer.Option("--model", "-m", metavar="MODEL", help=_MODEL_HELP)
 ]
 OtherTokenizerOption = Annotated[
     str | None,
@@ -51,35 +47,57 @@ OtherTokenizerOption = Annotated[
         help=f"Use this tokenizer instead of the model's own: {describe_tokenizers()}.",
     ),
 ]
+LayersOption = Annotated[
+    str, typer.Option(help="all, top, average, or the number of a layer (0: the token layer).")
+]
+VectorsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Static word vectors (word2vec, GloVe, fastText)."),
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Arithmetic: fp32, bf16 or int8.")]
 ThreadsOption = Annotated[
     int | None, typer.Option(help="CPU threads; default: PyTorch's choice.", min=1)
 ]
 
+# --- text
+
+CORPUS_HELP = "Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, or a folder"
+CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
+TextArgument = Annotated[
+    list[Path], typer.Argument(metavar="TEXT", help="One or more files of raw text.")
+]
+TOKENIZERS = describe_tokenizers()
+
 # --- training runs
 
+PRESETS = ", ".join(
+    sorted(
+        path.name.removesuffix(".toml") for path in (files("elmokit") / "data/presets").iterdir()
+    )
+)
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
 ]
 RecipeOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.toml", help="Settings over preset or defaults.")
+    Path | None,
+    typer.Option(metavar="FILE.toml", help="Settings; override the preset or the defaults."),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="a.b=c", help="One setting over all of these."),
+    typer.Option("--set", metavar="a.b=c", help="Override one setting; may be repeated."),
 ]
 ValidOption = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Validation text; without it a little is held out."),
+    typer.Option(metavar="FILE", help="Validation text; default: part of CORPUS is held out."),
 ]
-MinutesOption = Annotated[float | None, typer.Option(help="Stop after this time.")]
+MinutesOption = Annotated[float | None, typer.Option(help="Stop after this many minutes.")]
 EpochsOption = Annotated[
-    float | None, typer.Option(help="Stop after so many passes over the corpus.")
+    float | None, typer.Option(help="Stop after this many passes over the corpus.")
 ]
-TokensOption = Annotated[int | None, typer.Option(help="Stop after so many predicted words.")]
+TokensOption = Annotated[int | None, typer.Option(help="Stop after this many predicted words.")]
 ResumeRunOption = Annotated[
-    bool, typer.Option("--resume", help="Go on from the last checkpoint in DIR.")
+    bool, typer.Option("--resume", help="Continue from the last checkpoint in DIR.")
 ]
 
 # --- tasks
@@ -92,14 +110,22 @@ TaskArgument = Annotated[
     ),
 ]
 TaskRunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Directory that `elmokit train` made.")
+    Path, typer.Argument(metavar="RUN", help="Directory written by `elmokit train`.")
 ]
 LayerCacheOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Where layers are kept; default: the user's cache."),
+    typer.Option(metavar="DIR", help="Cache of biLM layers; default: the user's cache folder."),
 ]
 
 
 def layers_of(text: str) -> str | int:
     """Return what ``--layers`` means: a number, or a name that the library checks."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with this many CPU threads; none: PyTorch's choice."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)

@@ -1,76 +1,109 @@
-"""How a training run looks on stderr: a bar for preparation and training, words at an early end."""
+"""Progress on stderr: a bar on a terminal, occasional lines elsewhere."""
 
+import math
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from elmokit.cli.output import Progress, progress_bar, say_what_is_safe
+from elmokit.cli.output import is_main_process
 
-if TYPE_CHECKING:
-    from elmokit.corpus.text_shards import Preparation
-    from elmokit.training.pretraining.run import TrainingEvent
+FIRST_ESTIMATE = 0.01
+"""Share of the work that must be done before the remaining time is estimated."""
+
+Show = Callable[[str, float, float | None, str], None]
+"""Shows the stage, the amount of work done, the total and a short status text."""
 
 
-@dataclass(frozen=True)
-class Listeners:
-    """What a run calls, see `RunOptions`."""
+class Progress:
+    """The work done so far; a new description starts a new stage.
 
-    on_preparation: "Callable[[Preparation], None]"
-    on_event: "Callable[[TrainingEvent], None]"
+    Args:
+        description: The first stage, two or three words.
+        total: Amount of work, if known.
+        show: Shows it.
+    """
+
+    def __init__(self, description: str, total: float | None, show: Show) -> None:
+        self._stage, self._total, self._show = description, total, show
+
+    def __call__(
+        self,
+        completed: float,
+        *,
+        status: str = "",
+        total: float | None = None,
+        description: str | None = None,
+    ) -> None:
+        """Show `completed` of the total (which may change) and a short status text."""
+        if description not in (None, self._stage):
+            self._stage, self._total = description, None
+        self._total = self._total if total is None else total
+        self._show(self._stage, completed, self._total, status)
 
 
 @contextmanager
-def watch_training(description: str, run_dir: Path) -> Iterator[Listeners]:
-    """Show a run in a bar; after Ctrl-C, or on a full disk, say how to go on.
+def progress_bar(
+    description: str, *, total: float | None = None, log_every_seconds: float = 30.0
+) -> Iterator[Progress]:
+    """Show progress on stderr: a bar on a terminal, occasional lines elsewhere.
 
     Args:
-        description: What is being done, two or three words.
-        run_dir: Where the checkpoints are.
+        description: Two or three words.
+        total: Amount of work, if known.
+        log_every_seconds: Interval between lines where stderr is not a terminal.
     """
-    with say_what_is_safe(lambda: _what_is_safe(run_dir)), progress_bar(description) as update:
-        yield listeners(description, update)
+    if not is_main_process():
+        yield Progress(description, total, lambda *_: None)
+    elif sys.stderr.isatty():
+        with _rich_bar(description) as show:
+            yield Progress(description, total, show)
+    else:
+        yield Progress(description, total, _line_writer(description, log_every_seconds))
 
 
-def _what_is_safe(run_dir: Path) -> str:
-    from elmokit.training.checkpoints import latest_checkpoint
-    from elmokit.training.pretraining.run_dir import CHECKPOINTS, is_recorded
+@contextmanager
+def _rich_bar(current: str) -> Iterator[Show]:
+    from rich import progress as rich
+    from rich.console import Console
 
-    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
-    if checkpoint is not None:
-        return f"{checkpoint} is whole; go on after it with the same command and --resume."
-    if is_recorded(run_dir):
-        return (
-            f"There is no checkpoint yet. The same command with --resume trains from the beginning "
-            f"on the text that is prepared in {run_dir}."
-        )
-    return f"The text was not yet prepared: the same command begins anew in {run_dir}."
+    columns = (
+        rich.TextColumn("{task.description}", markup=False), rich.BarColumn(),
+        rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[status]}", markup=False),
+    )  # fmt: skip
+    with rich.Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+        task = bar.add_task(current, total=None, status="")
+
+        def show(stage: str, completed: float, total: float | None, status: str) -> None:
+            nonlocal current
+            if stage != current:
+                current = stage
+                bar.reset(task, description=stage)
+            bar.update(task, completed=completed, status=status, total=total)
+
+        yield show
 
 
-def listeners(description: str, update: Progress) -> Listeners:
-    """Return what shows the words prepared, then tokens/s, loss and validation beside the bar."""
-    validation = ""
+def _line_writer(current: str, every_seconds: float) -> Show:
+    started = last = time.monotonic()
+    first: tuple[float, float] | None = None  # a resumed job does not start at 0
 
-    def on_preparation(event: "Preparation") -> None:
-        update(
-            event.words,
-            total=event.total_words,
-            status=f"{event.sentences:,} sentences, {event.words:,} words",
-            description=event.stage,
-        )
+    def show(stage: str, completed: float, total: float | None, status: str) -> None:
+        nonlocal current, started, last, first
+        now = time.monotonic()
+        if stage != current:
+            current, started, first = stage, now, None
+        first = first or (now, completed)
+        if now - last < every_seconds:
+            return
+        last = now
+        share = f" {completed / total:.0%}" if total else f" {completed:,.0f}"
+        left = ""
+        since, before = first
+        if total and FIRST_ESTIMATE * total <= completed - before and completed < total:
+            seconds = (now - since) * (total - completed) / (completed - before)
+            left = f", about {math.ceil(seconds / 60)} min left"
+        sys.stderr.write(f"{stage}{share} {now - started:.0f} s{left} {status}".rstrip() + "\n")
 
-    def on_event(event: "TrainingEvent") -> None:
-        nonlocal validation
-        if event.validation is not None:
-            validation = f" · held-out perplexity {event.validation.mean:.1f}"
-        report = event.report
-        update(
-            report.share,
-            total=1.0,
-            status=f"step {report.progress.step} · {event.tokens_per_second:,.0f} tokens/s · "
-            f"loss {report.loss:.3f}{validation}",
-            description=description,
-        )
-
-    return Listeners(on_preparation, on_event)
+    return show

@@ -1,5 +1,6 @@
 """Sentences → vectors → files: the fast inference path and what users call to get embeddings.
 
-`embedder.Embedder` is the door for Python, `job.embed_files` the one for the command line. The
-numbers are those of the plain modules in ``nn``; tests hold the two equal.
+`embedder.Embedder` is the entry point in Python, `job.embed_files` that of the command line;
+`writers` has the formats of embedding files. Tests hold the numbers equal to those of the plain
+modules in ``bilm``.
 """

@@ -1,4 +1,4 @@
-"""Measure a model on this machine at every precision: what `elmokit bench` prints."""
+"""Measure how fast a model embeds on this machine, at every precision: `elmokit bench`."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -31,18 +31,18 @@ log = logging.getLogger(__name__)
 BATCHES = (1, 64)
 """Sentences in one call."""
 MAX_LINES_READ, MAX_SENTENCES = 2000, 512
-"""Sentences that are read to know the text, and those of them that are embedded."""
+"""Sentences read as a sample of the text, and how many of them are embedded."""
 
 
 @dataclass(frozen=True)
 class CorpusEstimate:
-    """What all of a text would take."""
+    """How long a whole text would take."""
 
     num_bytes: int
     tokens: int
-    """About so many words and sentence boundaries, from a sample at the start."""
+    """Words and sentence boundaries, estimated from a sample at the start."""
     hours: dict[str, float]
-    """At the speed of the larger batch, no word seen twice."""
+    """At the speed of the larger batch, without repeated words."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BenchReport:
     threads: int
     speeds: list[Speed]
     corpus: CorpusEstimate | None
-    """None without a text, or where it is not plain text."""
+    """None without a text, or if it is not plain text."""
 
 
 def bench(
@@ -68,10 +68,10 @@ def bench(
 
     Args:
         model: Model directory or name.
-        text: A text of the kind that is to be embedded; none: the demo's.
-        seconds: Time for each measurement; there are two at each precision.
+        text: A text like the one to embed; none: the demo's.
+        seconds: Duration of a measurement; there are two per precision.
         tokenizer: As for `elmokit embed`; none: the model's own.
-        on_progress: Told how many measurements are done.
+        on_progress: Called with the number of finished measurements.
 
     Raises:
         FormatError: if the text holds no words.
@@ -102,13 +102,13 @@ def bench(
 
 
 def _files_to_read_twice(text: Paths) -> list[Path]:
-    """Return the files of a text, which is read in part for words and once more for its size."""
+    """Return the files of a text, which is read for a sample and again for its size."""
     paths = find_files(text)
     for path in paths:
         if path == STANDARD_INPUT or not path.is_file():
             raise InputError(
-                f"{path} can be read only once, but the text is read for a sample of its words "
-                "and once more for its size. Give files."
+                f"{path} can be read only once, but the text is read for a sample and again for "
+                "its size. Give files."
             )
     return paths
 
@@ -119,7 +119,7 @@ def _estimate(
     other = next((path for path in paths if file_kind(path) != "text"), None)
     if other is not None:
         log.warning(
-            "the hours for all of the text are not estimated: %s is %s, whose size does not tell "
+            "the hours for the whole text are not estimated: %s is %s, whose size does not show "
             "how much text it holds",
             other,
             file_kind(other),

@@ -1,4 +1,4 @@
-"""Text files to one embedding file: streamed, resumable, split over machines if need be."""
+"""Text files to one embedding file: streamed, resumable, optionally split over machines."""
 
 import logging
 import os
@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +15,23 @@ import numpy as np
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.read_ahead import read_ahead
-from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, Embedder, StatePolicy
-from elmokit.embed.lines import LineShare, NumberedLines
-from elmokit.embed.options import check_options
-from elmokit.embed.parts import PartStore, check_same_job
-from elmokit.embed.writers import (
-    Block,
-    Container,
-    FileDtype,
-    FileFormat,
-    read_facts,
-    write_embeddings,
-)
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.numbered_lines import LineShare, NumberedLines
+from elmokit.embed.options import EmbedOptions
+from elmokit.embed.part_store import PartStore, check_same_job
+from elmokit.embed.writers.protocol import Block
+from elmokit.embed.writers.registry import OutputFormat, read_metadata, write_embeddings
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import atomic_file, check_target, reserve
+from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
 from elmokit.inference.batching import NUM_BOUNDARIES
-from elmokit.inference.results import Layers
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 
 logger = logging.getLogger(__name__)
 
 PART_BYTES = 2**25
-"""Vectors that are held before they are put on disk: 32 MB."""
+"""Vectors held in memory before they are written: 32 MB."""
 _COUNTS = ("num_sentences", "num_words")
 _TEXT_HASH = "text_sha256"
 
@@ -52,152 +46,120 @@ class EmbedReport:
     output: Path
     """The embedding file."""
     sentences: int
-    """Sentences in the file."""
+    """In the file."""
     words: int
-    """Words in the file."""
+    """In the file."""
     resumed_sentences: int
-    """Those of the sentences that an earlier run had done."""
+    """Sentences that an earlier run had finished."""
     seconds: float
-    """Duration of this run, reading and writing included, loading the model not."""
+    """Duration of this run with reading and writing, without loading the model."""
     words_per_second: float
-    """Words of this run by its duration."""
-    facts: dict[str, Any]
-    """What made the vectors, as in the file."""
+    """Of this run."""
+    metadata: dict[str, Any]
+    """How the vectors were made, as in the file."""
 
 
 def embed_files(
     embedder: Embedder,
     texts: Paths,
     output: str | os.PathLike[str],
+    options: EmbedOptions | None = None,
     *,
-    layers: Layers | str = "all",
-    state: StatePolicy | str = "reset",
-    dtype: FileDtype | str = "float32",
-    file_format: FileFormat | str = "elmokit",
-    tokenizer: TokenizerConfig | str | None = None,
-    shard: tuple[int, int] = (0, 1),
-    batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    resume: bool = False,
-    overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> EmbedReport:
-    """Embed text files, one sentence a line, into one file.
+    """Embed text files, one sentence per line, into one file.
 
-    Finished sentences go to ``OUTPUT.parts`` a block at a time and are put together at the end, so
-    the disk needs room for the vectors twice. A job that was killed at any moment goes on with
-    ``resume``. Memory does not depend on the number of lines.
+    Finished sentences go to ``OUTPUT.parts`` block by block and are merged at the end, so the disk
+    needs room for the vectors twice. An interrupted job continues with ``resume``. Memory does not
+    depend on the number of lines.
 
     Args:
         embedder: The model.
         texts: Files; line *i* of all of them together, from 0, has key *i*. A blank line is an
             empty sentence.
-        output: The file to write; .h5, .hdf5, .parquet or .npz. With shards each needs its own.
-        layers: As in `Embedder.embed`.
-        state: As in `Embedder.embed`.
-        dtype: How numbers are stored.
-        file_format: Form of an HDF5 file.
-        tokenizer: Makes words of a line instead of the model's own tokenizer; warns if it differs.
-        shard: ``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers.
-        batch_tokens: As in `Embedder.embed`.
-        resume: Go on where a job with the same settings and text stopped; if there is none, begin.
-        overwrite: Replace the output and what is left of an earlier job; never one of the texts.
+        output: The file to write; its suffix decides the format, see
+            `elmokit.embed.writers.registry`. Each shard needs its own.
+        options: What a user chooses.
         on_progress: Called now and then.
-
-    Returns:
-        What was done.
 
     Raises:
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
             is set.
-        ValueError: for an option with none of its allowed values, if the output is one of the
+        InputError: for an option with none of its allowed values, if the output is one of the
             texts, and if ``resume`` finds the work of another job or of another text.
         FormatError: for a line that cannot be read, and if there is no line at all.
     """
-    path = Path(output)
-    container = check_options(
-        path,
-        layers,
-        state,
-        dtype,
-        file_format,
-        shard,
-        resume,
-        overwrite,
-        num_layers=embedder.num_layers,
-    )
+    path, options = Path(output), options or EmbedOptions()
+    output_format = options.check(path, num_layers=embedder.num_layers)
+    tokenizer, shard = options.tokenizer, options.shard
     splitter = embedder.tokenizer
     if tokenizer is not None:
         splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
     if splitter.name != embedder.tokenizer_config.name:
         logger.warning(
-            "the model was trained on words made by the tokenizer %r, and reads words made by %r "
-            "now: expect worse vectors",
+            "the model was trained with the tokenizer %r but reads text split by %r: expect worse "
+            "vectors",
             embedder.tokenizer_config.name,
             splitter.name,
         )
-    facts = embedder.metadata(layers=layers, state=state) | {
+    metadata = embedder.metadata(layers=options.layers, state=options.state) | {
         "tokenizer": {"name": splitter.name, "version": splitter.version},
-        "dtype": dtype,
-        "format": file_format,
+        "dtype": options.dtype,
+        "format": options.file_format,
         "shard": f"{shard[0]}/{shard[1]}",
     }
     lines = NumberedLines(texts)
-    job = _Job(embedder, lines, lines.share(*shard), path, container, facts)
+    job = _Job(embedder, lines, lines.share(*shard), path, output_format, metadata)
     store = job.store
-    check_target(path, inputs=lines.files, overwrite=resume or overwrite)
-    if store.exists and not (resume or overwrite):
+    check_target(path, inputs=lines.files, overwrite=options.resume or options.overwrite)
+    if store.exists and not (options.resume or options.overwrite):
         raise FileExistsError(
-            f"{store.directory} holds sentences of an unfinished job. Go on with --resume, or "
-            "begin anew with --overwrite."
+            f"{store.directory} holds sentences of an unfinished job. Continue it with --resume, "
+            "or start over with --overwrite."
         )
-    if resume:
+    if options.resume:
         if store.is_finished(path):
             return job.already_done()
-        store.resume(facts, output=path)
+        store.resume(metadata, output=path)
     else:
-        store.start(facts, output=path)
-    return job.run(splitter.tokenize, batch_tokens, on_progress)
+        store.start(metadata, output=path)
+    return job.run(splitter.tokenize, options.batch_tokens, on_progress)
 
 
+@dataclass
 class _Job:
     """One run of `embed_files`, after its options were checked."""
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        text: NumberedLines,
-        lines: LineShare,
-        path: Path,
-        container: Container,
-        facts: dict[str, Any],
-    ) -> None:
-        self.embedder = embedder
-        self.text = text
-        self.lines = lines
-        self.path = path
-        self.container: Container = container
-        self.facts = facts
-        self.store = PartStore(path.with_name(path.name + ".parts"))
-        self.started = time.monotonic()
+    embedder: Embedder
+    text: NumberedLines
+    lines: LineShare
+    path: Path
+    output_format: OutputFormat
+    metadata: dict[str, Any]
+    started: float = field(default_factory=time.monotonic)
+
+    @cached_property
+    def store(self) -> PartStore:
+        return PartStore(self.path.with_name(self.path.name + ".parts"))
 
     def already_done(self) -> EmbedReport:
-        """Report on an output that is complete, after checking that it is this job's and text's."""
-        stored = read_facts(self.path)
+        """Report on a complete output, after checking that it is of this job and this text."""
+        stored = read_metadata(self.path)
         counts = [stored.pop(name, 0) for name in _COUNTS]
         text_hash = stored.pop(_TEXT_HASH, None)
-        check_same_job(stored, self.facts, where=str(self.path))
+        check_same_job(stored, self.metadata, where=str(self.path))
         for _ in self.lines:
             pass
         if text_hash != self.lines.sha256():
             raise InputError(
-                f"Cannot resume: {self.path} is complete, but holds another text: it was made of "
-                f"{counts[0]:,} lines, and the text given has {self.lines.count:,}, not all of "
-                "them the same. Give the same files in the same order, another output, or begin "
-                "anew with --overwrite."
+                f"Cannot resume: {self.path} is complete, but holds another text: it was made from "
+                f"{counts[0]:,} lines, and the text given has {self.lines.count:,}, some of them "
+                "different. Give the same files in the same order or another output, or start over "
+                "with --overwrite."
             )
-        self.facts = self.facts | {_TEXT_HASH: text_hash}
-        self.store.remove()  # killed between the rename and this
-        logger.info("%s is complete already", self.path)
+        self.metadata = self.metadata | {_TEXT_HASH: text_hash}
+        self.store.remove()  # if killed just after the rename
+        logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
 
     def run(
@@ -206,25 +168,25 @@ class _Job:
         batch_tokens: int,
         on_progress: OnProgress | None,
     ) -> EmbedReport:
-        """Do what is still to be done, then put the parts together."""
+        """Embed the remaining lines, then merge the parts."""
         resumed = self._skip_finished()
         state = self.store.last_state()
         try:
             new_words = self._embed(resumed, make_words, state, batch_tokens, on_progress)
         except BaseException as error:
-            self._say_what_is_safe(error)
+            self._note_what_is_safe(error)
             raise
         if on_progress is not None:
             on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
         try:
             sentences, words = self._finish()
         except (OSError, KeyboardInterrupt) as error:
-            self._say_what_is_safe(error)
+            self._note_what_is_safe(error)
             raise
         return self._report(sentences, words, resumed=resumed, new_words=new_words)
 
     def _skip_finished(self) -> int:
-        """Read past the lines that are done, comparing them; return how many."""
+        """Read past the finished lines, comparing them; return how many there are."""
         count = 0
         for done in self.store.texts():
             line = next(self.lines, None)
@@ -233,7 +195,7 @@ class _Job:
                 raise InputError(
                     f"Cannot resume: the text has changed. Line {done[0] + 1} was {done[1]!r:.60} "
                     f"when it was embedded, {found}. Give the same files in the same order, or "
-                    "begin anew with --overwrite."
+                    "start over with --overwrite."
                 )
             count += 1
         return count
@@ -260,12 +222,12 @@ class _Job:
         )
         stream = self.embedder.stream_with_states(
             ahead,
-            layers=self.facts["layers"],
-            state=self.facts["state"],
+            layers=self.metadata["layers"],
+            state=self.metadata["state"],
             batch_tokens=batch_tokens,
             initial_state=state,
         )
-        dtype = np.dtype(self.facts["dtype"])
+        dtype = np.dtype(self.metadata["dtype"])
         block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
         with closing(ahead), self.store.writer(num_done) as writer:
             try:
@@ -295,29 +257,33 @@ class _Job:
         return num_words
 
     def _finish(self) -> tuple[int, int]:
-        """Put the parts together and give the file its name; return the numbers in it."""
+        """Merge the parts into the output; return its numbers of sentences and words."""
         parts = self.store.parts()
         if not parts and not self.text.num_bytes:
             self.store.remove()
             names = ", ".join(str(path) for path in self.text.files)
-            raise FormatError(f"{names}: no line to embed. Give files with a sentence a line.")
+            raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
         counts = (parts[-1].end if parts else 0, self.store.num_words())
-        self.facts = self.facts | {_TEXT_HASH: self.lines.sha256()}
-        facts = self.facts | dict(zip(_COUNTS, counts, strict=True))
+        self.metadata = self.metadata | {_TEXT_HASH: self.lines.sha256()}
+        metadata = self.metadata | dict(zip(_COUNTS, counts, strict=True))
         with atomic_file(self.path) as temp_path:
-            if self.container == "hdf5":
-                reserve(temp_path, sum(part.path.stat().st_size for part in parts))
-            write_embeddings(temp_path, self.store.blocks(), container=self.container, facts=facts)
+            write_embeddings(
+                temp_path,
+                self.store.blocks(),
+                output_format=self.output_format,
+                metadata=metadata,
+                num_bytes=sum(part.path.stat().st_size for part in parts),
+            )
         self.store.remove()
         return counts
 
-    def _say_what_is_safe(self, error: BaseException) -> None:
-        """Tell in the error what is on disk; remove the parts' directory if that is nothing."""
+    def _note_what_is_safe(self, error: BaseException) -> None:
+        """Note in the error what is on disk; remove the directory of parts if it is empty."""
         parts = self.store.parts()
         if parts:
             error.add_note(
                 f"{parts[-1].end:,} sentences are safe in {self.store.directory}; the same command "
-                "with --resume goes on after them."
+                "with --resume continues after them."
             )
         else:
             self.store.remove()
@@ -331,5 +297,5 @@ class _Job:
             resumed_sentences=resumed,
             seconds=seconds,
             words_per_second=new_words / max(seconds, 1e-9),
-            facts=self.facts,
+            metadata=self.metadata,
         )

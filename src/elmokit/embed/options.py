@@ -1,64 +1,76 @@
 """What an embedding job may be asked for."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
-from elmokit.embed.embedder import check_state_policy
-from elmokit.embed.writers import Container, FileDtype, container_of
+from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
+from elmokit.embed.writers.registry import OutputFormat, find_format
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+FileDtype = Literal["float32", "float16"]
 
 
-def check_options(
-    path: Path,
-    layers: Layers | str,
-    state: str,
-    dtype: str,
-    file_format: str,
-    shard: tuple[int, int],
-    resume: bool,
-    overwrite: bool,
-    *,
-    num_layers: int,
-) -> Container:
-    """Refuse, before hours are spent, what cannot be written or makes no sense.
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions:
+    """What a user chooses for `embed_files`."""
 
-    Args:
-        path: The output.
-        layers: As `embed_files` takes it, and so the others.
-        state: See there.
-        dtype: See there.
-        file_format: See there.
-        shard: See there.
-        resume: See there.
-        overwrite: See there.
-        num_layers: L of the model.
+    layers: Layers | str = "all"
+    """As in `Embedder.embed`."""
+    state: StatePolicy | str = "reset"
+    """As in `Embedder.embed`."""
+    dtype: FileDtype | str = "float32"
+    """How numbers are stored."""
+    file_format: str = "elmokit"
+    """Name of a format in `elmokit.embed.writers.registry`."""
+    tokenizer: TokenizerConfig | str | None = None
+    """Splits lines into words instead of the model's own tokenizer; warns if it differs."""
+    shard: tuple[int, int] = (0, 1)
+    """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
+    batch_tokens: int = DEFAULT_BATCH_TOKENS
+    """As in `Embedder.embed`."""
+    resume: bool = False
+    """Continue a job with the same settings and text; start it if there is none."""
+    overwrite: bool = False
+    """Replace the output and discard an unfinished job; never replaces one of the texts."""
 
-    Returns:
-        The kind of file that ``path`` is to be.
+    def check(self, path: Path, *, num_layers: int) -> OutputFormat:
+        """Reject, before hours are spent, what cannot be written or makes no sense.
 
-    Raises:
-        InputError: for an option with none of its allowed values, or two that exclude each other.
-        MissingExtraError: for Parquet without pyarrow.
-    """
-    with as_input_error():
-        check_layers(layers, num_layers)
-        check_state_policy(state)
-    container = container_of(path, file_format)
-    if dtype not in get_args(FileDtype):
-        raise InputError(f"`dtype` must be float32 or float16, got {dtype!r}.")
-    if file_format == "bilm-tf" and layers != "all":
-        raise InputError(
-            f'Files of the format bilm-tf hold all layers: leave `layers` at "all", got {layers!r}.'
-        )
-    if not 0 <= shard[0] < shard[1]:
-        raise InputError(
-            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {shard[0]}/{shard[1]}."
-        )
-    if state == "carry" and shard[1] > 1:
-        raise InputError(
-            'state="carry" reads the text as one stream, which cannot be split into shards.'
-        )
-    if resume and overwrite:
-        raise InputError("Give either --resume or --overwrite, not both.")
-    return container
+        Args:
+            path: The output.
+            num_layers: L of the model.
+
+        Returns:
+            The format of ``path``.
+
+        Raises:
+            InputError: for an option with none of its allowed values, or two that conflict.
+            MissingExtraError: if the format's library is not installed.
+        """
+        with as_input_error():
+            check_layers(self.layers, num_layers)
+            check_state_policy(self.state)
+        output_format = find_format(path, self.file_format)
+        _ = output_format.module  # raises without its library
+        if self.dtype not in get_args(FileDtype):
+            raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")
+        if output_format.all_layers_only and self.layers != "all":
+            raise InputError(
+                f"Files of the format {self.file_format} hold all layers: leave `layers` at "
+                f'"all", got {self.layers!r}.'
+            )
+        index, count = self.shard
+        if not 0 <= index < count:
+            raise InputError(
+                f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {index}/{count}."
+            )
+        if self.state == "carry" and count > 1:
+            raise InputError(
+                'state="carry" reads the text as one stream, which cannot be split into shards.'
+            )
+        if self.resume and self.overwrite:
+            raise InputError("Give either --resume or --overwrite, not both.")
+        return output_format

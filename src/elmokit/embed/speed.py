@@ -1,4 +1,4 @@
-"""How fast a model embeds on this machine, what limits it, and what that means for a corpus."""
+"""How fast a model embeds on this machine, and what limits it."""
 
 import statistics
 import time
@@ -19,16 +19,16 @@ from elmokit.kernels.layers import PackedLinear
 from elmokit.text.char_vocab import CharVocab
 
 Limit = Literal["arithmetic", "memory", "other work"]
-"""What takes the time: products, reading weights, or what is neither."""
+"""What takes the time: matrix products, reading weights, or neither."""
 
 CEILING_ROWS, CEILING_DIM = 256, 2048
-"""Shape of the products that show what the processor can do."""
+"""Shape of the products that measure the processor."""
 MEMORY_VALUES = 2**26
-"""fp32 values that are read to show what the memory can do: 256 MB."""
+"""fp32 values that are read to measure the memory: 256 MB."""
 CACHE_BYTES = 2**24
-"""Recurrent weights smaller than this are taken to stay in the processor's cache: 16 MB."""
+"""Smaller recurrent weights are assumed to stay in the processor's cache: 16 MB."""
 BUSY = 0.3
-"""Below this share of both ceilings something else takes the time."""
+"""Below this share of both ceilings, something else takes the time."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Ceilings:
     """What this machine can do."""
 
     operations_per_second: float
-    """Of large matrix products, in the precision that was asked for."""
+    """Of large matrix products, in the given precision."""
     bytes_per_second: float
     """Read from memory."""
 
@@ -50,12 +50,12 @@ class Speed:
     tokens_per_second: float
     """Median; words and the two boundaries of each sentence."""
     spread: float
-    """Distance of the quartiles over the median; sentences of unlike length are part of it."""
+    """Interquartile range over the median; partly due to sentences of different lengths."""
     share_of_arithmetic: float
     """Of the operations per second of large products."""
     share_of_memory: float
-    """Of the bytes per second, if weights are read from memory at every step; 0 for those that the
-    cache holds."""
+    """Of the bytes per second, with weights read from memory at every step unless the cache holds
+    them."""
     limit: Limit
 
 

@@ -1,6 +1,6 @@
 """The paper's tables and figures at the size of a laptop: plan, run, compare, show.
 
-`registry` holds the experiments as data, `settings` the sizes of the tasks, `plan` what a run is,
-`store` and `runner` how runs are kept and gone on with, `comparison` the statistics, `tables` and
-`plots` what is shown, `experiment` the whole in one call.
+`registry` lists the experiments, `definitions` has a file for each; `run_experiment` runs one in a
+single call. `settings` has the sizes of the tasks, `plan` and `probe_plan` say what a run is,
+`inputs` finds what is read; `runs` executes and stores runs, `results` compares and shows them.
 """

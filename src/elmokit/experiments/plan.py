@@ -18,15 +18,15 @@ from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
 RUN_VERSION = 1
-"""Changes whenever the same settings, data, biLM and vectors would give other numbers."""
-MODEL_FACT = "model"
-"""Among the facts: the hash of the biLM's weights, which decides the conditions that read it."""
+"""Increased whenever the same settings, data, biLM and vectors would give other numbers."""
+MODEL_KEY = "model"
+"""Key of the hash of the biLM's weights, in the metadata of conditions that read the biLM."""
 PLANNED_KEYS = {
     "task": "the experiment's tasks have it, see --tasks",
     "train.seed": "each run of a cell has its own, see --seeds",
     "train.label_share": "the experiment's rows have it",
 }
-"""Settings that the plan gives, and why nobody else may."""
+"""Settings that only the plan may give, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,30 +40,30 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One result to be had."""
+    """One run, done or not."""
 
     kind: str = "task"
-    """Who makes it: ``task``, or the name of a probe."""
+    """``task``, or the kind of a probe."""
     task: str
     dataset: str
     condition: str
     share: float = 1.0
     """Of the training examples."""
     seed: int = 0
-    facts: Mapping[str, Any]
-    """All that decides the result, JSON-able; with ``config`` for a task."""
+    metadata: Mapping[str, Any]
+    """Everything that decides the result, JSON-able; with ``config`` for a task."""
 
     @property
     def id(self) -> str:
         """The run's name on disk."""
         text = json.dumps(
-            {"kind": self.kind, "run_version": RUN_VERSION, **self.facts}, sort_keys=True
+            {"kind": self.kind, "run_version": RUN_VERSION, **self.metadata}, sort_keys=True
         )
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
     def comparison(self) -> tuple[str, str, float, int]:
-        """What the conditions have in common that are compared with each other."""
+        """What runs that are compared with each other have in common."""
         return self.task, self.dataset, self.share, self.seed
 
     def describe(self) -> str:
@@ -82,26 +82,26 @@ def plan_tasks(
     *,
     shares: Sequence[float],
     seeds: Iterable[int],
-    facts: Mapping[str, Mapping[str, Any]],
+    metadata: Mapping[str, Mapping[str, Any]],
     overrides: Sequence[str] = (),
     learning_rates: LearningRates | None = None,
 ) -> list[PlannedRun]:
-    """Return task runs in the order in which they make complete comparisons.
+    """Return task runs, ordered so that comparisons are complete early.
 
     All tasks and conditions with the first share and seed 0, then the next share, then the next
     seed.
 
     Args:
         tasks: Their settings.
-        conditions: All with the same settings but for their own overrides.
+        conditions: They differ in their overrides only.
         shares: Of the labels, the first one first.
-        seeds: Of weights, order and dropout, and of the share's draw.
-        facts: What else decides a result, by data set; `MODEL_FACT` only of conditions with a biLM.
+        seeds: For weights, order, dropout and the draw of the share.
+        metadata: What else decides a result, by data set.
         overrides: Settings over those of the tasks, for every condition.
-        learning_rates: Chosen ones, over those of the settings.
+        learning_rates: Tuned ones; they replace those of the settings.
 
     Raises:
-        ConfigError: for an override that no task has.
+        ConfigError: for an unknown setting.
         InputError: for an override of what is compared, or that a condition cannot have.
     """
     check_overrides(overrides, conditions)
@@ -118,13 +118,13 @@ def plan_tasks(
                     )
                     if rate is not None:
                         config["train"]["learning_rate"] = rate
-                    decides = {**facts[settings.dataset], "config": config}
+                    decides = {**metadata[settings.dataset], "config": config}
                     if config["inputs"]["embeddings"] not in WITH_LAYERS:
-                        decides.pop(MODEL_FACT, None)  # holds for every biLM that reads such words
+                        decides.pop(MODEL_KEY, None)  # the result is the same for every such biLM
                     runs.append(
                         PlannedRun(
                             task=settings.task, dataset=settings.dataset, condition=condition.name,
-                            share=share, seed=seed, facts=decides,
+                            share=share, seed=seed, metadata=decides,
                         )
                     )  # fmt: skip
     check_distinct(runs)
@@ -132,12 +132,12 @@ def plan_tasks(
 
 
 def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
-    """Refuse a user's settings that would make alike what the experiment compares.
+    """Reject user settings that would override what the experiment compares.
 
-    A whole table (``train={...}``) is refused too if such a setting is in it.
+    A whole table (``train={...}``) is rejected too if it contains such a setting.
 
     Raises:
-        InputError: with the setting, and who gives it.
+        InputError: naming the setting and what sets it.
     """
     given = dict(PLANNED_KEYS)
     for condition in conditions:
@@ -150,18 +150,18 @@ def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -
 
 
 def check_distinct(runs: Sequence[PlannedRun]) -> None:
-    """Refuse two runs of one name: one result would stand in two places of a table.
+    """Reject two runs with one id: one result would be in two cells of a table.
 
     Raises:
-        InputError: with both.
+        InputError: naming both.
     """
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         other = seen.setdefault(run.id, run)
         if other is not run:
             raise InputError(
-                f"With these settings nothing distinguishes two runs: {other.describe()}; "
-                f"{run.describe()}. Take the --set that makes them alike away."
+                f"With these settings two runs are identical: {other.describe()}; "
+                f"{run.describe()}. Remove the --set that makes them equal."
             )
 
 
@@ -175,23 +175,19 @@ def config_of(
     """Return the resolved configuration of a run.
 
     Raises:
-        ConfigError: for an override that there is not.
-        InputError: if a biLM is to learn in a condition without one.
+        ConfigError: for an unknown setting.
+        InputError: if a biLM is to be fine-tuned in a condition without one.
     """
     table = settings.to_config(share)
     table["train"]["seed"] = seed
     table = apply_overrides(table, condition.overrides)
-    # the user's come last, and are named in a message about them
+    # the user's come last, so that a message about them names them
     config = from_dict(TaskRunConfig, table, source=condition.name, overrides=overrides)
-    config = config.resolved(with_static=True)  # what it leaves open is part of the id, too
-    _check_finetuning(config, condition)
-    return to_dict(config)
-
-
-def _check_finetuning(config: TaskRunConfig, condition: Condition) -> None:
+    config = config.resolved(with_static=True)  # defaults are part of the id, too
     if config.train.finetune_bilm and config.inputs.embeddings not in WITH_LAYERS:
         raise InputError(
             f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "
-            "which reads no biLM. Take it away, or choose an experiment whose conditions all have "
-            "a biLM."
+            "which reads no biLM. Remove it, or choose an experiment whose conditions all read a "
+            "biLM."
         )
+    return to_dict(config)

@@ -1,1 +1,1 @@
-"""Looking inside: what contextual vectors know."""
+"""What contextual vectors know: probes of single layers, nearest neighbors, layer weights."""

@@ -1,8 +1,9 @@
 """The data sets of the probes: what a directory must hold, and reading it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
@@ -23,36 +24,68 @@ _TRAINING = "semcor"
 _KOREAN_COLUMN = "SENTENCE1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PosData:
-    """Tagged sentences."""
+T = TypeVar("T")
 
-    train: list[TaggedSentence]
-    dev: list[TaggedSentence]
+
+@dataclass(frozen=True, kw_only=True)
+class Splits(Generic[T]):
+    """The two parts of a data set: files, or what they hold."""
+
+    train: T
+    dev: T
+
+
+SplitFiles = Splits[Path]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotatedText:
+    """A text with annotated words, and the senses of the words."""
+
+    text: Path
+    keys: Path
+
+    def read(self) -> list[SenseSentence]:
+        """Return the sentences; raises `FormatError` for damaged files."""
+        return list(read_senses(self.text, self.keys))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenseFiles:
+    """The files of a data set of word senses."""
+
+    train: AnnotatedText
+    test: AnnotatedText
+    inventory: Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class SenseData:
-    """Text with annotated words, and the senses of words."""
+    """Sentences with annotated words, and the senses of words."""
 
-    training: list[SenseSentence]
+    train: list[SenseSentence]
     test: list[SenseSentence]
     inventory: SenseInventory
 
 
-@dataclass(frozen=True, kw_only=True)
-class WicData:
-    """Pairs of texts with a word in common."""
+def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
+    """Return the files ``…train…`` and ``…dev…`` of a directory.
 
-    train: list[ContextPair]
-    dev: list[ContextPair]
+    Raises:
+        FileNotFoundError: if one is missing.
+        InputError: if several files have the name.
+    """
+    train, dev = (find_split(data, split, suffixes) for split in ("train", "dev"))
+    return Splits(train=train, dev=dev)
 
 
-def read_pos_data(data: Path, *, column: ConlluColumn = "upos") -> PosData:
+def read_pos_data(
+    data: Path | SplitFiles, *, column: ConlluColumn = "upos"
+) -> Splits[list[TaggedSentence]]:
     """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
 
     Args:
-        data: The directory.
+        data: The directory, or the two files.
         column: With the tags.
 
     Raises:
@@ -60,15 +93,13 @@ def read_pos_data(data: Path, *, column: ConlluColumn = "upos") -> PosData:
         FormatError: if one is damaged.
         InputError: if several files have the name.
     """
-    train, dev = (
-        list(read_conllu(find_split(data, split, (".conllu",)), column=column))
-        for split in ("train", "dev")
-    )
-    return PosData(train=train, dev=dev)
+    files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
+    train, dev = (list(read_conllu(path, column=column)) for path in (files.train, files.dev))
+    return Splits(train=train, dev=dev)
 
 
-def read_sense_data(data: Path, *, test: str | None = None) -> SenseData:
-    """Read a directory in the layout of Raganato et al. 2017.
+def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
+    """Return the files of a directory in the layout of Raganato et al. 2017.
 
     It holds ``semcor.data.xml`` with ``semcor.gold.key.txt``, the same two of a test set, and the
     inventory, a table whose name ends in ``senses.tsv``; each may be compressed.
@@ -79,43 +110,56 @@ def read_sense_data(data: Path, *, test: str | None = None) -> SenseData:
 
     Raises:
         FileNotFoundError: if one is missing.
-        FormatError: if one is damaged.
         InputError: if there are several test sets and none is named.
     """
-    sets = _text_files(data)
-    training, test_text = sets.pop(_TRAINING, None), None
-    if training is not None and (test in sets or (test is None and len(sets) == 1)):
-        test_text = sets[test or next(iter(sets))]
-    if training is None or not sets:
-        raise FileNotFoundError(
-            f"{data} needs {_TRAINING}{_TEXT} and {_TRAINING}{_KEYS}, the same two of a test set, "
-            f"and an inventory …{_INVENTORY}; it has {_listed(sets)}."
-        )
-    if test_text is None:
-        asked = "there are several" if test is None else f"there is no test set {test!r}"
-        raise InputError(f"{data}: {asked}; choose one of {_listed(sets)} with --test.")
-    inventory = _only(data, _INVENTORY)
-    return SenseData(
-        training=list(read_senses(training, _keys_of(training))),
-        test=list(read_senses(test_text, _keys_of(test_text))),
-        inventory=read_sense_inventory(inventory),
+    training = find_sense_corpus(data)
+    tests = sorted(
+        name.removesuffix(_TEXT)
+        for name in _files(data)
+        if name.endswith(_TEXT) and name != _TRAINING + _TEXT
+    )
+    if not tests:
+        raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
+    if test not in tests and (test is not None or len(tests) > 1):
+        asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
+        raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
+    return SenseFiles(
+        train=training,
+        test=_annotated(data, tests[0] if test is None else test),
+        inventory=_only(data, _INVENTORY),
     )
 
 
-def read_sense_corpus(data: Path) -> list[SenseSentence]:
-    """Read ``semcor.data.xml`` and its keys, without the rest of the directory.
+def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
+    """Read what `find_sense_files` finds in a directory.
+
+    Args:
+        data: The directory, or the files.
+        test: Name of the test set, needed if there are several.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        FormatError: if one is damaged.
+        InputError: if there are several test sets and none is named.
+    """
+    files = find_sense_files(data, test) if isinstance(data, Path) else data
+    return SenseData(
+        train=files.train.read(),
+        test=files.test.read(),
+        inventory=read_sense_inventory(files.inventory),
+    )
+
+
+def find_sense_corpus(data: Path) -> AnnotatedText:
+    """Return ``semcor.data.xml`` and its keys.
 
     Raises:
         FileNotFoundError: if one is missing.
-        FormatError: if one is damaged.
     """
-    training = _text_files(data).get(_TRAINING)
-    if training is None:
-        raise FileNotFoundError(f"{data} needs {_TRAINING}{_TEXT} and {_TRAINING}{_KEYS}.")
-    return list(read_senses(training, _keys_of(training)))
+    return _annotated(data, _TRAINING)
 
 
-def read_wic_data(data: Path) -> WicData:
+def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
     """Read the pairs of MCL-WiC (offsets) or KoBEST (marks) in a directory, by their columns.
 
     Raises:
@@ -123,8 +167,8 @@ def read_wic_data(data: Path) -> WicData:
         FormatError: if one is damaged.
         InputError: if several files have the name.
     """
-    train, dev = (_read_pairs(find_split(data, split)) for split in ("train", "dev"))
-    return WicData(train=train, dev=dev)
+    files = find_splits(data) if isinstance(data, Path) else data
+    return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
 
 
 def _read_pairs(path: Path) -> list[ContextPair]:
@@ -133,25 +177,16 @@ def _read_pairs(path: Path) -> list[ContextPair]:
     return list(read(path))
 
 
-def _text_files(data: Path) -> dict[str, Path]:
-    """Return the annotated texts of a directory by the names of their sets."""
-    return {
-        _plain_name(path).removesuffix(_TEXT): path
-        for path in _files(data)
-        if _plain_name(path).endswith(_TEXT)
-    }
-
-
-def _keys_of(text: Path) -> Path:
-    name = _plain_name(text).removesuffix(_TEXT) + _KEYS
-    found = [path for path in _files(text.parent) if _plain_name(path) == name]
-    if not found:
-        raise FileNotFoundError(f"{text} has no gold keys: there is no {name} beside it.")
-    return found[0]
+def _annotated(data: Path, name: str) -> AnnotatedText:
+    files = _files(data)
+    for file in (name + _TEXT, name + _KEYS):
+        if file not in files:
+            raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
+    return AnnotatedText(text=files[name + _TEXT], keys=files[name + _KEYS])
 
 
 def _only(data: Path, ending: str) -> Path:
-    found = [path for path in _files(data) if _plain_name(path).endswith(ending)]
+    found = [path for name, path in _files(data).items() if name.endswith(ending)]
     if len(found) != 1:
         raise FileNotFoundError(
             f"{data} needs one file whose name ends in {ending} (columns lemma, pos, rank, "
@@ -160,19 +195,13 @@ def _only(data: Path, ending: str) -> Path:
     return found[0]
 
 
-def _files(data: Path) -> list[Path]:
+def _files(data: Path) -> dict[str, Path]:
+    """Return the files of a directory by their names without the suffix of a compression."""
     if not data.is_dir():
         raise FileNotFoundError(f"There is no directory {data}. Give that of the probe's data.")
-    return sorted(path for path in data.iterdir() if path.is_file())
-
-
-def _plain_name(path: Path) -> str:
-    """Return the file's name without the ending of a compression."""
-    name = path.name
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return name
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+    names = {}
+    for path in sorted(data.iterdir()):
+        if path.is_file():
+            ending = path.suffix if path.suffix in COMPRESSIONS else ""
+            names[path.name.removesuffix(ending)] = path
+    return names

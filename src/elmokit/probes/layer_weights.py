@@ -1,4 +1,4 @@
-"""What trained task models made of the layers: the learned weights, as numbers and as a picture.
+"""The layer weights that task models learned, as numbers and as a heat map.
 
 Source: Peters et al. 2018, section 5.6 and figure 2.
 """
@@ -93,20 +93,22 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
-    """Draw a heat map: a column a run, a row a layer, a panel a position of use.
+    """Draw a heat map: a column per run, a row per layer, a panel per position.
 
     Args:
         runs: One or more.
-        path: The picture, .png, .pdf or .svg.
+        path: The image file, .png, .pdf or .svg.
 
     Raises:
-        InputError: if there is no run, or the path has another ending.
+        InputError: if there is no run, or the path has another suffix.
         MissingExtraError: without matplotlib.
     """
     if not runs:
         raise InputError("`runs` must hold one run or more, got none.")
     if path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise InputError(f"A picture ends in {', '.join(PICTURE_SUFFIXES)}, got {path.name!r}.")
+        raise InputError(
+            f"The heat map must end in {', '.join(PICTURE_SUFFIXES)}, got {path.name!r}."
+        )
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -145,7 +147,7 @@ def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:
 
 
 def _labels(runs: Sequence[LayerWeights]) -> list[str]:
-    """Return the tasks where these tell the runs apart, else the runs' names, for any font."""
+    """Return the tasks if they tell the runs apart, else the runs' names; in ASCII."""
     tasks = [run.task for run in runs]
     labels = tasks if len(set(tasks)) == len(tasks) else [run.run for run in runs]
     return [label.encode("ascii", "backslashreplace").decode() for label in labels]

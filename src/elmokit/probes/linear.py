@@ -1,8 +1,8 @@
-"""A linear softmax classifier trained to its optimum: what a probe may learn, and nothing more.
+"""A linear softmax classifier trained to convergence: all that a probe may learn.
 
-Every representation gets the same: features of mean 0 and variance 1, one prior on the weights,
-and L-BFGS until the gradient is gone. The loss is convex, so its optimum does not depend on a seed,
-an order or a lucky moment to stop.
+Every representation is treated alike: features with mean 0 and variance 1, one prior on the
+weights, and L-BFGS until the gradient vanishes. The loss is convex, so its optimum does not depend
+on a seed, an order or when training stops.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch import Tensor
 
 MAX_ITERATIONS = 500
 GRADIENT_TOLERANCE = 1e-4
-"""Largest derivative of the mean loss (nats) that counts as none."""
+"""Largest derivative of the mean loss (nats) that counts as zero."""
 _HISTORY = 20
 _MIN_DEVIATION = 1e-6
 """Features that vary less are constant."""
@@ -28,10 +28,10 @@ class LinearProbe:
     Attributes:
         mean: Of each feature in training (X,).
         deviation: Of each feature in training (X,).
-        weight: One column a label (X, K).
-        bias: One a label (K,).
+        weight: A column per label (X, K).
+        bias: Per label (K,).
         num_iterations: Of L-BFGS.
-        converged: Whether the gradient was gone before `MAX_ITERATIONS`.
+        converged: Whether the gradient vanished before `MAX_ITERATIONS`.
     """
 
     mean: Tensor
@@ -42,7 +42,7 @@ class LinearProbe:
     converged: bool
 
     def predict(self, features: Num[np.ndarray, "N X"]) -> Int[np.ndarray, " N"]:
-        """Return the label of the highest score for each row."""
+        """Return the label with the highest score for each row."""
         found = [
             ((_as_tensor(features[at : at + _BLOCK]) - self.mean) / self.deviation) @ self.weight
             + self.bias
@@ -57,7 +57,7 @@ def fit_linear(
     """Train on all rows: mean cross-entropy and a Gaussian prior ``|weight|^2 / 2N``.
 
     Args:
-        features: One row an example; not changed.
+        features: A row per example; not modified.
         labels: From 0 to ``num_labels`` - 1.
         num_labels: K.
 

@@ -1,4 +1,4 @@
-"""Nearest neighbors in context: which occurrences of a word a model takes to be alike.
+"""Nearest neighbors in context: which occurrences of a word have similar vectors.
 
 Source: Peters et al. 2018, section 5.3 and table 4.
 """
@@ -21,7 +21,7 @@ _SENTENCES_TOGETHER = 1024
 
 @runtime_checkable
 class SentenceEmbedder(Protocol):
-    """What neighbors need of `elmokit.Embedder`."""
+    """The part of `elmokit.Embedder` that neighbors need."""
 
     def embed(self, sentences: Sequence[Sequence[str]], *, layers: Layers) -> list[np.ndarray]:
         """Return one array (W, 2D) per sentence."""
@@ -36,7 +36,7 @@ class Occurrence:
     index: int
     """Position of the word in ``tokens``."""
     sense: str = ""
-    """What it means there, where that is known."""
+    """Its meaning there, if known."""
 
     @property
     def word(self) -> str:
@@ -47,8 +47,7 @@ class Occurrence:
         """Return the sentence with the word in brackets.
 
         Args:
-            context: Words shown on each side, with ``…`` where others are left out; none: the
-                whole sentence.
+            context: Words shown on each side, with ``…`` for omitted ones; none: the sentence.
         """
         first, last = 0, len(self.tokens)
         if context is not None:
@@ -65,7 +64,7 @@ class Neighborhood:
     occurrence: Occurrence
     neighbors: tuple[Occurrence, ...]
     similarities: tuple[float, ...]
-    """Cosine; of `neighborhoods`: of the vectors less the mean of all given occurrences."""
+    """Cosine; in `neighborhoods` after the mean of all occurrences is subtracted."""
 
 
 def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
@@ -76,7 +75,7 @@ def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
     """
     if word not in tokens:
         raise InputError(
-            f"The sentence has no word {word!r}. The tokenizer made of it: {' '.join(tokens)!r}."
+            f"The sentence has no word {word!r}. The tokenizer splits it into {' '.join(tokens)!r}."
         )
     return Occurrence(tuple(tokens), list(tokens).index(word))
 
@@ -84,7 +83,7 @@ def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
 def find_occurrences(
     sentences: Iterable[Sequence[str]], word: str, *, limit: int = 200
 ) -> list[Occurrence]:
-    """Return the first occurrences of ``word``, one a sentence, no sentence twice."""
+    """Return the first occurrences of ``word``, one per distinct sentence."""
     found: dict[tuple[str, ...], Occurrence] = {}
     for sentence in sentences:
         tokens = tuple(sentence)
@@ -106,24 +105,26 @@ def find_neighbors(
     num_neighbors: int = 5,
     limit: int = 1000,
 ) -> list[Neighborhood]:
-    """Return the neighbors of a word's occurrences in a text, or of one occurrence given.
+    """Return the neighbors of a word's occurrences in a text, or of one given occurrence.
 
     Args:
         embedder: The model.
         sentences: The text.
         word: Which occurrences are compared.
-        query: Only its neighbors are looked for.
-        any_word: Neighbors of the query may be any words, see `nearest_occurrences`.
+        query: If given, only its neighbors are returned.
+        any_word: Neighbors of the query may be other words, see `nearest_occurrences`.
         layers: Which vectors are compared.
-        num_neighbors: For each occurrence; fewer if there are not so many.
-        limit: Occurrences of the word that are compared, the first of the text.
+        num_neighbors: At most, per occurrence.
+        limit: Only this many occurrences of the word are compared.
 
     Raises:
         InputError: if the text has too few occurrences of the word, or ``any_word`` has no query.
     """
     if any_word:
         if query is None:
-            raise InputError("Neighbors among any words are those of one occurrence: give a query.")
+            raise InputError(
+                "Neighbors among all words need a query: the occurrence whose neighbors to find."
+            )
         return [
             nearest_occurrences(
                 embedder, query, sentences, layers=layers, num_neighbors=num_neighbors
@@ -134,8 +135,8 @@ def find_neighbors(
         found = [query, *(one for one in found if one.tokens != query.tokens)]
     if len(found) < 2:
         raise InputError(
-            f"The text has {len(found)} different sentences with {word!r}: neighbors need more. "
-            "Words are compared as the tokenizer writes them."
+            f"The text has only {len(found)} distinct sentences with {word!r}, too few for "
+            "neighbors. Words are compared as the tokenizer writes them."
         )
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]
@@ -150,14 +151,14 @@ def neighborhoods(
 ) -> list[Neighborhood]:
     """Return the nearest neighbors of every occurrence among the others.
 
-    The mean of all vectors is taken off first: what the occurrences share says nothing of how they
-    differ.
+    The mean of all vectors is subtracted first, because what the occurrences share does not tell
+    them apart.
 
     Args:
         embedder: The model.
         occurrences: Usually of one word.
         layers: Which vectors are compared.
-        num_neighbors: For each occurrence; fewer if there are not so many.
+        num_neighbors: At most, per occurrence.
 
     Raises:
         ValueError: if there are fewer than two occurrences.
@@ -196,15 +197,15 @@ def nearest_occurrences(
 ) -> Neighborhood:
     """Return the occurrences of any words that are nearest to one, by cosine.
 
-    Of each sentence the nearest word counts; the query's own sentence, and one that was seen among
-    the nearest, are passed over. Memory does not depend on the number of sentences.
+    Each sentence contributes its nearest word; the query's own sentence and repeated sentences are
+    skipped. Memory does not depend on the number of sentences.
 
     Args:
         embedder: The model.
         query: The occurrence.
-        sentences: Where neighbors are looked for.
+        sentences: The text.
         layers: Which vectors are compared.
-        num_neighbors: Fewer if there are not so many sentences.
+        num_neighbors: At most.
     """
     (own,) = _embed(embedder, [query], layers)
     direction = unit_rows(own[query.index])
@@ -214,7 +215,7 @@ def nearest_occurrences(
         starts = [Occurrence(tuple(sentence), 0) for sentence in block]
         for start, vectors in zip(starts, _embed(embedder, starts, layers), strict=True):
             cosines = unit_rows(vectors) @ direction
-            index, number = int(cosines.argmax()), number - 1  # of equal ones the first is kept
+            index, number = int(cosines.argmax()), number - 1  # ties: the first is kept
             entry = (float(cosines[index]), number, Occurrence(start.tokens, index))
             if len(best) == num_neighbors and entry < best[0]:
                 continue
@@ -230,14 +231,14 @@ def nearest_occurrences(
 def nearest_words(
     static: StaticVectors, word: str, *, num_neighbors: int = 10
 ) -> list[tuple[str, float]]:
-    """Return the words whose static vectors are nearest to that of a word, with their cosines.
+    """Return the words with the nearest static vectors, and their cosines.
 
     Raises:
         InputError: if the word has no vector.
     """
     own = static.id_of(word)
     if own == 1:
-        raise InputError(f"The static vectors have none for {word!r}.")
+        raise InputError(f"The static vectors have no vector for {word!r}.")
     vectors = unit_rows(static.values)
     cosines = vectors @ vectors[own]
     cosines[[0, 1, own]] = -np.inf  # padding, unknown, itself
@@ -246,7 +247,7 @@ def nearest_words(
 
 
 def spread(found: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
-    """Return ``count`` of them, from the nearest nearest neighbor to the farthest."""
+    """Return ``count`` of them, evenly spread by the similarity of the nearest neighbor."""
     ranked = sorted(found, key=lambda one: -one.similarities[0])
     return ranked[:: max(1, len(ranked) // count)][:count]
 

@@ -1,4 +1,4 @@
-"""Annotated words and their vectors: what the probes of word senses share."""
+"""Annotated words and their vectors, for the probes of word senses."""
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
@@ -14,17 +14,17 @@ Item = TypeVar("Item")
 
 
 def lemma_of(occurrence: SenseOccurrence) -> str:
-    """Return the lemma without regard to case, expressions with spaces."""
+    """Return the lemma in lower case, with spaces between the words of an expression."""
     return occurrence.lemma.replace("_", " ").lower()
 
 
 def occurrence_vectors(
     source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
 ) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
-    """Yield the annotated words that are wanted, each with its vector in all ways of the source.
+    """Yield the wanted annotated words, each with its vectors (one per name of the source).
 
-    Expressions of several words have the mean of their words' vectors. Sentences without a wanted
-    word are not read at all.
+    The vector of an expression is the mean of its words. Sentences without a wanted word are not
+    embedded.
 
     Args:
         source: The vectors.
@@ -40,7 +40,7 @@ def occurrence_vectors(
 
 
 def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
-    """Return rows of length 1; rows of zeros stay, and are like nothing."""
+    """Return rows of length 1; rows of zeros stay zero."""
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Parts of speech by a linear classifier on one frozen layer: how much syntax a layer has.
+"""Parts of speech by a linear classifier on a frozen layer: how much syntax a layer captures.
 
 Source: Peters et al. 2018, section 5.3 and table 6.
 """
@@ -13,25 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.metrics.accuracy import accuracy_of
+from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.linear import fit_linear
+from elmokit.probes.probe import Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.conll import TaggedSentence
 
 log = logging.getLogger(__name__)
 
 MAJORITY = "majority tag"
-"""Name of the baseline: a word's most frequent tag, for a new word that of all words."""
+"""Name of the baseline: a word's most frequent tag; for unseen words, the most frequent of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PosScore:
-    """How many words of the dev set get their tag, in percent."""
+    """Share of words of the dev set with the correct tag, in percent."""
 
     name: str
     """Of the representation."""
     accuracy: float
     seen: float
-    """Of words that occur in the training set, written the same."""
+    """Of words that occur in the training set in the same spelling."""
     unseen: float
     """Of the others."""
     num_words: int
@@ -41,7 +43,7 @@ class PosScore:
     num_iterations: int = 0
     """Of the classifier's training."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a sentence: right, all; for `elmokit.metrics.significance` with `accuracy_of`."""
+    """A row per sentence: correct, all; for `elmokit.metrics.significance` with `accuracy_of`."""
     unseen_counts: NDArray[np.float64] = field(repr=False, compare=False)
     """The same for unseen words."""
 
@@ -51,17 +53,17 @@ def probe_pos(
     train: Sequence[TaggedSentence],
     dev: Sequence[TaggedSentence],
 ) -> tuple[PosScore, ...]:
-    """Train a linear classifier on each representation alone and score it.
+    """Train and score a linear classifier on each representation.
 
-    The classifier has neither a seed nor early stopping, see `elmokit.probes.linear`.
+    The classifier has no seed and no early stopping, see `elmokit.probes.linear`.
 
     Args:
-        sources: Representations, each with one name or several.
+        sources: Representations.
         train: Sentences with tags.
-        dev: Sentences to be scored; a tag that training lacks counts as wrong.
+        dev: Sentences to score; a tag that is not in training counts as wrong.
 
     Returns:
-        The baseline `MAJORITY`, then one score a name, in the order of the sources.
+        The baseline `MAJORITY`, then a score per name, in the order of the sources.
 
     Raises:
         InputError: if two representations have one name, or there is none.
@@ -78,7 +80,7 @@ def probe_pos(
             probe = fit_linear(_rows(train_vectors, way), data.train_ids, len(data.tags))
             if not probe.converged:
                 log.warning(
-                    "%s: the classifier stopped after %d iterations before its optimum",
+                    "%s: the classifier did not converge in %d iterations",
                     name, probe.num_iterations,
                 )  # fmt: skip
             found = probe.predict(_rows(dev_vectors, way))
@@ -88,12 +90,7 @@ def probe_pos(
 
 
 class _Data:
-    """Tags as numbers, and which words are new.
-
-    Args:
-        train: Sentences with tags.
-        dev: The same, to be scored.
-    """
+    """Tags as numbers, and which words are unseen."""
 
     def __init__(self, train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
         tags = _flat(sentence.tags for sentence in train)
@@ -131,7 +128,7 @@ class _Data:
         )
 
     def _counts(self, right: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return right and all words of each sentence, among some of the words."""
+        """Return the numbers of correct and of all words per sentence, among some of the words."""
         columns = [
             np.bincount(self._sentences, weights=values, minlength=self._num_sentences)
             for values in (right & among, among)
@@ -150,9 +147,22 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
 
 
 def _rows(vectors: Sequence[np.ndarray], way: int) -> np.ndarray:
-    """Return all words under each other in one of the ways: (N, X)."""
+    """Return the vectors of all words for one name of the source: (N, X)."""
     return np.concatenate([one[way] for one in vectors])
 
 
 def _flat(lists: Iterable[Sequence[str]]) -> list[str]:
     return [item for one in lists for item in one]
+
+
+PROBE = Probe(
+    find=lambda data, test: find_splits(data, (".conllu",)),
+    read=lambda files, tokenize: read_pos_data(files),
+    words=lambda data: words_of(data.train, data.dev),
+    measure=lambda sources, data, seed: probe_pos(sources, data.train, data.dev),
+    columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},
+    note="percent of {num_words:,} words, {num_unseen:,} of them not in the training set",
+    counts="counts",
+    score=accuracy_of,
+    keeps_layers=True,
+)

@@ -1,8 +1,7 @@
-"""Precision of neighbors: do the nearest occurrences of a word have its sense, its part of speech?
+"""Precision of neighbors: do the nearest occurrences of a word share its sense, its part of speech?
 
-Of a sample of ambiguous lemmas every occurrence is compared with all others of its lemma; how many
-of its k nearest share its sense, and its part of speech, stands against what a random order would
-give.
+For a sample of ambiguous lemmas, every occurrence is compared with all others of its lemma. The
+share of its k nearest with its sense, and with its part of speech, is compared with chance.
 
 Source: the automatic form of Peters et al. 2018, table 4.
 """
@@ -16,30 +15,32 @@ from numpy.typing import NDArray
 
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
+from elmokit.probes.data import find_sense_corpus
 from elmokit.probes.occurrences import lemma_of, occurrence_vectors, unit_rows
+from elmokit.probes.probe import Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeighborScore:
-    """Precision at k, in percent, and what a random order would give."""
+    """Precision at k, in percent, and that of a random order."""
 
     name: str
     """Of the representation."""
     sense: float
-    """Of the k nearest, those with a sense of the occurrence."""
+    """Share of the k nearest with a sense of the occurrence."""
     sense_chance: float
     pos: float
-    """Of the k nearest, those with its part of speech; lemmas with several of them only."""
+    """Share of the k nearest with its part of speech; only lemmas with several of them."""
     pos_chance: float
     k: int
     num_queries: int
     """Occurrences of lemmas with several senses."""
     num_pos_queries: int
-    """Those among them whose lemma has several parts of speech."""
+    """Those whose lemma has several parts of speech."""
     sense_counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a lemma: hits, neighbors; for `elmokit.metrics.significance` with `accuracy_of`."""
+    """A row per lemma: hits, neighbors; for `elmokit.metrics.significance` with `accuracy_of`."""
     pos_counts: NDArray[np.float64] = field(repr=False, compare=False)
     """The same for parts of speech."""
 
@@ -58,16 +59,16 @@ def precision_at_k(
     Two occurrences have the same sense if they share a sense key.
 
     Args:
-        sources: Representations, each with one name or several.
+        sources: Representations.
         sentences: Annotated corpus.
         k: Neighbors of each occurrence.
-        num_lemmas: Lemmas drawn, of those with several senses and more than ``k`` occurrences;
-            fewer if there are not so many.
-        max_occurrences: Drawn of each lemma.
-        seed: Of both draws, which are the same for all representations.
+        num_lemmas: Sample size, at most; from lemmas with several senses and more than ``k``
+            occurrences.
+        max_occurrences: Sample size per lemma.
+        seed: Of both samples, which all representations share.
 
     Returns:
-        One score a name, in the order of the sources.
+        A score per name, in the order of the sources.
 
     Raises:
         InputError: if two representations have one name, there is none, ``k`` or a limit is too
@@ -105,8 +106,8 @@ def _draw_lemmas(
     ]
     if not fit:
         raise InputError(
-            f"No lemma has several senses and more than {k} occurrences: give a larger corpus, or "
-            "a smaller `k`."
+            f"No lemma has several senses and more than {k} occurrences. Give a larger corpus or a "
+            "smaller `k`."
         )
     random = np.random.default_rng(seed)
     drawn = sorted(random.permutation(len(fit))[:num_lemmas].tolist())
@@ -174,5 +175,21 @@ class _Tally:
 
     @property
     def chance(self) -> float:
-        """Mean share of the others that are alike."""
+        """Mean share of the other occurrences that match."""
         return 100 * self._expected / self.num_queries if self.num_queries else 0.0
+
+
+PROBE = Probe(
+    find=lambda data, test: find_sense_corpus(data),
+    read=lambda files, tokenize: files.read(),
+    words=words_of,
+    measure=lambda sources, data, seed: precision_at_k(sources, data, seed=seed),
+    columns={
+        "sense": "same sense", "sense_chance": "by chance",
+        "pos": "same part of speech", "pos_chance": "by chance ",
+    },
+    note="percent of the {k} nearest among the lemma's occurrences: {num_queries:,} words, "
+    "{num_pos_queries:,} of them of lemmas with several parts of speech",
+    counts="sense_counts",
+    score=accuracy_of,
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The same word in two texts: does it mean the same? By a threshold on the cosine of its vectors.
+"""Does a word mean the same in two texts? Decided by a threshold on the cosine of its vectors.
 
 Source: Pilehvar & Camacho-Collados 2019 (WiC), the threshold model; MCL-WiC and KoBEST.
 """
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
+from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
 from elmokit.probes.occurrences import unit_rows
+from elmokit.probes.probe import Probe
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
@@ -27,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class WicScore:
-    """How many pairs are judged right, in percent."""
+    """How many pairs are classified correctly, in percent."""
 
     name: str
     """Of the representation."""
@@ -39,23 +41,23 @@ class WicScore:
     num_pairs: int
     """Of the dev set."""
     num_not_found: int
-    """Those whose word could not be found among the tokenizer's words; they count as wrong."""
+    """Pairs whose word does not match the tokenizer's words; they count as wrong."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a pair: right or not, 1; for `elmokit.metrics.significance` with `accuracy_of`."""
+    """A row per pair: correct or not, 1; for `elmokit.metrics.significance` with `accuracy_of`."""
 
 
 class FoundPairs:
-    """Pairs as words, and where in them the word in question stands. Use `find_words`.
+    """Pairs as words, and the position of the word in question. Use `find_words`.
 
     Args:
-        places: Both texts of each pair as words, with ``[first, last)`` of those that the word is
-            made of; none where these could not be found.
+        places: Both texts of each pair as words, with ``[first, last)`` of the word in question;
+            none if it was not found.
         same_sense: The gold answers.
 
     Attributes:
-        found: Which pairs have both places.
+        found: Whether the word was found in both texts of each pair.
         same_sense: The gold answers of all pairs.
-        sentences: Both texts of each pair that was found, one after the other.
+        sentences: Both texts of each found pair, one after the other.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class FoundPairs:
         return len(self.found)
 
     def cosines(self, source: VectorSource) -> Float[np.ndarray, "S N"]:
-        """Return the cosine of each pair that was found, in each way of the source."""
+        """Return the cosine of each found pair, for each name of the source."""
         stream = source.stream(self.sentences)
         both = [
             vectors[:, first:last].mean(axis=1)
@@ -82,25 +84,25 @@ class FoundPairs:
 
 
 def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]]) -> FoundPairs:
-    """Split the texts into words, and find the words in question among them.
+    """Split the texts into words, and find the words in question.
 
     Args:
-        pairs: As the reader gives them.
+        pairs: As read.
         tokenize: The model's own tokenizer.
 
     Raises:
-        InputError: if not one is found.
+        InputError: if none is found.
     """
     places = [(_locate(one.first, tokenize), _locate(one.second, tokenize)) for one in pairs]
     found = FoundPairs(places, [pair.same_sense for pair in pairs])
     if not found.found.any():
         raise InputError(
-            "None of the words in question could be found among the tokenizer's words: is it the "
-            "tokenizer of this language?"
+            "None of the words in question matches the tokenizer's words: is it the tokenizer of "
+            "this language?"
         )
     if not found.found.all():
         log.warning(
-            "%d of %d pairs: the tokenizer's words do not show where the word stands",
+            "%d of %d pairs: the word in question does not match the tokenizer's words",
             int((~found.found).sum()), len(found),
         )  # fmt: skip
     return found
@@ -109,17 +111,17 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]
 def word_in_context(
     sources: Sequence[VectorSource], train: FoundPairs, dev: FoundPairs
 ) -> tuple[WicScore, ...]:
-    """Judge pairs by the cosine of the word's two vectors.
+    """Classify pairs by the cosine of the word's two vectors.
 
-    A word that the tokenizer splits has the mean of its parts' vectors.
+    The vector of a word that the tokenizer splits is the mean of its parts.
 
     Args:
-        sources: Representations, each with one name or several.
-        train: Pairs for the threshold, as `find_words` gives them.
-        dev: Pairs to be scored.
+        sources: Representations.
+        train: Pairs that decide the threshold.
+        dev: Pairs to score.
 
     Returns:
-        One score a name, in the order of the sources.
+        A score per name, in the order of the sources.
 
     Raises:
         InputError: if two representations have one name, or there is none.
@@ -151,14 +153,13 @@ def word_in_context(
 def best_threshold(
     cosines: Float[np.ndarray, " N"], same_sense: Bool[np.ndarray, " N"]
 ) -> tuple[float, float]:
-    """Return the threshold that judges most pairs right, and its accuracy in percent.
+    """Return the most accurate threshold, and its accuracy in percent.
 
-    It stands halfway between two cosines (or beyond all of them); of several as good, the lowest
-    is taken.
+    It is halfway between two cosines, or beyond all of them; ties go to the lowest.
     """
     order = np.argsort(cosines, kind="stable")
     values, truth = cosines[order].astype(np.float64), same_sense[order]
-    # right[i]: the i lowest are judged different, the others the same
+    # right[i]: the i lowest are classified as different, the others as the same
     right = np.concatenate([[0], np.cumsum(~truth)]) + np.concatenate(
         [np.cumsum(truth[::-1])[::-1], [0]]
     )
@@ -169,10 +170,29 @@ def best_threshold(
 
 
 def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> Place | None:
-    """Return the text as words and ``[first, last)`` of those that the word is made of."""
+    """Return the text as words, and ``[first, last)`` of the word in question."""
     words = tuple(tokenize(word.text))
     offsets = align_words(words, word.text)
     if offsets is None:
         return None
     place = covering_words(offsets, word.start, word.end)
     return None if place is None else (words, *place)
+
+
+def _read(files: SplitFiles, tokenize: Callable[[str], list[str]]) -> Splits[FoundPairs]:
+    pairs = read_wic_data(files)
+    return Splits(train=find_words(pairs.train, tokenize), dev=find_words(pairs.dev, tokenize))
+
+
+PROBE = Probe(
+    find=lambda data, test: find_splits(data),
+    read=_read,
+    words=lambda data: {
+        word for part in (data.train, data.dev) for words in part.sentences for word in words
+    },
+    measure=lambda sources, data, seed: word_in_context(sources, data.train, data.dev),
+    columns={"accuracy": "accuracy", "train_accuracy": "train accuracy"},
+    note="percent of {num_pairs:,} pairs, {num_not_found:,} of them not found by the tokenizer",
+    counts="counts",
+    score=accuracy_of,
+)

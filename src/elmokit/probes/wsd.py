@@ -1,7 +1,7 @@
-"""Word senses by the nearest centroid: how much meaning in context a layer has.
+"""Word senses by the nearest centroid: how much meaning in context a layer captures.
 
 The vectors of every sense in an annotated corpus are averaged; a new occurrence gets the sense of
-its lemma and part of speech whose average is nearest by cosine. Lemmas that the corpus lacks get
+its lemma and part of speech with the nearest average by cosine. Lemmas that the corpus lacks get
 the first sense of the inventory.
 
 Source: Peters et al. 2018, section 5.3 and table 5; candidates are those of the lemma only, as in
@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.metrics.span_f1 import f1_of
+from elmokit.probes.data import find_sense_files, read_sense_data
 from elmokit.probes.occurrences import blocks, lemma_of, occurrence_vectors, unit_rows
+from elmokit.probes.probe import Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
 
@@ -30,19 +32,19 @@ Lemma = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class WsdScore:
-    """How many annotated words get one of their gold senses, in percent."""
+    """Share of annotated words that get one of their gold senses, in percent."""
 
     name: str
     """Of the representation."""
     f1: float
-    """The accuracy, if every word is answered."""
+    """Equals the accuracy if every word is answered."""
     num_instances: int
     num_backed_off: int
-    """Answered by the inventory's first sense, the corpus having no such lemma."""
+    """Answered with the inventory's first sense, because the corpus lacks the lemma."""
     num_unanswered: int
     """Neither the corpus nor the inventory has the lemma."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a sentence: right, answered, all; for `elmokit.metrics.significance` with `f1_of`."""
+    """A row per sentence: correct, answered, all; scored by `f1_of`."""
 
 
 def disambiguate(
@@ -53,19 +55,19 @@ def disambiguate(
 ) -> tuple[WsdScore, ...]:
     """Disambiguate the words of ``test`` by centroids from ``training``.
 
-    An occurrence of several senses contributes to each. Of equally near senses the one that the
-    inventory has first is taken. Memory does not depend on the length of ``training``, which is
-    gone through once; only sentences with lemmas of ``test`` are embedded.
+    An occurrence with several senses contributes to each. Ties go to the sense that the inventory
+    lists first. Memory does not depend on the length of ``training``, which is read once; only
+    sentences with lemmas of ``test`` are embedded.
 
     Args:
-        sources: Representations, each with one name or several.
+        sources: Representations.
         training: Annotated corpus.
-        test: Annotated words to be scored; any of their senses is right.
-        inventory: With the first sense of every lemma.
+        test: Annotated words to score; any of their senses is correct.
+        inventory: The senses of every lemma, in order.
 
     Returns:
-        The baselines `FIRST_SENSE` and `MOST_FREQUENT`, then one score a name, in the order of the
-        sources.
+        The baselines `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of
+        the sources.
 
     Raises:
         InputError: if two representations have one name, or there is none.
@@ -99,13 +101,7 @@ def disambiguate(
 
 
 class _Answers:
-    """Finds senses of the test words, and scores them.
-
-    Args:
-        test: With gold.
-        frequencies: Of the senses of each lemma in the training corpus.
-        inventory: For the order of senses and for lemmas that the corpus lacks.
-    """
+    """Finds senses of the test words, and scores them."""
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class _Answers:
     def nearest(
         self, source: VectorSource, sums: dict[tuple[Lemma, str], np.ndarray]
     ) -> dict[str, list[str]]:
-        """Return the nearest sense of each such word, in each way of the source."""
+        """Return the nearest sense of each such word, for each name of the source."""
         wanted = {name for name, candidates in self._candidates.items() if candidates}
         answers = {}
         for word, vectors in occurrence_vectors(source, self._test, wanted):
@@ -175,3 +171,19 @@ class _Answers:
 
 def _lemma(word: SenseOccurrence) -> Lemma:
     return lemma_of(word), word.pos
+
+
+PROBE = Probe(
+    find=find_sense_files,
+    read=lambda files, tokenize: read_sense_data(files),
+    words=lambda data: words_of(data.train, data.test),
+    measure=lambda sources, data, seed: disambiguate(
+        sources, data.train, data.test, data.inventory
+    ),
+    columns={"f1": "F1", "num_instances": "words", "num_backed_off": "by the first sense"},
+    note="percent of {num_instances:,} words; {num_backed_off:,} got the first sense because the "
+    "corpus lacks their lemma, {num_unanswered:,} none",
+    counts="counts",
+    score=f1_of,
+    has_test_sets=True,
+)

@@ -1,75 +1,83 @@
-"""What a training run shows while it goes on."""
-
-import errno
-import re
-
-import pytest
-
-from elmokit.cli.progress import listeners, watch_training
-from elmokit.corpus.text_shards import Preparation
-from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.loop import StepReport
-from elmokit.training.pretraining.run import TrainingEvent
-from elmokit.training.schedules import Progress
-
-VALIDATION = PerplexityReport(
-    forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,
-    bits_per_byte=1.0, vocabulary=5, state="warm",
-)  # fmt: skip
+from elmokit.cli import progress as bars
 
 
-@pytest.fixture
-def shown():
-    """Every call of the bar: (completed, settings)."""
-    return []
+def test_progress_without_a_terminal_writes_lines_now_and_then(capsys):
+    with bars.progress_bar("training", total=200, log_every_seconds=0) as progress:
+        progress(100, status="loss 3.2")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "training 50%" in captured.err
+    assert "loss 3.2" in captured.err
 
 
-@pytest.fixture
-def two(shown):
-    return listeners("training", lambda completed, **settings: shown.append((completed, settings)))
+def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
+    clock = iter([0.0, 30.0, 60.0, 90.0, 200.0])
+    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    update = bars.Progress("training", None, bars._line_writer("training", 0))
+    update(1, total=200)  # too little to say when it ends
+    update(50)
+    update(100, status="loss 3.2")
+    update(200)
+    assert capsys.readouterr().err.splitlines() == [
+        "training 0% 30 s",
+        "training 25% 60 s, about 2 min left",
+        "training 50% 90 s, about 2 min left loss 3.2",
+        "training 100% 200 s",
+    ]
 
 
-def event(validation=None):
-    report = StepReport(
-        progress=Progress(step=3, tokens=60, seconds=1.0), share=0.25, loss=2.5, parts={},
-        learning_rate=0.1, gradient_norm=1.0, carry=None,
-    )  # fmt: skip
-    return TrainingEvent(report, 1234.4, validation)
+def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 70.0, 130.0])
+    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    update = bars.Progress("training", 200, bars._line_writer("training", 0))
+    update(100)
+    update(101)
+    update(120)
+    assert capsys.readouterr().err.splitlines() == [
+        "training 50% 10 s",
+        "training 50% 70 s",  # 101 of 200
+        "training 60% 130 s, about 8 min left",
+    ]
 
 
-def test_preparation_is_a_stage_of_its_own(two, shown):
-    two.on_preparation(Preparation("tokenizing", 500, 9000, None))
-    two.on_event(event())
-    completed, settings = shown[0]
-    assert (completed, settings["total"], settings["description"]) == (9000, None, "tokenizing")
-    assert settings["status"] == "500 sentences, 9,000 words"
-    completed, settings = shown[1]
-    assert (completed, settings["total"], settings["description"]) == (0.25, 1.0, "training")
+def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
+    clock = iter([0.0, 60.0, 90.0, 120.0])
+    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    update = bars.Progress("training", None, bars._line_writer("training", 0))
+    update(4000, total=8000, description="counting words")
+    update(0, description="training")
+    update(0.5, total=1.0, description="training")
+    assert capsys.readouterr().err.splitlines() == [
+        "counting words 50% 0 s",
+        "training 0 0 s",
+        "training 50% 30 s, about 1 min left",
+    ]
 
 
-def test_the_last_validation_stays_in_sight(two, shown):
-    two.on_event(event())
-    two.on_event(event(VALIDATION))
-    two.on_event(event())
-    statuses = [settings["status"] for _, settings in shown]
-    assert statuses[0] == "step 3 · 1,234 tokens/s · loss 2.500"
-    assert statuses[1] == statuses[2] == f"{statuses[0]} · held-out perplexity 10.0"
+def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    with bars.progress_bar("training", total=200, log_every_seconds=0) as progress:
+        progress(100)
+    assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("there", "words"),
-    [
-        ([], "not yet prepared: the same command begins anew"),
-        (["run.json"], "no checkpoint yet. The same command with --resume trains from the begin"),
-        (["run.json", "checkpoints/step-000000008"], "step-000000008 is whole; .*--resume"),
-    ],
-)
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "x")]
-)
-def test_a_run_that_ends_early_says_how_to_go_on(there, words, error, tmp_path):
-    for name in there:
-        (tmp_path / name).mkdir(parents=True)
-    with pytest.raises(type(error)), watch_training("training", tmp_path):
-        raise error
-    assert re.search(words, error.__notes__[-1])
+def test_progress_on_a_terminal_draws_a_bar_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with bars.progress_bar("training", total=200) as progress:
+        progress(100, status="loss 3.2")
+        progress(200, status="loss 3.1", total=200)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "100%" in captured.err
+    assert "loss 3.1" in captured.err
+
+
+def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with bars.progress_bar("training") as progress:
+        progress(5000, total=10_000, status="5,000 words", description="counting words")
+        progress(0.25, total=1.0, status="loss 3.1", description="training")
+    last = capsys.readouterr().err.rstrip().rsplit("\r", 1)[-1]
+    assert "training" in last
+    assert "25%" in last
+    assert "words" not in last

@@ -5,13 +5,13 @@ import h5py
 import numpy as np
 import pytest
 
-from elmokit.embed import job, parts
+from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.job import embed_files
+from elmokit.embed.part_store import PartStore
 from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import embed_files, random_sentences, toy_model
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_every_line_has_its_vectors_under_its_number(embedder, text, tmp_path):
     assert_same(read(output), dict(enumerate(embedder.embed(sentences))))
     assert report.sentences == 41
     assert report.words == sum(map(len, sentences))
-    assert (report.resumed_sentences, report.facts["state"]) == (0, "reset")
+    assert (report.resumed_sentences, report.metadata["state"]) == (0, "reset")
     assert [path.name for path in output.parent.iterdir()] == ["out.h5"]
 
 
@@ -94,7 +94,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, 
     assert report.resumed_sentences == 25
     assert len(done_again) == 41 - 25 + 1  # and one call for the final writing
     assert_same(read(output), read(tmp_path / "whole.h5"))
-    assert not parts.PartStore(tmp_path / "out.h5.parts").exists
+    assert not PartStore(tmp_path / "out.h5.parts").exists
 
 
 def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
@@ -137,7 +137,7 @@ def test_the_text_of_a_share_is_its_own_lines(embedder, text, tmp_path):
     lines[0] = "not of this share"
     text.write_text("\n".join(lines) + "\n", encoding="utf-8")
     again = embed_files(embedder, text, output, shard=(1, 2), resume=True)
-    assert again.facts == first.facts
+    assert again.metadata == first.metadata
     lines[1] = "of this share"
     text.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match="another text"):
@@ -205,7 +205,7 @@ def test_resuming_refuses_another_text(embedder, text, tmp_path):
 
 def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "PART_BYTES", 3000)
-    real, calls = parts.atomic_file, []
+    real, calls = part_store.atomic_file, []
 
     def full(path):
         calls.append(path)
@@ -213,14 +213,14 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         return real(path)
 
-    monkeypatch.setattr(parts, "atomic_file", full)
+    monkeypatch.setattr(part_store, "atomic_file", full)
     output = tmp_path / "out.h5"
     with pytest.raises(OSError, match="No space left") as caught:
         embed_files(embedder, text, output)
     assert "sentences are safe in" in caught.value.__notes__[0]
     assert "--resume" in caught.value.__notes__[0]
     assert len(calls) == 4
-    monkeypatch.setattr(parts, "atomic_file", real)
+    monkeypatch.setattr(part_store, "atomic_file", real)
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
     assert len(read(output)) == 41
@@ -248,7 +248,7 @@ def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_
             tokenizer=TokenizerConfig(name="simple"),
         )
     assert report.words == 6
-    assert report.facts["tokenizer"]["name"] == "simple"
+    assert report.metadata["tokenizer"]["name"] == "simple"
     assert ["'simple'" in r.getMessage() for r in caplog.records] == [True]
 
 
@@ -274,7 +274,7 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
 def test_unknown_suffixes_and_forms_without_hdf5_are_refused(embedder, text, tmp_path):
     with pytest.raises(ValueError, match=r"\.h5, \.hdf5, \.parquet, \.npz"):
         embed_files(embedder, text, tmp_path / "out.txt")
-    with pytest.raises(ValueError, match=r"'allennlp'.*HDF5"):
+    with pytest.raises(ValueError, match=r"'allennlp'.*\.h5"):
         embed_files(embedder, text, tmp_path / "out.npz", file_format="allennlp")
 
 

@@ -5,8 +5,8 @@ import pytest
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments import plan as plan_module
 from elmokit.experiments import settings
+from elmokit.experiments.experiment import ELMO, STATIC
 from elmokit.experiments.plan import Condition, plan_tasks
-from elmokit.experiments.registry import ELMO, STATIC
 from elmokit.tasks.registry import find_task
 
 FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.ENGLISH}
@@ -15,7 +15,7 @@ FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.
 def plan(
     *, conditions=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), **more
 ):
-    return plan_tasks(tasks, conditions, shares=shares, seeds=range(2), facts=FACTS, **more)
+    return plan_tasks(tasks, conditions, shares=shares, seeds=range(2), metadata=FACTS, **more)
 
 
 def test_complete_comparisons_come_first():
@@ -40,7 +40,7 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
     assert not {run.id for run in changed} & {run.id for run in runs}
     other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
     static, elmo = plan_tasks(
-        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=[0], facts=other_model
+        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=[0], metadata=other_model
     )  # fmt: skip
     assert elmo.id not in {run.id for run in runs}
     assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
@@ -53,13 +53,13 @@ def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
         for condition in (ELMO, explicit)
     )
     assert by_default.id == by_hand.id  # one run for both experiments
-    assert by_default.facts["config"]["inputs"]["positions"] == "input"
-    assert plan(tasks=(settings.NLI,))[0].facts["config"]["inputs"]["positions"] == "both"
+    assert by_default.metadata["config"]["inputs"]["positions"] == "input"
+    assert plan(tasks=(settings.NLI,))[0].metadata["config"]["inputs"]["positions"] == "both"
 
 
 def test_few_labels_get_more_passes_in_every_arm():
     train = {
-        (run.share, run.condition): run.facts["config"]["train"]
+        (run.share, run.condition): run.metadata["config"]["train"]
         for run in plan(tasks=(settings.NLI,), shares=(1.0, 0.25, 0.0001))
     }
     assert train[1.0, "static"]["epochs"] == settings.NLI.epochs
@@ -78,7 +78,7 @@ def test_a_task_may_leave_shares_out():
 def test_chosen_learning_rates_are_of_one_arm():
     rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
     found = {
-        (run.task, run.condition): run.facts["config"]["train"]["learning_rate"]
+        (run.task, run.condition): run.metadata["config"]["train"]["learning_rate"]
         for run in plan(learning_rates=rates)
     }
     assert found["ner", "elmo"] == 0.5
@@ -113,7 +113,7 @@ def test_what_is_compared_cannot_be_set(override, key):
 
 def test_what_only_other_experiments_compare_may_be_set():
     runs = plan(overrides=["inputs.layer_l2=0.5"])
-    assert {run.facts["config"]["inputs"]["layer_l2"] for run in runs} == {0.5}
+    assert {run.metadata["config"]["inputs"]["layer_l2"] for run in runs} == {0.5}
 
 
 def test_a_bilm_cannot_learn_in_an_arm_without_one():
@@ -123,7 +123,7 @@ def test_a_bilm_cannot_learn_in_an_arm_without_one():
 
 
 def test_two_arms_of_one_run_are_refused():
-    with pytest.raises(InputError, match="nothing distinguishes two runs"):
+    with pytest.raises(InputError, match="two runs are identical"):
         plan(conditions=(ELMO, Condition(name="the same", overrides=ELMO.overrides)))
 
 
@@ -136,7 +136,7 @@ def test_another_version_of_the_runs_is_another_run(monkeypatch):
 def test_dropout_of_the_network_is_written_out_and_can_be_set():
     def dropouts(**more):
         runs = plan(tasks=(settings.SRL, settings.NLI), shares=(1.0,), **more)
-        return {run.task: run.facts["config"]["dropout"] for run in runs}
+        return {run.task: run.metadata["config"]["dropout"] for run in runs}
 
     assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": settings.LOW_DROPOUT}
     assert dropouts(overrides=["dropout=0.3"]) == {"srl": 0.3, "nli": 0.3}

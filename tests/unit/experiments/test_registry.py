@@ -1,28 +1,37 @@
+import sys
+import types
+from pathlib import Path
+
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.experiments.registry import EXPERIMENTS, choose_tasks, find_experiment
+from elmokit.experiments import registry
+from elmokit.experiments.registry import EXPERIMENTS, find_experiment
 from elmokit.tasks.registry import TASKS
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_all_tables_and_figures_are_there():
-    assert list(EXPERIMENTS) == [
-        "table1", "table2", "table3", "table4", "table5", "table6", "figure1", "figure2", "korean",
-    ]  # fmt: skip
+    assert {*(f"table{n}" for n in range(1, 7)), "figure1", "figure2", "korean"} <= {*EXPERIMENTS}
     six = ["ner", "srl", "sentiment", "nli", "qa", "coref"]
-    assert [task.task for task in EXPERIMENTS["table1"].tasks] == six
+    assert [task.task for task in find_experiment("table1").tasks] == six
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
-def test_every_experiment_is_whole(experiment):
-    assert experiment.tables
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_is_whole(name):
+    experiment = find_experiment(name)
+    assert experiment.name == name
+    assert experiment.tables or experiment.probe
     assert bool(experiment.tasks) != (experiment.probe is not None)
     names = [condition.name for condition in experiment.conditions]
     assert len(set(names)) == len(names)
     assert experiment.reference is None or experiment.reference in names
     assert {settings.task for settings in experiment.tasks} <= set(TASKS)
     datasets = [settings.dataset for settings in experiment.tasks]
-    assert len(set(datasets)) == len(datasets)  # facts are kept by data set
+    assert len(set(datasets)) == len(datasets)  # metadata is kept by data set
+    guide = (ROOT / "docs/guides/experiments.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in guide
 
 
 def test_the_names_are_told_for_a_wrong_one():
@@ -30,10 +39,19 @@ def test_the_names_are_told_for_a_wrong_one():
         find_experiment("table7")
 
 
-def test_tasks_are_chosen_in_the_experiments_order():
-    experiment = find_experiment("table1")
-    assert [one.task for one in choose_tasks(experiment, ("nli", "ner"))] == ["ner", "nli"]
-    with pytest.raises(InputError, match="table1 has no task 'pos'; choose of ner"):
-        choose_tasks(experiment, ("pos",))
-    with pytest.raises(InputError, match="it trains none"):
-        choose_tasks(find_experiment("table5"), ("nli",))
+def test_a_new_experiment_is_one_module_and_one_line(monkeypatch):
+    from typer.testing import CliRunner
+
+    from elmokit.cli import app
+    from elmokit.experiments.experiment import Experiment
+
+    module = types.ModuleType("elmokit.experiments.definitions.table7")
+    module.EXPERIMENT = Experiment(name="table7", title="Table 7")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(registry, "EXPERIMENTS", [*EXPERIMENTS, "table7"])
+
+    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.experiment", raising=False)
+    assert "table7" in CliRunner().invoke(app, ["experiment", "--help"]).output
+    done = CliRunner().invoke(app, ["experiment", "table7"])
+    assert done.exit_code == 2
+    assert "table7 needs static word vectors" in done.stderr

@@ -34,12 +34,12 @@ def test_tagged_sentences_are_found_by_split(tmp_path):
 
 
 def test_senses_are_text_keys_and_an_inventory(senses_dir):
-    from elmokit.probes.data import read_sense_corpus, read_sense_data
+    from elmokit.probes.data import find_sense_corpus, read_sense_data
 
     data = read_sense_data(senses_dir)
-    assert data.training[0].tokens == data.test[0].tokens == ("The", "bank")
+    assert data.train[0].tokens == data.test[0].tokens == ("The", "bank")
     assert data.inventory.first_sense("bank", "NOUN") == "bank%1"
-    assert read_sense_corpus(senses_dir)[0].tokens == ("The", "bank")
+    assert find_sense_corpus(senses_dir).read()[0].tokens == ("The", "bank")
 
 
 def test_of_several_test_sets_one_is_chosen(senses_dir):
@@ -49,16 +49,16 @@ def test_of_several_test_sets_one_is_chosen(senses_dir):
     (senses_dir / "senseval2.data.xml").write_text(TEXT.replace("The", "A"), encoding="utf-8")
     (senses_dir / "senseval2.gold.key.txt").write_text(KEYS, encoding="utf-8")
     assert read_sense_data(senses_dir, test="senseval2").test[0].tokens == ("A", "bank")
-    with pytest.raises(InputError, match="several; choose one of semeval2007, senseval2"):
+    with pytest.raises(InputError, match="one of semeval2007, senseval2 with --test"):
         read_sense_data(senses_dir)
     with pytest.raises(InputError, match="no test set 'x'"):
         read_sense_data(senses_dir, test="x")
 
 
 def test_what_is_missing_is_named(senses_dir, tmp_path):
-    from elmokit.probes.data import read_pos_data, read_sense_corpus, read_sense_data
+    from elmokit.probes.data import find_sense_corpus, find_splits, read_pos_data, read_sense_data
 
-    for read in (read_sense_data, read_sense_corpus, read_pos_data):
+    for read in (read_sense_data, find_sense_corpus, read_pos_data):
         with pytest.raises(FileNotFoundError, match="There is no directory"):
             read(tmp_path / "none")
     (senses_dir / "oewn2021-senses.tsv").unlink()
@@ -66,14 +66,17 @@ def test_what_is_missing_is_named(senses_dir, tmp_path):
         read_sense_data(senses_dir)
     (senses_dir / "semeval2007.gold.key.txt").unlink()
     (senses_dir / "x-senses.tsv").write_text(SENSES, encoding="utf-8")
-    with pytest.raises(FileNotFoundError, match="no gold keys"):
+    with pytest.raises(FileNotFoundError, match=r"no semeval2007\.gold\.key\.txt"):
         read_sense_data(senses_dir)
     (senses_dir / "semeval2007.data.xml.xz").unlink()
-    with pytest.raises(FileNotFoundError, match=r"of a test set.*it has none"):
+    with pytest.raises(FileNotFoundError, match="no test set"):
         read_sense_data(senses_dir)
     (senses_dir / "semcor.data.xml.xz").unlink()
     with pytest.raises(FileNotFoundError, match=r"semcor\.data\.xml"):
-        read_sense_corpus(senses_dir)
+        find_sense_corpus(senses_dir)
+    (tmp_path / "en-train.conllu").touch()
+    with pytest.raises(FileNotFoundError, match="'dev'"):
+        find_splits(tmp_path)
 
 
 def test_pairs_are_told_by_their_columns(tmp_path):

@@ -127,7 +127,7 @@ def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
     from elmokit.errors import InputError, MissingExtraError
     from elmokit.probes.layer_weights import plot_layer_weights
 
-    with pytest.raises(InputError, match=r"ends in \.png, \.pdf, \.svg"):
+    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         plot_layer_weights(runs, tmp_path / "weights.gif")
     with pytest.raises(InputError, match="one run or more"):
         plot_layer_weights([], tmp_path / "weights.png")

@@ -64,4 +64,4 @@ def test_a_classifier_that_does_not_converge_is_told(monkeypatch, caplog):
     monkeypatch.setattr(linear_probe, "MAX_ITERATIONS", 1)
     table = {word: np.eye(3)[kind] for word, kind in KINDS.items()}
     probe_pos([TableSource(table)], [tagged(t) for t in TRAIN], [tagged(t) for t in DEV])
-    assert "table: the classifier stopped after 1 iterations before its optimum" in caplog.text
+    assert "table: the classifier did not converge in 1 iterations" in caplog.text

@@ -1,32 +1,33 @@
-"""`elmokit bench`: what embedding with a model costs on this machine."""
+"""`elmokit bench`: how fast a model embeds on this machine."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption, ModelArgument, OtherTokenizerOption, ThreadsOption
-from elmokit.cli.output import emit_json, progress_bar, use_threads
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
 
 
 def bench(
-    model: ModelArgument,
+    model: options.ModelArgument,
     text: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TEXT]", help="Your text; default: the demo's. Read in part."),
+        typer.Argument(metavar="[TEXT]", help="Your text, read in part; default: the demo's."),
     ] = None,
     *,
     seconds: Annotated[
-        float, typer.Option(help="Time for each of the six measurements.", min=0.1)
+        float, typer.Option(help="Duration of each of the six measurements.", min=0.1)
     ] = 5.0,
-    tokenizer: OtherTokenizerOption = None,
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    tokenizer: options.OtherTokenizerOption = None,
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Measure tokens/s at each precision, what limits it, and the hours that TEXT would take."""
+    """Measure embedding on this machine: tokens/s, what limits it, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
-    use_threads(threads)
+    options.use_threads(threads)
     with progress_bar("measuring", total=6) as update:
         report = measure(
             model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=update
@@ -41,7 +42,7 @@ def bench(
             f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
             f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
         )
-    typer.echo("Words that were seen before cost `embed` less than here.")
+    typer.echo("Repeated words are cheaper in `embed` than in this measurement.")
     if report.corpus is not None:
         hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())
-        typer.echo(f"The text has about {report.corpus.tokens:,} tokens; all of it takes: {hours}.")
+        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take: {hours}.")

@@ -1,11 +1,11 @@
-"""`elmokit convert`: the original's options.json + HDF5 to a model directory, or back."""
+"""`elmokit convert`: original options.json + HDF5 to a model directory, or back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption
+from elmokit.cli.options import JsonOption, OverwriteOption
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 
@@ -18,23 +18,20 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="[SRC] DST",
-            help="Source: a model directory, or a folder with options.json and weights.hdf5 (or "
-            "*options.json and *weights.hdf5); left out where --options and --weights are the "
-            "source. Destination: the other of the two.",
+            help="Source: a model directory, or a folder with [*]options.json and [*]weights.hdf5; "
+            "omit it if --options and --weights are the source. Destination: the other format.",
         ),
     ],
     *,
     options: Annotated[
         Path | None,
         typer.Option(
-            help="Options file of the original's format: its name in the folder, or a path."
+            help="Options file in the original format: its name in the folder, or a path."
         ),
     ] = None,
     weights: Annotated[
         Path | None,
-        typer.Option(
-            help="Weight file of the original's format: its name in the folder, or a path."
-        ),
+        typer.Option(help="Weight file in the original format: its name in the folder, or a path."),
     ] = None,
     vocab: Annotated[
         Path | None,
@@ -42,44 +39,32 @@ def convert(
     ] = None,
     softmax: Annotated[
         Path | None,
-        typer.Option(help="Separate HDF5 file of the softmax, to be read (or, back, written)."),
+        typer.Option(help="Separate HDF5 file of the softmax, to read (or, in reverse, to write)."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model, or files, that DST holds already.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert original weights to a model directory, or a model directory to original weights.
+    """Convert original options.json + HDF5 weights to a model directory, or back.
 
-    The direction follows from the source. The destination is read again, a few sentences run
-    through both models, and the largest difference is printed.
+    The source decides the direction. The result is read back, both models embed a few sentences,
+    and the largest difference is printed.
     """
     from elmokit.weights.convert import OriginalFiles
     from elmokit.weights.convert import convert as convert_model
 
-    if len(paths) == 1 and options is not None and weights is not None:
-        report = convert_model(
-            OriginalFiles(options, weights),
-            paths[0],
-            vocab=vocab,
-            softmax=softmax,
-            overwrite=overwrite,
-        )
-    elif len(paths) == 2:
-        report = convert_model(
-            paths[0],
-            paths[1],
-            options=options,
-            weights=weights,
-            vocab=vocab,
-            softmax=softmax,
-            overwrite=overwrite,
-        )
+    if len(paths) == 2:
+        source = paths[0]
+        files = {"options": options, "weights": weights}
+    elif len(paths) == 1 and options is not None and weights is not None:
+        source, files = OriginalFiles(options, weights), {}
     else:
         raise InputError(
             "convert takes SRC and DST, or --options FILE --weights FILE and DST; got "
             f"{len(paths)} path(s)."
         )
+    report = convert_model(
+        source, paths[-1], vocab=vocab, softmax=softmax, overwrite=overwrite, **files
+    )
     if as_json:
         emit_json(report)
     else:
@@ -88,7 +73,7 @@ def convert(
 
 def _describe(report: "ConversionReport") -> str:
     vocabulary = "none" if report.vocabulary is None else f"{report.vocabulary:,} words"
-    bits = "bit for bit the same" if report.same_bits else "NOT the same bits"
+    bits = "bit for bit identical" if report.same_bits else "NOT identical"
     rows = [
         ("source", report.source),
         ("destination", f"{report.destination} ({report.destination_format})"),

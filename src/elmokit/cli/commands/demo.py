@@ -1,4 +1,4 @@
-"""`elmokit demo`: pre-train a toy model on packaged text and look at what it knows; no network."""
+"""`elmokit demo`: pre-train a toy model on packaged text and look at its neighbors."""
 
 import tempfile
 from contextlib import ExitStack
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli.options import JsonOption
-from elmokit.cli.output import emit_json, progress_bar
-from elmokit.cli.progress import listeners
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
+from elmokit.cli.training_progress import listeners
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ LAYERS = "average"
 
 @dataclass(frozen=True)
 class LanguageResult:
-    """What the toy model of one language makes of its ambiguous words."""
+    """How well the toy model of one language separates the senses of ambiguous words."""
 
     language: str
     seconds: float
@@ -44,26 +45,26 @@ class LanguageResult:
 
 def demo(
     *,
-    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
+    language: Annotated[list[str] | None, typer.Option(help="en or ko; default: both.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models here.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pre-train a toy biLM on packaged text, embed sentences, show neighbors of ambiguous words."""
+    """Pre-train a toy model on packaged text and show neighbors of ambiguous words; no network."""
     chosen = language or list(LANGUAGES)
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
-        raise InputError(f"There is no demonstration in {unknown[0]!r}; choose from en and ko.")
+        raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
     for name in chosen:
         if output is not None and (output / name).exists():
             raise FileExistsError(
-                f"{output / name} exists: the demonstration writes its models afresh. Give another "
-                "directory, or remove this one."
+                f"{output / name} exists: the demo writes new models. Give another directory, "
+                "or remove this one."
             )
     import torch
 
-    torch.set_num_threads(1)  # matrices this small only make threads wait for each other
+    torch.set_num_threads(1)  # with matrices this small, threads only wait for each other
     results = []
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -72,7 +73,7 @@ def demo(
     if json:
         emit_json({"languages": results})
         return
-    typer.echo("\nThe same on your own text, and what else there is: docs/quickstart.md")
+    typer.echo("\nHow to do this on your own text, and more: docs/quickstart.md")
     if output is not None:
         typer.echo(
             f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {output}/en"

@@ -1,20 +1,14 @@
-"""`elmokit embed`: contextual vectors of text files, into one file."""
+"""`elmokit embed`: contextual vectors of text files in one output file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    ModelOption,
-    OtherTokenizerOption,
-    PrecisionOption,
-    ThreadsOption,
-    layers_of,
-)
-from elmokit.cli.output import emit_json, progress_bar
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
+from elmokit.embed.writers.registry import describe_formats, suffixes
 from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
@@ -24,75 +18,73 @@ if TYPE_CHECKING:
 def embed(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT", help="Text files (also .gz, .xz): one sentence a line."),
+        typer.Argument(metavar="TEXT", help="Text files, also .gz or .xz, one sentence per line."),
     ],
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT", help="File to write: .h5, .parquet or .npz."),
+        typer.Option("--output", "-o", metavar="OUT", help=f"Output: {', '.join(suffixes())}."),
     ],
-    model: ModelOption = None,
-    layers: Annotated[
-        str, typer.Option(help="all, top, average or the number of one layer (0: token layer).")
-    ] = "all",
-    precision: PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Numbers in the file: float32 or float16.")] = (
+    model: options.ModelOption = None,
+    layers: options.LayersOption = "all",
+    precision: options.PrecisionOption = "fp32",
+    dtype: Annotated[str, typer.Option(help="Number format in the file: float32 or float16.")] = (
         "float32"
     ),
     format_: Annotated[
-        str, typer.Option("--format", help="Form of HDF5: elmokit, bilm-tf or allennlp.")
+        str, typer.Option("--format", help=f"Layout of the file. {describe_formats()}.")
     ] = "elmokit",
     state: Annotated[
         str,
         typer.Option(
-            help="Before each sentence: reset (zeros), carry (the sentence before), warm (fixed)."
+            help="LSTM state before each sentence: reset (zeros), carry (end of the previous "
+            "sentence) or warm (one fixed state)."
         ),
     ] = "reset",
     shard: Annotated[
         str | None,
         typer.Option(
             metavar="i/N",
-            help="Only every N-th line from line i on, i from 0: 0/4 to 3/4. Give each its OUT.",
+            help="Only every N-th line, starting at line i: 0/4 to 3/4. Each needs its own OUT.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a killed job stopped, or begin.")
+        bool, typer.Option("--resume", help="Continue an interrupted job, or start one.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT and what is left of an earlier job.")
+        bool, typer.Option("--overwrite", help="Replace OUT and discard an unfinished job.")
     ] = False,
-    tokenizer: OtherTokenizerOption = None,
+    tokenizer: options.OtherTokenizerOption = None,
     batch_tokens: Annotated[
-        int, typer.Option(help="Words computed together; no effect on the result.", min=1)
+        int, typer.Option(help="Words computed together; does not affect the result.", min=1)
     ] = 4096,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Write the vectors of every line of TEXT under the number of the line, from 0.
+    """Write contextual vectors of a text to a file.
 
-    Lines are streamed, so memory does not depend on their number. Blank lines are kept as empty
-    sentences. Finished sentences are kept in OUT.parts until the file is whole.
+    Each line of TEXT is a sentence, and its line number, from 0, its key; a blank line is an empty
+    sentence. Lines are streamed, so memory does not depend on their number. Finished sentences are
+    kept in OUT.parts until OUT is complete.
     """
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.job import embed_files
+    from elmokit.embed.options import EmbedOptions
 
-    with as_input_error():  # precision and device are checked there
+    with as_input_error():  # checks precision and device
         embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
+    chosen = EmbedOptions(
+        layers=options.layers_of(layers), state=state, dtype=dtype, file_format=format_,
+        tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
+        resume=resume, overwrite=overwrite,
+    )  # fmt: skip
     with progress_bar("embedding") as update:
         report = embed_files(
             embedder,
             texts,
             output,
-            layers=layers_of(layers),
-            state=state,
-            dtype=dtype,
-            file_format=format_,
-            tokenizer=tokenizer,
-            shard=_parse_shard(shard),
-            batch_tokens=batch_tokens,
-            resume=resume,
-            overwrite=overwrite,
+            chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )
     if json:
@@ -111,17 +103,17 @@ def _parse_shard(text: str | None) -> tuple[int, int]:
 
 
 def _print(report: "EmbedReport") -> None:
-    facts = report.facts
-    resumed = f" ({report.resumed_sentences:,} done before)" if report.resumed_sentences else ""
+    metadata = report.metadata
+    resumed = f" ({report.resumed_sentences:,} finished before)" if report.resumed_sentences else ""
     typer.echo(f"output      {report.output}")
     typer.echo(f"sentences   {report.sentences:,}{resumed}")
     typer.echo(f"words       {report.words:,}")
     typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
     typer.echo(
-        f"vectors     layers {facts['layers']}, {facts['dim']} dimensions, {facts['dtype']}, "
-        f"state {facts['state']}, precision {facts['precision']}"
+        f"vectors     layers {metadata['layers']}, {metadata['dim']} dimensions, "
+        f"{metadata['dtype']}, state {metadata['state']}, precision {metadata['precision']}"
     )
     typer.echo(
-        f"model       {facts['model_hash'][:16]}, tokenizer {facts['tokenizer']['name']}, "
-        f"normalization {facts['normalization']}"
+        f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "
+        f"normalization {metadata['normalization']}"
     )

@@ -12,8 +12,9 @@ from elmokit.cli.options import (
     ModelOption,
     TaskRunArgument,
     ThreadsOption,
+    use_threads,
 )
-from elmokit.cli.output import emit_json, use_threads
+from elmokit.cli.output import emit_json
 
 
 def evaluate(

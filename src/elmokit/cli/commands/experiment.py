@@ -7,110 +7,77 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    LayerCacheOption,
-    ModelOption,
-    SetOption,
-    ThreadsOption,
-)
-from elmokit.cli.output import (
-    Progress,
-    emit_json,
-    progress_bar,
-    say_what_is_safe,
-    use_threads,
-)
+from elmokit.cli import options
+from elmokit.cli.error_messages import note_what_is_safe
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import Progress, progress_bar
+from elmokit.experiments.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from elmokit.experiments.runs.runner import Advance
+    from elmokit.experiments.runs.run_queue import Advance
 
 
 def experiment(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="table1, table2, table3, table4, table5, table6, figure1, figure2 or korean.",
-        ),
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(EXPERIMENTS)}.")],
     *,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the data sets, a folder each.")
+        Path, typer.Option(metavar="DIR", help="Directory with a folder per data set.")
     ] = Path("data"),
-    model: ModelOption = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Static word vectors, needed: the baseline, and beside the biLM."
-        ),
-    ] = None,
+    model: options.ModelOption = None,
+    vectors: options.VectorsOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="DIR",
-            help="For tables and pictures; default: experiments/NAME. Runs go to DIR/../runs.",
+            help="Tables and pictures; default: experiments/NAME. Runs go to DIR/../runs.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of every cell.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="Runs per cell.", min=1)] = 3,
     minutes: Annotated[
-        float | None, typer.Option(help="Begin nothing that would not end within this time.")
+        float | None, typer.Option(help="Start nothing that would not end within this time.")
     ] = None,
     tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Some of the experiment's tasks.")
+        str | None, typer.Option(metavar="A,B", help="Only these of the experiment's tasks.")
     ] = None,
     tune: Annotated[
         bool,
-        typer.Option("--tune", help="Choose each condition's learning rate of three, by seed 0."),
+        typer.Option("--tune", help="Choose each condition's learning rate from three, by seed 0."),
     ] = False,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="Keep the task models in DIR/models.")
     ] = False,
-    set_: SetOption = None,
-    device: DeviceOption = "auto",
-    layer_cache: LayerCacheOption = None,
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    set_: options.SetOption = None,
+    device: options.DeviceOption = "auto",
+    layer_cache: options.LayerCacheOption = None,
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Run a table or figure of the paper, scaled down, with error bars and a static baseline.
+    """Run a table or figure of the paper, scaled down.
 
-    Stopped at any time, the same command goes on after the last finished run.
-    """  # fmt: skip
-    from elmokit.experiments.experiment import (
-        ExperimentOptions,
-        Listeners,
-        run_experiment,
-    )
+    The tables have error bars and a static baseline, for which --vectors is required. If
+    interrupted, the same command continues after the last finished run.
+    """
+    from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 
-    use_threads(threads)
+    options.use_threads(threads)
     target = output or Path("experiments") / name
-    options = ExperimentOptions(
-        data_dir=data,
-        output=target,
-        model=model,
-        vectors=vectors,
-        seeds=seeds,
-        minutes=minutes,
+    chosen = ExperimentOptions(
+        data_dir=data, output=target, model=model, vectors=vectors, seeds=seeds, minutes=minutes,
         tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
-        tune=tune,
-        keep_models=keep_models,
-        overrides=tuple(set_ or ()),
-        device=device,
-        cache_dir=layer_cache,
-        command=shlex.join(["elmokit", *sys.argv[1:]]),
-    )
+        tune=tune, keep_models=keep_models, overrides=tuple(set_ or ()), device=device,
+        cache_dir=layer_cache,         command=shlex.join(["elmokit", *sys.argv[1:]]),
+    )  # fmt: skip
 
     def what_is_safe() -> str:
-        return f"Finished runs are safe in {target.parent / 'runs'}; the same command goes on."
+        return f"Finished runs are safe in {target.parent / 'runs'}; the same command continues."
 
-    with say_what_is_safe(what_is_safe), progress_bar("runs") as update:
+    with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
         shown = _Shown(update)
         report = run_experiment(
             name,
-            options,
+            chosen,
             Listeners(
                 on_plan=lambda text: typer.echo(text, err=True),
                 on_advance=shown.advance,
@@ -125,23 +92,19 @@ def experiment(
 
 
 class _Shown:
-    """The progress bar of the runs, with what the current one does beside it.
-
-    Args:
-        update: Of the bar.
-    """
+    """The progress bar of the runs, with the status of the current one."""
 
     def __init__(self, update: Progress) -> None:
         self._update = update
         self._done, self._total, self._run = 0, 0, ""
 
     def advance(self, advance: "Advance") -> None:
-        """Show that a run begins, or write the score of one that has ended."""
+        """Show that a run starts, or print the score of one that has ended."""
         self._done, self._total = advance.done, advance.total
         self._run = advance.run.describe()
         left = advance.seconds_left
         if advance.result is None:
-            self.status("begins")
+            self.status("starts")
             return
         time = "" if left is None else f"; about {left / 60:.0f} min left"
         typer.echo(
@@ -151,5 +114,5 @@ class _Shown:
         )
 
     def status(self, text: str) -> None:
-        """Show what the current run does."""
+        """Show what the current run is doing."""
         self._update(self._done, total=self._total, status=f"{self._run}: {text}")

@@ -1,93 +1,63 @@
-"""`elmokit finetune`: continue a model on text of a domain."""
+"""`elmokit finetune`: continue training a model on text of a domain."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    EpochsOption,
-    JsonOption,
-    MinutesOption,
-    ModelArgument,
-    RecipeOption,
-    ResumeRunOption,
-    RunDirOption,
-    SetOption,
-    ThreadsOption,
-    TokensOption,
-    ValidOption,
-)
-from elmokit.cli.output import emit_json, is_main_process, use_threads
-from elmokit.cli.progress import watch_training
+from elmokit.cli import options
+from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.training_progress import watch_training
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.finetune import FinetuneResult
 
 
 def finetune(
-    model: ModelArgument,
-    corpus: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="CORPUS", help="Domain text: .txt, .gz, .xz, .zst, .jsonl, .parquet, a folder."
-        ),
-    ],
+    model: options.ModelArgument,
+    corpus: options.CorpusArgument,
     *,
-    output: RunDirOption,
-    recipe: RecipeOption = None,
-    set_: SetOption = None,
-    valid: ValidOption = None,
+    output: options.RunDirOption,
+    recipe: options.RecipeOption = None,
+    set_: options.SetOption = None,
+    valid: options.ValidOption = None,
     general: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Out-of-domain text to score before and after."),
+        typer.Option(metavar="FILE", help="Out-of-domain text, also scored before and after."),
     ] = None,
     vocab: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="A changed vocabulary, or the word `corpus`: counted from CORPUS."
+            metavar="FILE", help="New vocabulary; the word `corpus`: count one from CORPUS."
         ),
     ] = None,
-    minutes: MinutesOption = None,
-    epochs: EpochsOption = None,
-    tokens: TokensOption = None,
-    resume: ResumeRunOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    minutes: options.MinutesOption = None,
+    epochs: options.EpochsOption = None,
+    tokens: options.TokensOption = None,
+    resume: options.ResumeRunOption = False,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Continue MODEL on CORPUS and print its perplexity before and after, in and out of domain.
+    """Continue training a model on text of a domain; print perplexity before and after.
 
-    Without a limit it is one pass over CORPUS.
+    The domain is CORPUS, out of domain is --general. Default length: one pass over CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.finetune import finetune as run
     from elmokit.training.pretraining.presets import finetune_config
-    from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     config = finetune_config(recipe=recipe, overrides=set_ or [])
-    use_threads(threads)
-    with watch_training("fine-tuning", output) as listeners:
-        options = RunOptions(
-            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens),
-            valid=valid or [],
-            vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
-            resume=resume,
-            device=device,
-            save_on_signals=True,
-            on_preparation=listeners.on_preparation,
-            on_event=listeners.on_event,
-        )
+    fixed_vocab = None if vocab in (None, "corpus") else WordVocab.read(vocab)
+    limits = Limits(minutes=minutes, epochs=epochs, tokens=tokens)
+    options.use_threads(threads)
+    with watch_training(
+        "fine-tuning", output, limits, valid=valid, vocab=fixed_vocab, resume=resume, device=device
+    ) as run_options:
+        count_vocab, general = vocab == "corpus", general or []
         result = run(
-            config,
-            model,
-            corpus,
-            output,
-            options,
-            general=general or [],
-            count_vocab=vocab == "corpus",
+            config, model, corpus, output, run_options, general=general, count_vocab=count_vocab
         )
     if is_main_process():
         _print(result, as_json=json)

@@ -1,19 +1,12 @@
-"""`elmokit neighbors`: which occurrences of a word a model takes to be alike."""
+"""`elmokit neighbors`: which occurrences of a word a model considers similar."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.options import (
-    JsonOption,
-    ModelOption,
-    OtherTokenizerOption,
-    ThreadsOption,
-    layers_of,
-)
-from elmokit.cli.output import emit_json, use_threads
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
 from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
@@ -23,43 +16,39 @@ STATIC_NEIGHBORS = 10
 
 
 def neighbors(
-    text: Annotated[
-        list[Path], typer.Argument(metavar="TEXT", help="Text files: raw text, one or more.")
-    ],
+    text: options.TextArgument,
     *,
-    word: Annotated[str, typer.Option(metavar="WORD", help="As the tokenizer writes it.")],
+    word: Annotated[str, typer.Option(metavar="WORD", help="A word, as the tokenizer writes it.")],
     sentence: Annotated[
-        str | None, typer.Option(help="A sentence with WORD: neighbors of that occurrence alone.")
+        str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
     ] = None,
     any_word: Annotated[
-        bool, typer.Option("--any-word", help="With --sentence: neighbors may be any words.")
+        bool, typer.Option("--any-word", help="With --sentence: neighbors may be other words.")
     ] = False,
-    model: ModelOption = None,
-    layers: Annotated[str, typer.Option(help="top, average or the number of a layer.")] = "top",
+    model: options.ModelOption = None,
+    layers: Annotated[str, typer.Option(help="top, average, or the number of a layer.")] = "top",
     num_neighbors: Annotated[
-        int, typer.Option("--neighbors", "-k", help="Neighbors of each occurrence.", min=1)
+        int, typer.Option("--neighbors", "-k", help="Neighbors per occurrence.", min=1)
     ] = 3,
     limit: Annotated[
-        int, typer.Option(help="Sentences with WORD that are compared, the first of TEXT.", min=1)
+        int, typer.Option(help="Compare at most this many sentences of TEXT with WORD.", min=1)
     ] = 1000,
     show: Annotated[
-        int, typer.Option(help="Without --sentence: occurrences of WORD that are shown.", min=1)
+        int, typer.Option(help="Without --sentence: occurrences of WORD to show.", min=1)
     ] = 4,
     context: Annotated[
-        int, typer.Option(help="Words shown on each side; --json has whole sentences.", min=0)
+        int, typer.Option(help="Words shown on each side; --json has full sentences.", min=0)
     ] = 8,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Static word vectors: WORD's neighbors for contrast."),
-    ] = None,
-    tokenizer: OtherTokenizerOption = None,
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    vectors: options.VectorsOption = None,
+    tokenizer: options.OtherTokenizerOption = None,
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Show which occurrences of WORD in TEXT are nearest to each other, or to one in a sentence.
+    """Show which occurrences of a word have the most similar vectors.
 
-    Occurrences of one word are compared by the cosine of their vectors less the mean of them all;
-    with --any-word by the cosine alone. The occurrences shown range from near neighbors to far.
+    Occurrences of WORD in TEXT are compared by the cosine of their vectors after the mean of all
+    is subtracted; with --any-word by the plain cosine. Those shown range from those with the
+    nearest neighbors to those with the farthest. With --vectors, WORD's static neighbors follow.
     """
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
@@ -69,8 +58,8 @@ def neighbors(
     from elmokit.vectors.vector_files import read_vectors
 
     if sentence is None and any_word:
-        raise InputError("--any-word needs --sentence, the occurrence to find neighbors of.")
-    use_threads(threads)
+        raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
+    options.use_threads(threads)
     embedder = Embedder.load(model)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer or embedder.tokenizer_config)
@@ -108,9 +97,9 @@ def neighbors(
 def _check_layers(text: str, num_layers: int) -> "Layers":
     from elmokit.inference.results import check_layers
 
-    number = layers_of(text)
+    number = options.layers_of(text)
     if number == "all":
-        raise InputError("Neighbors need one vector a word: --layers top, average or a number.")
+        raise InputError("Neighbors need one vector per word: --layers top, average or a number.")
     with as_input_error():
         return check_layers(number, num_layers)  # pyright: ignore[reportReturnType]
 

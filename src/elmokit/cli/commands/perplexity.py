@@ -1,44 +1,38 @@
 """`elmokit perplexity`: how well a model predicts a text."""
 
 import dataclasses
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    ModelArgument,
-    OtherTokenizerOption,
-    ThreadsOption,
-)
-from elmokit.cli.output import emit_json, use_threads
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
 
 
 def perplexity(
-    model: ModelArgument,
-    text: Annotated[
-        list[Path], typer.Argument(metavar="TEXT", help="Text files: raw text, one or more.")
-    ],
+    model: options.ModelArgument,
+    text: options.TextArgument,
     *,
     batch_size: Annotated[
         int,
-        typer.Option(help="Sentences computed together; the result does not depend on it.", min=1),
+        typer.Option(help="Sentences computed together; does not affect the result.", min=1),
     ] = 64,
-    tokenizer: OtherTokenizerOption = None,
+    tokenizer: options.OtherTokenizerOption = None,
     state: Annotated[
-        str, typer.Option(help="What sentences start from: warm (as in training) or reset (zeros).")
+        str, typer.Option(help="LSTM state before each sentence: warm (as in training) or reset.")
     ] = "warm",
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Score each word and sentence end of TEXT once, in both directions, by the full softmax."""
+    """Print the forward, backward and mean perplexity of a model on a text.
+
+    Each word and sentence end of TEXT is scored once per direction, with the full softmax.
+    """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation.perplexity import perplexity_of_files
 
-    use_threads(threads)
+    options.use_threads(threads)
     read = ReadReport()
     report = perplexity_of_files(
         model,

@@ -1,4 +1,4 @@
-"""`elmokit predict`: what a trained task model says of raw text."""
+"""`elmokit predict`: predict with a trained task model on raw text."""
 
 from itertools import chain
 from pathlib import Path
@@ -12,8 +12,9 @@ from elmokit.cli.options import (
     ModelOption,
     TaskRunArgument,
     ThreadsOption,
+    use_threads,
 )
-from elmokit.cli.output import emit_json, use_threads
+from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 
 
@@ -29,8 +30,11 @@ def predict(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the model's answer for every line of TEXT: tagged words, brackets or labels."""
-    from elmokit.embed.lines import NumberedLines
+    """Predict with a trained task model on raw text.
+
+    Prints an answer per line of TEXT: tagged words, brackets or labels.
+    """
+    from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
 
     use_threads(threads)

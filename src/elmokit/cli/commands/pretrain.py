@@ -6,22 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    EpochsOption,
-    JsonOption,
-    MinutesOption,
-    RecipeOption,
-    ResumeRunOption,
-    RunDirOption,
-    SetOption,
-    ThreadsOption,
-    TokensOption,
-    ValidOption,
-)
-from elmokit.cli.output import emit_json, is_main_process, use_threads
-from elmokit.cli.progress import watch_training
-from elmokit.text.tokenizers.registry import describe_tokenizers
+from elmokit.cli import options
+from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.training_progress import watch_training
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.run import TrainingResult
@@ -29,50 +16,43 @@ if TYPE_CHECKING:
 
 def pretrain(
     corpus: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CORPUS",
-            help="Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, a folder, or shards.",
-        ),
+        list[Path],
+        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}; or a folder of shards."),
     ],
     *,
-    output: RunDirOption,
+    output: options.RunDirOption,
     preset: Annotated[
         str | None,
-        typer.Option(
-            help="toy, tiny, small, medium or original; default: the recipe's, or else tiny."
-        ),
+        typer.Option(help=f"One of {options.PRESETS}; default: the recipe's, or tiny."),
     ] = None,
-    recipe: RecipeOption = None,
-    set_: SetOption = None,
+    minutes: options.MinutesOption = None,
+    epochs: options.EpochsOption = None,
+    tokens: options.TokensOption = None,
+    recipe: options.RecipeOption = None,
+    set_: options.SetOption = None,
     input_: Annotated[
         Literal["chars", "words"] | None,
         typer.Option(
             "--input",
-            help="What the model reads: chars (words are spelled, none is unknown) or words (a "
-            "table of the vocabulary, as before ELMo); default: the recipe's, or else chars.",
+            help="What the model reads: chars (the characters of each word, so no word is unknown) "
+            "or words (an embedding table); default: the recipe's, or chars.",
         ),
     ] = None,
-    valid: ValidOption = None,
+    valid: options.ValidOption = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(
-            help=f"Short for --set text.tokenizer.name=…; one of {describe_tokenizers()}."
-        ),
+        typer.Option(help=f"One of {options.TOKENIZERS}; short for --set text.tokenizer.name=…"),
     ] = None,
     vocab: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Use this vocabulary instead of counting one."),
     ] = None,
-    minutes: MinutesOption = None,
-    epochs: EpochsOption = None,
-    tokens: TokensOption = None,
-    resume: ResumeRunOption = False,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    resume: options.ResumeRunOption = False,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Train a biLM on CORPUS: tokenizer, vocabulary, shards, training, validation, model directory.
+    """Train a biLM on raw text: tokenize, count the vocabulary, write shards, train, validate.
 
     Under torchrun the same command is data-parallel: torchrun --nproc-per-node 2 -m elmokit
     pretrain …
@@ -80,25 +60,17 @@ def pretrain(
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.presets import pretrain_config
     from elmokit.training.pretraining.pretrain import pretrain as run
-    from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     overrides = [*([f'text.tokenizer.name="{tokenizer}"'] if tokenizer else []), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     fixed_vocab = None if vocab is None else WordVocab.read(vocab)
-    use_threads(threads)
-    with watch_training("training", output) as listeners:
-        options = RunOptions(
-            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens),
-            valid=valid or [],
-            vocab=fixed_vocab,
-            resume=resume,
-            device=device,
-            save_on_signals=True,
-            on_preparation=listeners.on_preparation,
-            on_event=listeners.on_event,
-        )
-        result = run(config, [Path(path) for path in corpus], output, options)
+    limits = Limits(minutes=minutes, epochs=epochs, tokens=tokens)
+    options.use_threads(threads)
+    with watch_training(
+        "training", output, limits, valid=valid, vocab=fixed_vocab, resume=resume, device=device
+    ) as run_options:
+        result = run(config, corpus, output, run_options)
     if is_main_process():
         _print(result, as_json=json)
 

@@ -14,8 +14,10 @@ from elmokit.cli.options import (
     SetOption,
     TaskArgument,
     ThreadsOption,
+    use_threads,
 )
-from elmokit.cli.output import emit_json, progress_bar, use_threads
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
 
 
 def train(

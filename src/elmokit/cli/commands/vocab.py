@@ -1,4 +1,4 @@
-"""`elmokit vocab`: count words and write the target vocabulary; the vocabulary doctor."""
+"""`elmokit vocab`: count words and write the target vocabulary, or check one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption
-from elmokit.cli.output import emit_json, progress_bar
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
-from elmokit.text.tokenizers.registry import describe_tokenizers
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
@@ -25,40 +25,39 @@ def vocab(
         list[str] | None,
         typer.Argument(
             metavar="CORPUS",
-            help="Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, or a folder. "
-            "Optional with --check.",
+            help=f"{options.CORPUS_HELP}. Optional with --check.",
         ),
     ] = None,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write this vocabulary.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Vocabulary to write.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
-    ] = False,
+    overwrite: options.OverwriteOption = False,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Examine this vocabulary, on CORPUS if given."),
+        typer.Option(metavar="FILE", help="Check this vocabulary, against CORPUS if given."),
     ] = None,
     max_size: Annotated[
-        int | None, typer.Option(help="Most words kept, the three specials not counted.", min=1)
+        int | None,
+        typer.Option(help="Keep this many words at most, plus three specials.", min=1),
     ] = None,
-    min_count: Annotated[int, typer.Option(help="Leave out words seen less often.", min=1)] = 1,
+    min_count: Annotated[int, typer.Option(help="Leave out rarer words.", min=1)] = 1,
     max_characters: Annotated[
-        int, typer.Option(help="With --check: characters of the model, two of them borders.", min=3)
+        int,
+        typer.Option(help="With --check: the model's characters per word.", min=3),
     ] = 50,
-    tokenizer: Annotated[str, typer.Option(help=f"One of {describe_tokenizers()}.")] = "simple",
+    tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
     normalization: Annotated[
         Normalization,
-        typer.Option(help="Spelling of the text, that of the model it is for: plain-1, NFC, none."),
+        typer.Option(help="Normalization of the text, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
-    json: JsonOption = False,
+    json: options.JsonOption = False,
 ) -> None:
-    """Count the words of CORPUS and write the target vocabulary, or examine one with --check."""
+    """Count words and write the target vocabulary, or check an existing one."""
     if (output is None) == (check is None):
         raise InputError(
             "vocab needs either -o FILE (count CORPUS, write the vocabulary) or --check FILE "
-            "(examine that vocabulary), and not both."
+            "(check that vocabulary), not both."
         )
     if check is not None:
         _check(check, corpus or [], max_characters, tokenizer, normalization, as_json=json)
@@ -144,7 +143,7 @@ def _sentences(
     normalization: Normalization,
     report: "ReadReport",
 ) -> Iterator[list[str]]:
-    """Yield the sentences of the corpus and show how far it is."""
+    """Yield the sentences of the corpus and show progress."""
     from elmokit.corpus.readers import read_sentences
     from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -180,9 +179,9 @@ def _print(report: "VocabReport") -> None:
 
 
 def _print_fit(fit: "CorpusFit") -> None:
-    order = "sorted by falling count" if fit.is_sorted else "not sorted by the counts of this text"
+    order = "sorted by falling count" if fit.is_sorted else "not sorted by the counts in this text"
     typer.echo(f"corpus         {fit.num_words:,} words in {fit.num_sentences:,} sentences")
-    typer.echo(f"coverage       {fit.coverage:.2%}; {fit.num_unseen:,} words are not in the corpus")
+    typer.echo(f"coverage       {fit.coverage:.2%}; {fit.num_unseen:,} words not in the corpus")
     typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")
     typer.echo(f"bytes a word   {_numbers(fit.bytes_per_word)} (running words)")
     share = fit.num_truncated / max(fit.num_words, 1)

@@ -1,4 +1,4 @@
-"""`elmokit weights`: what task models made of the layers."""
+"""`elmokit weights`: the layer weights that task models learned."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def weights(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Directories that `elmokit train` made.")
+        list[Path], typer.Argument(metavar="RUN", help="Directories written by `elmokit train`.")
     ],
     *,
     plot: Annotated[
@@ -23,7 +23,10 @@ def weights(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the layer weights (softmax) and gamma that each RUN learned, per position of use."""
+    """Show the layer weights that task models learned, as a table or a heat map.
+
+    Weights after the softmax, and gamma, for each RUN and each position of ELMo in its network.
+    """
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
 
     found = [read_layer_weights(run) for run in runs]
@@ -34,7 +37,7 @@ def weights(
         return
     _print(found)
     if plot is not None:
-        typer.echo(f"the picture is in {plot}")
+        typer.echo(f"heat map: {plot}")
 
 
 def _print(runs: "list[LayerWeights]") -> None:

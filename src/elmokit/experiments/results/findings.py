@@ -1,4 +1,4 @@
-"""What an experiment has found so far, in the order of its plan."""
+"""The results of an experiment so far, in the order of its plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ Row = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Findings:
-    """Planned runs and the results that are there.
+    """Planned runs and their results so far.
 
     Args:
-        runs: All that were planned, with their result or none.
-        reference: Name of the condition that others are compared with; none: nothing is compared.
-        reasons: Why a run has no result, by its id, where more is known than that it is missing.
-        known: Comparisons that were made before: what the same runs gave is not tested again.
+        runs: All planned runs, with their result or none.
+        reference: Condition that others are compared with; none: nothing is compared.
+        reasons: Why a run has no result, by its id, if known.
+        known: Cache of comparisons.
     """
 
     runs: Sequence[tuple[PlannedRun, RunResult | None]]
@@ -41,7 +41,7 @@ class Findings:
 
     @cached_property
     def missing(self) -> list[tuple[PlannedRun, str]]:
-        """Runs without, and why."""
+        """Runs without a result, and why."""
         return [
             (run, self.reasons.get(run.id, "not yet run"))
             for run, result in self.runs
@@ -67,7 +67,7 @@ class Findings:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every condition against the reference, where both have a seed in common."""
+        """Every condition against the reference, if they share a seed."""
         found = []
         for row in self.rows:
             base = None if self.reference is None else self.cells.get((*row, self.reference))
@@ -95,7 +95,7 @@ class Findings:
         return sorted(found, key=lambda cell: cell.share)
 
     def num_planned(self, row: Row, condition: str) -> int:
-        """Return how many seeds a cell is to have."""
+        """Return how many seeds are planned for a cell."""
         return sum(
             (run.task, run.dataset, run.share, run.condition) == (*row, condition)
             for run, _ in self.runs

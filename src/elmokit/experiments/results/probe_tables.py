@@ -1,10 +1,10 @@
-"""Findings of a probe as tables: a row for each representation, and neighbors as words."""
+"""Findings of a probe as tables: a row per representation, and neighbors as words."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from elmokit.experiments.probes import RANDOM, Probe
+from elmokit.experiments.probe_plan import RANDOM, ProbeSettings
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import NOTHING, Table, p_text, spread_text
 from elmokit.metrics.significance import approximate_randomization, summarize_seeds
@@ -14,17 +14,18 @@ NUM_ROUNDS = 10_000
 
 @dataclass(frozen=True)
 class _Representation:
-    """What was measured of one representation, a seed each (of untrained biLMs several)."""
+    """Scores of one representation, one per seed (untrained biLMs have several)."""
 
     name: str
     scores: list[dict[str, float]]
     counts: list[np.ndarray]
 
 
-def probe_table(findings: Findings, probe: Probe) -> Table:
-    """Return a row for each representation: baselines, layers, static vectors, untrained layers."""
+def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
+    """Return a row per representation: baselines, layers, static vectors, untrained layers."""
+    probe = settings.probe
     rows = _representations(findings)
-    reference = next((row for row in rows if row.name == probe.reference), None)
+    reference = next((row for row in rows if row.name == settings.reference), None)
     lines = []
     for row in rows:
         cells = []
@@ -42,8 +43,8 @@ def probe_table(findings: Findings, probe: Probe) -> Table:
             p_value = p_text(test.p_value)
         lines.append((row.name, *cells, p_value, str(len(row.scores))))
     return Table(
-        f"{probe.dataset}: each representation alone",
-        ("representation", *probe.columns.values(), f"p against {probe.reference}", "seeds"),
+        f"{settings.dataset}: each representation alone",
+        ("representation", *probe.columns.values(), f"p against {settings.reference}", "seeds"),
         tuple(lines),
         (
             "p: two-sided approximate randomization over sentences (neighbors: lemmas) on the "
@@ -53,8 +54,8 @@ def probe_table(findings: Findings, probe: Probe) -> Table:
     )
 
 
-def example_table(findings: Findings, probe: Probe) -> Table:
-    """Return words and sentences that are near to a word, and to two of its occurrences."""
+def example_table(findings: Findings) -> Table:
+    """Return the neighbors of a word, and of two of its occurrences."""
     lines = []
     for _, result in findings.finished:
         for one in result.details.get("examples", ()):
@@ -63,7 +64,7 @@ def example_table(findings: Findings, probe: Probe) -> Table:
 
 
 def _representations(findings: Findings) -> list[_Representation]:
-    """Return baselines first, which every family measures, then the families in their order."""
+    """Return the baselines, which every family measures, then the families in order."""
     found: dict[str, _Representation] = {}
     for run, result in findings.finished:
         for number, score in enumerate(result.details.get("scores", ())):
@@ -76,5 +77,5 @@ def _representations(findings: Findings) -> list[_Representation]:
 
 
 def _pool(counts: list[np.ndarray], times: int) -> np.ndarray:
-    """Return the sum over seeds; of what has one seed, ``times`` that one."""
+    """Return the sum over seeds; for a single seed, ``times`` its counts."""
     return np.sum(counts, axis=0) if len(counts) == times else counts[0] * times

@@ -1,19 +1,20 @@
-"""What an experiment leaves behind: ``results.json``, ``table.md`` and ``plot.png``."""
+"""The files that an experiment writes: ``results.json``, ``table.md`` and ``plot.png``."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmokit.experiments.experiment import Experiment
+from elmokit.experiments.inputs import BiLMMetadata
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.registry import Experiment
 from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.probe_tables import probe_table
 from elmokit.experiments.results.tables import Table, settings_table, to_markdown
-from elmokit.experiments.runs.provenance import facts_of_making
+from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
-from elmokit.experiments.sources import ModelFacts
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import write_json
 from elmokit.weights.locate import PACKAGED_MODELS
 
 RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
@@ -22,37 +23,35 @@ SHOWN_HASH = 12
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of an experiment.
-
-    Args:
-        markdown: The page.
-        results: The same for machines, JSON-able.
-        files: That were written.
-        num_missing: Runs without a result.
-    """
+    """The results of an experiment so far."""
 
     markdown: str
     results: dict[str, Any]
+    """The same, JSON-able."""
     files: tuple[Path, ...]
+    """Written files."""
     num_missing: int
+    """Runs without a result."""
 
 
 def write_report(
-    experiment: Experiment, findings: Findings, facts: Mapping[str, str], output: Path
+    experiment: Experiment, findings: Findings, metadata: Mapping[str, str], output: Path
 ) -> Report:
-    """Write tables and picture; each file appears whole.
+    """Write tables and picture, each completely or not at all.
 
     Raises:
-        OSError: if there is no room on disk.
+        OSError: if the disk is full.
     """
     tables = [show(findings) for show in experiment.tables]
     if experiment.probe is None:
         tables.append(settings_table(findings))
-    markdown = to_markdown(experiment.title, tables, findings, facts)
+    else:
+        tables.insert(0, probe_table(findings, experiment.probe))
+    markdown = to_markdown(experiment.title, tables, findings, metadata)
     results = {
         "experiment": experiment.name,
         "title": experiment.title,
-        "made": dict(facts),
+        "made": dict(metadata),
         "tables": [_table(table) for table in tables],
         "comparisons": [vars(one) | {"seeds": list(one.seeds)} for one in findings.comparisons],
         "runs": [_run(run, result) for run, result in findings.finished],
@@ -62,9 +61,7 @@ def write_report(
         ],
     }
     files = [output / RESULTS_FILE, output / TABLE_FILE]
-    with atomic_file(files[0]) as temp_path:
-        text = json.dumps(results, indent=1, ensure_ascii=False)
-        temp_path.write_text(text + "\n", encoding="utf-8")
+    write_json(files[0], results)
     with atomic_file(files[1]) as temp_path:
         temp_path.write_text(markdown, encoding="utf-8")
     if experiment.plot is not None and experiment.plot(findings, output / PLOT_FILE):
@@ -72,14 +69,14 @@ def write_report(
     return Report(markdown, results, tuple(files), len(findings.missing))
 
 
-def facts_for_people(
-    experiment: Experiment, findings: Findings, *, command: str, model: ModelFacts, vectors: Path
+def metadata_of(
+    experiment: Experiment, findings: Findings, *, command: str, model: BiLMMetadata, vectors: Path
 ) -> dict[str, str]:
-    """Return what made the numbers; runs of several machines or versions name all of them."""
-    now = facts_of_making()
+    """Return how the numbers were made, as text; with all machines and versions of the runs."""
+    now = provenance()
     made = [result.made for _, result in findings.finished] or [now]
     seeds = sorted({run.seed for run, _ in findings.finished})
-    hashes = {run.facts["vectors"] for run, _ in findings.runs if run.facts.get("vectors")}
+    hashes = {run.metadata["vectors"] for run, _ in findings.runs if run.metadata.get("vectors")}
     return {
         "command": f"`{command}`",
         "written": now["date"],
@@ -111,7 +108,7 @@ def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
         "best_epoch": result.best_epoch, "epochs": [dict(one) for one in result.epochs],
         "seconds": round(result.seconds, 1), "wall_seconds": round(result.wall_seconds, 1),
         "layer_weights": [vars(one) for one in result.layer_weights],
-        "config": run.facts.get("config"), **result.made,
+        "config": run.metadata.get("config"), **result.made,
     }  # fmt: skip
 
 

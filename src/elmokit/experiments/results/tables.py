@@ -25,7 +25,7 @@ class Table:
 
 
 def score_table(findings: Findings) -> Table:
-    """Return a row for each task and share, a column for each condition: mean ± deviation."""
+    """Return mean ± deviation: a row per task and share, a column per condition."""
     rows = []
     for row in findings.rows:
         cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
@@ -66,8 +66,11 @@ def gain_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
+COMPARED = (score_table, gain_table)
+
+
 def curve_table(findings: Findings) -> Table:
-    """Return at what share of the labels each condition reaches the reference with all of them."""
+    """Return the share of labels at which a condition matches the reference with all labels."""
     rows = []
     for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
         largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
@@ -146,14 +149,14 @@ def mix_table(findings: Findings) -> Table:
 
 
 def settings_table(findings: Findings) -> Table:
-    """Return how the tasks were trained, all conditions alike but for what their names say."""
+    """Return how the tasks were trained; conditions differ only in what their names say."""
     rows: dict[tuple[str, ...], None] = {}
     rates: dict[tuple[str, str], dict[str, float]] = {}
     for run, _ in findings.runs:
-        rate = run.facts["config"]["train"]["learning_rate"]
+        rate = run.metadata["config"]["train"]["learning_rate"]
         rates.setdefault((run.task, run.dataset), {})[run.condition] = rate
     for run, _ in findings.runs:
-        config, data = run.facts["config"], run.facts["data"]
+        config, data = run.metadata["config"], run.metadata["data"]
         train = config["train"]
         by_condition = rates[run.task, run.dataset]
         alike = len(set(by_condition.values())) == 1
@@ -186,9 +189,9 @@ def _limit(limit: int | None) -> str:
 
 
 def to_markdown(
-    title: str, tables: Sequence[Table], findings: Findings, facts: Mapping[str, Any]
+    title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
 ) -> str:
-    """Return a page: tables, what is missing, and what made it."""
+    """Return a page: tables, missing runs, and how it was made."""
     parts = [f"# {title}\n"]
     for table in tables:
         if not table.rows:
@@ -203,7 +206,7 @@ def to_markdown(
         parts.append(f"## Not run: {len(findings.missing)} of {len(findings.runs)}\n")
         parts.append("\n".join(lines))
     parts.append("## How it was made\n")
-    parts.append("\n".join(f"- {name}: {value}" for name, value in facts.items()))
+    parts.append("\n".join(f"- {name}: {value}" for name, value in metadata.items()))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -240,12 +243,12 @@ def _gain_row(one: Comparison) -> tuple[str, ...]:
 
 
 def spread_text(mean: float, sd: float | None, digits: int) -> str:
-    """Return mean ± standard deviation; the mean alone where there is none."""
+    """Return mean ± standard deviation, or the mean alone."""
     return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value as one writes it."""
+    """Return a p-value as text."""
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 

@@ -1,7 +1,8 @@
-"""Makes the runs of a probe: one family of vectors, measured once."""
+"""Executes probe runs: each measures one family of vectors."""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.probes import EXAMPLES, RANDOM, STATIC, Probe
-from elmokit.experiments.runs.provenance import facts_of_making
-from elmokit.experiments.runs.runner import CheckTime
+from elmokit.experiments.probe_plan import EXAMPLES, RANDOM, STATIC, ProbeSettings
+from elmokit.experiments.runs.provenance import provenance
+from elmokit.experiments.runs.run_queue import CheckTime
 from elmokit.experiments.runs.store import RunResult
 from elmokit.probes.neighbors import Occurrence, nearest_occurrences, nearest_words
 from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
@@ -25,37 +26,27 @@ QUERIES = (
 """Of table 4 in the paper; `QUERY_WORD` is in each."""
 NUM_WORDS, NUM_SENTENCES, CONTEXT_WORDS = 10, 3, 8
 NO_VECTOR = "no vector"
-"""Shown where the static vectors lack the word: the rest of the table stands without them."""
+"""Shown if the static vectors lack the word."""
 
 
+@dataclass(kw_only=True)
 class ProbeRuns:
-    """Measures families of vectors; the data are read once.
+    """Measures families of vectors; reads the data once."""
 
-    Args:
-        probe: What is measured.
-        data_dir: Folder of all data sets.
-        work_dir: For samples.
-        model: biLM directory.
-        vectors: Static word vectors.
-        cache_dir: Where layers are kept.
-        on_status: Told now and then what is going on.
-    """
-
-    def __init__(
-        self,
-        probe: Probe,
-        data_dir: Path,
-        work_dir: Path,
-        *,
-        model: Path,
-        vectors: Path,
-        cache_dir: Path | None = None,
-        on_status: Callable[[str], None] = lambda text: None,
-    ) -> None:
-        self._probe, self._folder, self._work_dir = probe, data_dir / probe.dataset, work_dir
-        self._model, self._vectors = model, vectors
-        self._cache_dir, self._on_status = cache_dir, on_status
-        self._data: Any = None
+    settings: ProbeSettings
+    data_dir: Path
+    """Folder of all data sets."""
+    work_dir: Path
+    """For samples."""
+    model: Path
+    """biLM directory."""
+    vectors: Path
+    """Static word vectors."""
+    cache_dir: Path | None = None
+    """Cache of layers."""
+    on_status: Callable[[str], None] = lambda text: None
+    """Called now and then with the current activity."""
+    _data: Any = field(default=None, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
         """Measure one family.
@@ -64,13 +55,13 @@ class ProbeRuns:
             OutOfTime: from ``check_time``, between sentences.
         """
         if self._data is None:
-            samples = self._work_dir / "samples" / self._probe.dataset
-            self._data = self._probe.read(self._folder, samples)
+            samples = self.work_dir / "samples" / self.settings.dataset
+            self._data = self.settings.read(self.data_dir, samples)
         started = time.monotonic()
         if run.condition == EXAMPLES:
             return self._examples(started, check_time)
-        probe = self._probe
-        measured = probe.measure(self._sources(run, check_time), self._data)
+        probe = self.settings.probe
+        measured = probe.measure(self._sources(run, check_time), self._data, 0)
         scores = [
             {"name": one.name, **{name: getattr(one, name) for name in probe.columns}}
             for one in measured
@@ -81,10 +72,10 @@ class ProbeRuns:
             metric=probe.columns[main],
             value=max(score[main] for score in scores),
             details={"scores": scores},
-            num_examples=len(getattr(self._data, "train", getattr(self._data, "training", ()))),
+            num_examples=len(getattr(self._data, "train", ())),
             seconds=seconds,
             wall_seconds=seconds,
-            made=facts_of_making(),
+            made=provenance(),
             counts=np.stack([getattr(one, probe.counts) for one in measured]),
         )
 
@@ -94,28 +85,28 @@ class ProbeRuns:
         def on_sentence() -> None:
             nonlocal num_read
             num_read += 1
-            self._on_status(f"layers of {num_read:,} sentences")
+            self.on_status(f"layers of {num_read:,} sentences")
             check_time()
 
         if run.condition == STATIC:
-            return [static_source(self._vectors, self._probe.words(self._data))]
-        trained_or_not = layer_sources(
-            str(self._model),
+            return [static_source(self.vectors, self.settings.probe.words(self._data))]
+        sources = layer_sources(
+            str(self.model),
             random_seed=run.seed if run.condition == RANDOM else None,
-            cache_dir=self._cache_dir,
+            cache_dir=self.cache_dir,
             on_sentence=on_sentence,
         )
-        return trained_or_not[-1:]
+        return sources[-1:]
 
     def _examples(self, started: float, check_time: CheckTime) -> RunResult:
-        """Return what is near to a word by static vectors, and to two of its occurrences."""
+        """Return neighbors of a word by static vectors, and of two of its occurrences."""
         examples = [
-            {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self._vectors)}
+            {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self.vectors)}
         ]
-        embedder = Embedder.load(self._model)
+        embedder = Embedder.load(self.model)
         for query in QUERIES:
             check_time()
-            self._on_status(f"neighbors of {QUERY_WORD!r} in context")
+            self.on_status(f"neighbors of {QUERY_WORD!r} in context")
             tokens = tuple(query.split())
             found = nearest_occurrences(
                 embedder,
@@ -139,7 +130,7 @@ class ProbeRuns:
             num_examples=len(self._data),
             seconds=seconds,
             wall_seconds=seconds,
-            made=facts_of_making(),
+            made=provenance(),
         )
 
 

@@ -1,4 +1,4 @@
-"""What made a result: when, on what machine, with what versions."""
+"""When a result was made, on what machine, with what versions."""
 
 import os
 import platform
@@ -11,8 +11,8 @@ import torch
 import elmokit
 
 
-def facts_of_making() -> dict[str, str]:
-    """Return date, hardware and versions, for people."""
+def provenance() -> dict[str, str]:
+    """Return date, hardware and versions, as text."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "hardware": f"{processor_name()}, {os.cpu_count()} cores, "
@@ -23,7 +23,7 @@ def facts_of_making() -> dict[str, str]:
 
 
 def processor_name() -> str:
-    """Return the processor's name, or its architecture where the system does not tell."""
+    """Return the processor's name, or its architecture if the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

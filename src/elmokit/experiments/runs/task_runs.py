@@ -1,4 +1,4 @@
-"""Makes the result of a task run: samples the data, trains, keeps numbers, drops weights."""
+"""Executes task runs: samples the data, trains, stores the numbers, discards the weights."""
 
 import json
 import shutil
@@ -6,16 +6,17 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elmokit.config import from_dict
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs.provenance import facts_of_making
-from elmokit.experiments.runs.runner import CheckTime, OutOfTime
+from elmokit.experiments.runs.provenance import provenance
+from elmokit.experiments.runs.run_queue import CheckTime, OutOfTime
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.samples import sample_file
-from elmokit.experiments.sources import DataFiles
+from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import LEARNING_CONDITIONS, MixWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
@@ -25,36 +26,27 @@ from elmokit.tasks.runs.training import EpochReport
 OnStatus = Callable[[str], None]
 
 
+@dataclass(kw_only=True)
 class TaskRuns:
-    """Trains task models.
+    """Trains task models."""
 
-    Args:
-        files: The data sets, by folder.
-        work_dir: For samples and for what is being trained.
-        model: biLM directory.
-        vectors: Static word vectors, beside the biLM in every condition.
-        cache_dir: Where layers are kept.
-        models_dir: Where trained models are kept; none: they are not.
-        device: Where they compute, as in `train_task`.
-        on_status: Told now and then what is going on.
-    """
-
-    def __init__(
-        self,
-        files: Mapping[str, DataFiles],
-        work_dir: Path,
-        *,
-        model: Path,
-        vectors: Path | None = None,
-        cache_dir: Path | None = None,
-        models_dir: Path | None = None,
-        device: str = "auto",
-        on_status: OnStatus = lambda text: None,
-    ) -> None:
-        self._files, self._work_dir, self._model, self._vectors = files, work_dir, model, vectors
-        self._cache_dir, self._models_dir, self._on_status = cache_dir, models_dir, on_status
-        self._device = device
-        self._samples: dict[tuple[str, str], Path] = {}
+    files: Mapping[str, SplitFiles]
+    """The data sets, by folder."""
+    work_dir: Path
+    """For samples and unfinished models."""
+    model: Path
+    """biLM directory."""
+    vectors: Path | None = None
+    """Static word vectors, used beside the biLM in every condition."""
+    device: str = "auto"
+    """Where task models compute, as in `train_task`."""
+    cache_dir: Path | None = None
+    """Cache of layers."""
+    models_dir: Path | None = None
+    """Where trained models are stored; none: they are discarded."""
+    on_status: OnStatus = lambda text: None
+    """Called now and then with the current activity."""
+    _samples: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
         """Train and score.
@@ -64,18 +56,18 @@ class TaskRuns:
             FloatingPointError: if the loss is not finite.
         """
         started = time.monotonic()
-        config = from_dict(TaskRunConfig, run.facts["config"], source=run.describe())
+        config = from_dict(TaskRunConfig, run.metadata["config"], source=run.describe())
         own_dir = self._own_dir(run)
         run_dir = own_dir / "model"
         reports: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
             reports.append(report)
-            self._on_status(f"epoch {report.epoch}, dev {report.dev.value:.2f}")
+            self.on_status(f"epoch {report.epoch}, dev {report.dev.value:.2f}")
             check_time()
 
         def on_layers(done: int, total: int) -> None:
-            self._on_status(f"layers of {done:,} of {total:,} sentences")
+            self.on_status(f"layers of {done:,} of {total:,} sentences")
             check_time()
 
         try:
@@ -84,10 +76,10 @@ class TaskRuns:
                 self._sample(run, "train"),
                 self._sample(run, "dev"),
                 run_dir,
-                model=str(self._model),
-                vectors=self._vectors,
-                device=self._device,
-                cache_dir=self._cache_dir,
+                model=str(self.model),
+                vectors=self.vectors,
+                device=self.device,
+                cache_dir=self.cache_dir,
                 on_epoch=on_epoch,
                 on_layers=on_layers,
             )
@@ -104,45 +96,45 @@ class TaskRuns:
                 seconds=trained.seconds,
                 wall_seconds=time.monotonic() - started,
                 layer_weights=_layer_weights(run_dir, config),
-                made=facts_of_making(),
+                made=provenance(),
                 counts=trained.best.dev.counts,
             )
-            if self._models_dir is not None:
+            if self.models_dir is not None:
                 self._keep(run, run_dir)
             shutil.rmtree(own_dir, ignore_errors=True)
             return result
         except (OutOfTime, FloatingPointError):
             shutil.rmtree(own_dir, ignore_errors=True)
             raise
-        except BaseException:  # which says, if there is a model so far, that it is there
+        except BaseException:  # the message mentions a model trained so far
             with suppress(OSError):
                 own_dir.rmdir()
             raise
 
     def _own_dir(self, run: PlannedRun) -> Path:
-        """Make a directory that no other process uses, though it may train the same run."""
-        parent = self._work_dir / "training"
+        """Make a directory of this process; another one may train the same run."""
+        parent = self.work_dir / "training"
         parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
 
     def _keep(self, run: PlannedRun, run_dir: Path) -> None:
-        assert self._models_dir is not None
-        self._models_dir.mkdir(parents=True, exist_ok=True)
-        target = self._models_dir / run.id
+        assert self.models_dir is not None
+        self.models_dir.mkdir(parents=True, exist_ok=True)
+        target = self.models_dir / run.id
         shutil.rmtree(target, ignore_errors=True)
         shutil.move(run_dir, target)
 
     def _sample(self, run: PlannedRun, split: str) -> Path:
-        """Return the file of a split, drawn once in a process."""
+        """Return the file of a split, sampled once per process."""
         key = run.dataset, split
         if key not in self._samples:
-            data: Mapping[str, Any] = run.facts["data"]
+            data: Mapping[str, Any] = run.metadata["data"]
             limits = {split: data[f"max_{split}"], "subset": data["subset"]}
             name = f"{run.dataset}-{data[split][:12]}-{_digest(limits)}"
-            source: Path = getattr(self._files[run.dataset], split)
+            source: Path = getattr(self.files[run.dataset], split)
             self._samples[key] = sample_file(
                 source,
-                self._work_dir / "samples" / name,
+                self.work_dir / "samples" / name,
                 task=run.task,
                 limit=data[f"max_{split}"],
                 subset=data["subset"],

@@ -23,7 +23,7 @@ def elmokit():
 def test_prints_a_parity_report(elmokit, tmp_path):
     code, out, _ = elmokit(CASE, tmp_path / "model")
     assert code == 0
-    assert "bit for bit the same" in out
+    assert "bit for bit identical" in out
     assert "0.0e+00 at most" in out
     assert (tmp_path / "model" / "config.json").exists()
 

@@ -1,6 +1,6 @@
 from elmokit.experiments import settings
+from elmokit.experiments.experiment import ELMO, STATIC
 from elmokit.experiments.plan import plan_tasks
-from elmokit.experiments.registry import ELMO, STATIC
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import (
     curve_table,
@@ -82,7 +82,7 @@ def test_settings_have_a_row_for_each_share():
     data = {"data": {"max_train": 2000, "max_dev": None}}
     facts = {one.dataset: data for one in settings.ENGLISH}
     runs = plan_tasks(
-        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=[0], facts=facts
+        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=[0], metadata=facts
     )
     table = settings_table(Findings([(run, None) for run in runs], "static"))
     rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]

@@ -43,7 +43,7 @@ def test_damage_is_told_with_its_place(tmp_path, name):
     store, run = RunStore(tmp_path), planned()
     store.write(run, result(right=[1]))
     (tmp_path / run.id / name).write_text("{", encoding="utf-8")
-    with pytest.raises(FormatError, match=f"{run.id} is damaged.*Remove that directory"):
+    with pytest.raises(FormatError, match=f"{run.id}.*damaged.*Remove that directory"):
         store.read(run)
 
 

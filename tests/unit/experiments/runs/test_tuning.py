@@ -21,7 +21,7 @@ def plan(rates):
 
 
 def rate(run):
-    return run.facts["config"]["train"]["learning_rate"]
+    return run.metadata["config"]["train"]["learning_rate"]
 
 
 def test_every_arm_tries_every_rate():

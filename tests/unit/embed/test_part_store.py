@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.parts import PartStore
-from elmokit.embed.writers import Block
+from elmokit.embed.part_store import PartStore
+from elmokit.embed.writers.protocol import Block
 from elmokit.errors import FormatError
 
 SETTINGS = {"precision": "fp32", "layers": "all"}

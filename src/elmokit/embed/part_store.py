@@ -1,9 +1,9 @@
 """What an unfinished embedding job has already done, safe against a kill at any moment.
 
-Beside the output OUT stands a directory ``OUT.parts`` with one file for each block of finished
-sentences, each whole or absent (`atomic_file`). The names of the parts are
-the record of progress: ``part-FIRST-END.npz`` holds the FIRST-th to the last before the END-th
-sentence of this job. ``job.json`` says what the job is; only the same job may go on with the parts.
+Beside the output OUT is a directory ``OUT.parts`` with a file for each block of finished sentences,
+each complete or absent. The names of the parts record the progress: ``part-FIRST-END.npz`` holds
+the sentences FIRST to END - 1 of this job. ``job.json`` describes the job; only the same job may
+continue with the parts.
 """
 
 import json
@@ -22,9 +22,11 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.writers import Block
+from elmokit.embed.writers.protocol import Block
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.changes import changes
+from elmokit.files.json_files import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -59,12 +61,10 @@ class PartStore:
         return self.directory.exists()
 
     def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Begin a job without parts; it will replace ``output`` if that exists."""
+        """Start a job without parts; it will replace ``output`` if that exists."""
         self.remove()
         self.directory.mkdir(parents=True)
-        job = {"settings": settings, "replaces": _identity(output)}
-        with atomic_file(self._job_path) as temp_path:
-            temp_path.write_text(json.dumps(job, indent=1), encoding="utf-8")
+        write_json(self._job_path, {"settings": settings, "replaces": _identity(output)})
 
     def is_finished(self, output: Path) -> bool:
         """Tell whether ``output`` is the finished work, not an older file to be replaced."""
@@ -73,19 +73,19 @@ class PartStore:
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Go on with the job of these settings, or begin it; drop what cannot be used.
+        """Continue the job with these settings, or start it; drop what cannot be used.
 
         Raises:
-            ValueError: if the parts belong to another job; the message has the differences.
+            InputError: if the parts belong to another job; the message has the differences.
         """
-        if not self._job_path.exists():  # nothing there, or killed before it began
+        if not self._job_path.exists():  # nothing there, or killed before it started
             self.start(settings, output=output)
             return
         check_same_job(self._read_job()["settings"], settings, where=str(self.directory))
         usable = {part.path for part in self.parts()}
         for file in self.directory.iterdir():
             if file not in usable and file != self._job_path:
-                logger.info("%s is not whole or follows a gap; its sentences are done again", file)
+                logger.info("%s is incomplete or follows a gap: its sentences are done again", file)
                 file.unlink()
 
     @property
@@ -93,12 +93,11 @@ class PartStore:
         return self.directory / _JOB_NAME
 
     def _read_job(self) -> dict[str, Any]:
-        try:
-            return json.loads(self._job_path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise FormatError(
-                f"{self._job_path}: damaged: {error}. Begin anew with --overwrite."
-            ) from error
+        return read_json(
+            self._job_path,
+            advice="Start over with --overwrite.",
+            required=("settings", "replaces"),
+        )
 
     def remove(self) -> None:
         """Remove the directory and all parts."""
@@ -133,7 +132,7 @@ class PartStore:
 
     @contextmanager
     def writer(self, first: int) -> Iterator["BlockWriter"]:
-        """Open what stores blocks from sentence ``first`` on; all are on disk at the end.
+        """Open a writer of blocks from sentence ``first`` on; all are on disk at the end.
 
         Raises:
             OSError: if a block could not be written.
@@ -146,7 +145,7 @@ class PartStore:
                 try:
                     writer.wait()
                 except OSError as failed:
-                    error.add_note(f"Besides, the last sentences could not be written: {failed}")
+                    error.add_note(f"The last sentences could not be written either: {failed}")
                 raise
             writer.wait()
 
@@ -159,10 +158,10 @@ class PartStore:
             yield from zip(indices, texts, strict=True)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield what the parts hold, one part after the other.
+        """Yield the contents of the parts, in order.
 
         Raises:
-            FormatError: if a part is damaged; the message says how to go on.
+            FormatError: if a part is damaged; the message says how to continue.
         """
         for part in self.parts():
             with _opened(part) as file:
@@ -183,7 +182,7 @@ class PartStore:
         return total
 
     def last_state(self) -> BiLMState | None:
-        """Return the state after the last finished sentence, if states are kept."""
+        """Return the LSTM state after the last finished sentence, if states are kept."""
         parts = self.parts()
         if not parts:
             return None
@@ -194,7 +193,7 @@ class PartStore:
 
 
 class BlockWriter:
-    """Stores blocks in their order, each while the next one is computed.
+    """Stores blocks in order, each while the next one is computed.
 
     Attributes:
         end: The number of the sentence after the last one handed over.
@@ -227,30 +226,25 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
     """Raise unless two jobs have the same settings.
 
     Raises:
-        ValueError: naming every difference.
+        InputError: naming every difference.
     """
-    stored, settings = json.loads(json.dumps([stored, settings]))
-    keys = [key for key in {**stored, **settings} if stored.get(key) != settings.get(key)]
-    if keys:
-        differences = "; ".join(
-            f"{key}: was {stored.get(key)!r}, is {settings.get(key)!r}" for key in keys
-        )
+    if found := changes(stored, settings):
         raise InputError(
-            f"Cannot resume: {where} was made with other settings ({differences}). Repeat the "
-            "command as it was, or begin anew with --overwrite."
+            f"Cannot resume: {where} was made with other settings ({'; '.join(map(str, found))}). "
+            "Repeat the original command, or start over with --overwrite."
         )
 
 
 @contextmanager
 def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
-    """Open a part; turn whatever a damaged one raises into one message."""
+    """Open a part; turn whatever a damaged one raises into a `FormatError`."""
     try:
         with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             yield arrays
     except _DAMAGE as error:
         raise FormatError(
             f"{part.path}: damaged: {error}. Remove this file and run the command again with "
-            "--resume; its sentences and those after them are done again."
+            "--resume; its sentences and those after them are embedded again."
         ) from error
 
 
@@ -263,7 +257,7 @@ def _from_bytes(array: np.ndarray) -> Any:
 
 
 def _identity(path: Path) -> list[int] | None:
-    """Return what tells a file from one that replaced it."""
+    """Return size and time of a file, which tell it from one that replaced it."""
     if not path.exists():
         return None
     status = path.stat()

@@ -1,0 +1,110 @@
+"""Errors as messages: what is wrong, what is safe on disk, how to continue; and the exit code."""
+
+import errno
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from elmokit.errors import ElmokitError, Stopped
+from elmokit.files.atomic import no_room
+
+_REMEDIES: dict[type[OSError], str] = {
+    FileNotFoundError: "Check the path; relative paths start at the current directory.",
+    FileExistsError: "Give another name, or move the existing file away.",
+    IsADirectoryError: "Give the path of a file.",
+    NotADirectoryError: "A component of this path is a file, not a directory. Give another path.",
+    PermissionError: "Change the permissions of the file or of its directory (ls -ld shows them), "
+    "or give another path.",
+}
+"""System errors about a path, and the remedy."""
+
+
+def is_user_error(error: BaseException) -> bool:
+    """Tell whether the input is at fault (exit code 2) or something else (exit code 1).
+
+    The input is at fault for a path that the system refuses and for elmokit's own errors. A plain
+    ``ValueError`` or ``TypeError`` is a bug.
+    """
+    if isinstance(error, tuple(_REMEDIES)):
+        return error.errno is None or error.filename is not None
+    return isinstance(error, ElmokitError) and no_room(error) is None
+
+
+@contextmanager
+def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
+    """Add what is already on disk to the message after Ctrl-C or on a full disk."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
+            error.add_note(saved())
+        raise
+
+
+def print_error(error: BaseException, *, debug: bool) -> None:
+    """Write the message of `error` and its notes to stderr; with `debug` also the traceback."""
+    if debug:
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    lines = [f"elmokit: {describe_error(error)}", *getattr(error, "__notes__", [])]
+    if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
+        lines.append("(--debug shows the traceback)")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what is wrong, in words, without Python's own decoration."""
+    text = str(error)
+    has_notes = bool(getattr(error, "__notes__", None))
+    if isinstance(error, Stopped):
+        return text
+    if isinstance(error, KeyboardInterrupt):
+        if has_notes:
+            return "interrupted."
+        return "interrupted. Files are written completely or not at all; no partial file is left."
+    if (number := no_room(error)) is not None:
+        return _describe_no_room(number, getattr(error, "filename", None), has_notes=has_notes)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
+        message = f"error: {error.strerror}: {error.filename}"
+        return message if remedy is None else f"{message}\n{remedy}"
+    if is_user_error(error) and text:
+        return f"error: {text}"
+    return f"error: {type(error).__name__}: {text}" if text else f"error: {type(error).__name__}"
+
+
+def _describe_no_room(number: int, path: str | None, *, has_notes: bool) -> str:
+    """Say what could not be written for lack of space, and what to do about it.
+
+    Args:
+        number: The system's error number.
+        path: The file; none: standard output, or a temporary file.
+        has_notes: Whether notes say how to continue.
+    """
+    where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
+    if number == errno.EFBIG:
+        message = (
+            f"error: {where} would exceed the largest file size allowed here. "
+            "Raise the limit (`ulimit -f` shows it), or write to a file system that allows larger "
+            "files"
+        )
+    elif number == errno.EDQUOT:
+        message = f"error: your disk quota is used up: could not write {where}. Free space"
+    else:
+        message = f"error: the disk is full: could not write {where}{_free_space(path)}. Free space"
+    if not has_notes:
+        message += ", then run the command again"
+    if path is None:
+        return f"{message}."
+    return f"{message}.\nNo partial file is left; an existing file is unchanged."
+
+
+def _free_space(path: str | None) -> str:
+    """Return how much space is free for a file, as the end of a sentence."""
+    folder = None if path is None else next((p for p in Path(path).parents if p.is_dir()), None)
+    if folder is None:
+        return ""
+    return f", which needs more than the {shutil.disk_usage(folder).free / 1e6:,.1f} MB free there"

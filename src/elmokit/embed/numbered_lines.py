@@ -1,0 +1,86 @@
+"""Text files as numbered sentences, one per line, without gaps.
+
+`elmokit.corpus.readers` skips and counts bad lines, which is right for training. Here the number of
+a line is the key of its vectors, so a line that cannot be read stops the job.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+from elmokit.errors import FormatError
+from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
+from elmokit.files.sources import COMPRESSIONS, STANDARD_INPUT, Paths, file_kind, find_files
+
+WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its result."
+
+
+class NumberedLines:
+    """The lines of some text files, numbered consecutively from 0.
+
+    Iterate once. Blank lines count; only the line end (LF or CRLF) is removed.
+
+    Args:
+        paths: Files, directories or patterns; .gz, .xz, .bz2 and .zst are decompressed.
+
+    Raises:
+        FileNotFoundError: if one does not exist.
+        FormatError: if one is not plain text; while reading: for a line that is not UTF-8, holds
+            NUL or is longer than `MAX_LINE_BYTES`, with its file and its number there.
+    """
+
+    def __init__(self, paths: Paths) -> None:
+        self.files = find_files(paths)
+        self.num_bytes = 0
+        for path in self.files:
+            if file_kind(path) != "text":
+                raise FormatError(
+                    f"{path}: expected plain text (or .gz, .xz, .bz2, .zst of it) with one "
+                    "sentence per line. Write the sentences to such a file first."
+                )
+
+    def share(self, index: int, number: int) -> "LineShare":
+        """Return every ``number``-th line, from line ``index`` on."""
+        return LineShare(self, index, number)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """What ``num_bytes`` will be at the end; none if unknown (compressed files, pipes)."""
+        if any(path == STANDARD_INPUT or not path.is_file() for path in self.files):
+            return None
+        if any(path.suffix.lower() in COMPRESSIONS for path in self.files):
+            return None
+        return sum(path.stat().st_size for path in self.files)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        index = 0
+        for path in self.files:
+            for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
+                line = text_of_line(raw, path, number, reason=WHY_NOT_SKIPPED)
+                self.num_bytes += len(raw or b"") + 1
+                yield index, line
+                index += 1
+
+
+class LineShare:
+    """The lines of one job, and a hash that identifies them. Iterate once."""
+
+    def __init__(self, lines: NumberedLines, index: int, number: int) -> None:
+        self._lines = (pair for pair in lines if pair[0] % number == index)
+        self._digest = hashlib.sha256()
+        self.count = 0
+        """Lines read so far."""
+
+    def __iter__(self) -> "LineShare":
+        """Return itself."""
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        """Return the next line and its number."""
+        index, line = next(self._lines)
+        self.count += 1
+        self._digest.update(f"{index} {line}\n".encode())
+        return index, line
+
+    def sha256(self) -> str:
+        """Return the hash, in hex, of the lines read so far and their numbers."""
+        return self._digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Formats of embedding files: one file each, listed in `registry`."""

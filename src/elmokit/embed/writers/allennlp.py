@@ -1,0 +1,35 @@
+"""HDF5 as AllenNLP writes it: also ``sentence_to_index``, JSON from each line to its dataset."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from elmokit.embed.writers import hdf5
+from elmokit.embed.writers.hdf5 import read_metadata
+from elmokit.embed.writers.protocol import Block
+
+__all__ = ["Writer", "read_metadata"]
+
+
+class Writer(hdf5.Writer):
+    """Keeps all lines in memory until `close`; of a repeated line the last index counts."""
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
+        super().__init__(path, metadata, num_bytes=num_bytes)
+        self._index_of: dict[str, str] = {}
+
+    def write(self, block: Block) -> None:
+        """Append sentences."""
+        super().write(block)
+        for index, text in zip(block.indices, block.texts, strict=True):
+            self._index_of[text.strip()] = str(index)
+
+    def close(self) -> None:
+        """Write the index of the lines and finish the file."""
+        text = h5py.string_dtype(encoding="utf-8")
+        data = self.file.create_dataset("sentence_to_index", (1,), dtype=text)
+        data[0] = json.dumps(self._index_of)
+        super().close()

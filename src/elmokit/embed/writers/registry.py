@@ -1,0 +1,130 @@
+"""The formats of embedding files, and how one is chosen, written and read.
+
+A format is a module of this package with a class `Writer` and a function `read_metadata`, and one
+line in `FORMATS`. This module stays free of heavy imports: `elmokit embed --help` reads it.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmokit.errors import FormatError, InputError
+
+if TYPE_CHECKING:
+    from elmokit.embed.writers.protocol import Block
+
+
+@dataclass(frozen=True)
+class OutputFormat:
+    """One kind of embedding file."""
+
+    name: str
+    """What ``--format`` calls it; a name may have a format per suffix."""
+    suffixes: tuple[str, ...]
+    module_name: str
+    """Of this package; several formats may share one."""
+    help: str
+    all_layers_only: bool = False
+    """Readers of the format expect all layers."""
+
+    @property
+    def module(self) -> Any:
+        """The module, imported at first use."""
+        return import_module(f"elmokit.embed.writers.{self.module_name}")
+
+
+HDF5_SUFFIXES = (".h5", ".hdf5")
+FORMATS = (
+    OutputFormat("elmokit", HDF5_SUFFIXES, "hdf5", "HDF5"),
+    OutputFormat("elmokit", (".parquet",), "parquet", "Parquet, a row per sentence"),
+    OutputFormat("elmokit", (".npz",), "npz", "NumPy archive, up to some 100,000 sentences"),
+    OutputFormat("bilm-tf", HDF5_SUFFIXES, "hdf5", "HDF5 as the original wrote it", True),
+    OutputFormat("allennlp", HDF5_SUFFIXES, "allennlp", "HDF5 with sentence_to_index"),
+)
+
+
+def suffixes(name: str | None = None) -> list[str]:
+    """Return the suffixes of a format; of all formats if none is named."""
+    found = (one.suffixes for one in FORMATS if name in (None, one.name))
+    return list(dict.fromkeys(suffix for these in found for suffix in these))
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats."""
+    return list(dict.fromkeys(one.name for one in FORMATS))
+
+
+def describe_formats() -> str:
+    """Return every format with its suffixes, for help texts."""
+    return "; ".join(f"{one.name} {'/'.join(one.suffixes)}: {one.help}" for one in FORMATS)
+
+
+def find_format(path: Path, name: str) -> OutputFormat:
+    """Return the format of a file to be written, by its suffix and the name of the format.
+
+    Raises:
+        InputError: if the suffix or the format is unknown, or the two do not go together.
+    """
+    if name not in format_names():
+        raise InputError(f"`format` must be one of {', '.join(format_names())}, got {name!r}.")
+    for one in FORMATS:
+        if one.name == name and path.suffix.lower() in one.suffixes:
+            return one
+    if path.suffix.lower() not in suffixes():
+        raise InputError(
+            f"The output must end in one of {', '.join(suffixes())}, got {path.name!r}."
+        )
+    raise InputError(
+        f"Format {name!r} is written to {' or '.join(suffixes(name))} only, got {path.name!r}."
+    )
+
+
+def write_embeddings(
+    path: Path,
+    blocks: "Iterable[Block]",
+    *,
+    output_format: OutputFormat,
+    metadata: Mapping[str, Any],
+    num_bytes: int,
+) -> None:
+    """Write a whole embedding file.
+
+    Args:
+        path: The file, replaced if it exists; unusable after an error.
+        blocks: The sentences.
+        output_format: Its format.
+        metadata: How the vectors were made; ``layers``, ``num_layers``, ``dim`` and ``dtype``
+            determine the layout of some formats.
+        num_bytes: Approximate size of the file.
+    """
+    writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
+    try:
+        for block in blocks:
+            writer.write(block)
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to report
+            writer.close()
+        raise
+    writer.close()
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read how an embedding file was made.
+
+    Raises:
+        FormatError: if the file is damaged, or was not written by elmokit.
+    """
+    module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
+    path.open("rb").close()  # a system error names the path here, but not in the libraries
+    try:
+        return json.loads(module.read_metadata(path))
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise FormatError(
+            f"{path}: not an embedding file of elmokit, or damaged: {error}. Remove it, or "
+            "replace it with --overwrite."
+        ) from error

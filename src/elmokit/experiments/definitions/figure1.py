@@ -1,0 +1,17 @@
+"""Figure 1: score over the number of labels."""
+
+from elmokit.experiments.experiment import ELMO, STATIC, Experiment
+from elmokit.experiments.results.plots import plot_curves
+from elmokit.experiments.results.tables import COMPARED, curve_table
+from elmokit.experiments.settings import NER, NLI, SRL
+
+EXPERIMENT = Experiment(
+    name="figure1",
+    title="Figure 1: score over the number of labels",
+    tasks=(NLI, SRL, NER),
+    conditions=(STATIC, ELMO),
+    shares=(1.0, 0.1, 0.01, 0.5, 0.2, 0.05),
+    reference="static",
+    tables=(*COMPARED, curve_table),
+    plot=plot_curves,
+)

@@ -1,0 +1,20 @@
+"""Table 2: how the layers are weighted."""
+
+from elmokit.experiments.experiment import STATIC, Experiment, elmo
+from elmokit.experiments.plan import Condition
+from elmokit.experiments.results.tables import COMPARED
+from elmokit.experiments.settings import NLI, QA, SRL
+
+EXPERIMENT = Experiment(
+    name="table2",
+    title="Table 2: how the layers are weighted",
+    tasks=(QA, NLI, SRL),
+    conditions=(
+        STATIC,
+        Condition(name="top layer", overrides=("inputs.embeddings=top",)),
+        elmo("all layers, λ = 1", "inputs.layer_l2=1.0"),
+        elmo("all layers, λ = 0.001", "inputs.layer_l2=0.001"),
+    ),
+    reference="static",
+    tables=COMPARED,
+)

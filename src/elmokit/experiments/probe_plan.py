@@ -1,0 +1,114 @@
+"""How the probes are run in experiments, and their plan: tables 4, 5 and 6 of the paper.
+
+A run reads the data with one family of vectors: the biLM's layers, those of an untrained biLM (one
+run per seed), or static vectors.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import elmokit
+from elmokit.errors import InputError
+from elmokit.experiments.inputs import BiLMMetadata, without_advice
+from elmokit.experiments.plan import PlannedRun, check_distinct
+from elmokit.experiments.samples import SAMPLE_VERSION, sample_file
+from elmokit.files.hashing import file_sha256
+from elmokit.probes.probe import Probe
+
+BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
+"""Families of vectors, and the neighbors of table 4 as words."""
+POS_SENTENCES = 6000
+"""Sentences of the training set that the part-of-speech probe learns from."""
+SENSE_FOLDER = (
+    "semcor.data.xml and semcor.gold.key.txt, the same two of a test set, and an inventory "
+    "…senses.tsv, in the layout of Raganato et al."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """How a probe is run in an experiment, and on what."""
+
+    kind: str
+    """Its name in run ids and results."""
+    probe: Probe
+    dataset: str
+    """Folder in the data directory."""
+    content: str
+    """What the folder must hold."""
+    usual_test_set: str | None = None
+    """Used if the folder has several."""
+    max_train: int | None = None
+    """Sentences drawn from the training set; none: all."""
+    reference: str
+    """Name of the representation that others are tested against."""
+    families: tuple[str, ...] = (BILM, STATIC, RANDOM)
+
+    def find(self, data_dir: Path) -> Any:
+        """Return the files of the data set.
+
+        Raises:
+            FileNotFoundError: if the folder is missing, or something in it.
+            InputError: if several files could be meant.
+        """
+        folder = data_dir / self.dataset
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"A data set is missing:\n  {folder}: {self.content}\nGive the folder of all data "
+                "sets with --data."
+            )
+        usual = self.usual_test_set
+        there = usual and any(path.name.startswith(f"{usual}.") for path in folder.iterdir())
+        try:
+            return self.probe.find(folder, usual if there else None)
+        except (FileNotFoundError, InputError) as error:
+            raise type(error)(
+                f"{without_advice(error)} What belongs there: {self.content}."
+            ) from error
+
+    def read(self, data_dir: Path, samples: Path) -> Any:
+        """Read the data set, of the training set a sample.
+
+        Args:
+            data_dir: Folder of all data sets.
+            samples: Folder for the sample.
+        """
+        files = self.find(data_dir)
+        if self.max_train is not None:
+            small = sample_file(files.train, samples, task="pos", limit=self.max_train)
+            files = replace(files, train=small)
+        return self.probe.read(files, str.split)
+
+
+def plan_probe(
+    settings: ProbeSettings, data_dir: Path, *, seeds: int, model: BiLMMetadata, vectors_hash: str
+) -> list[PlannedRun]:
+    """Return the runs of a probe: one per family, for untrained biLMs one per seed.
+
+    Raises:
+        FileNotFoundError: if the folder is missing, or something in it.
+        InputError: if several files could be meant.
+    """
+    settings.find(data_dir)
+    folder = data_dir / settings.dataset
+    files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    runs = []
+    for family in settings.families:
+        for seed in range(seeds if family == RANDOM else 1):
+            metadata: dict[str, Any] = {
+                "elmokit_version": elmokit.__version__, "family": family, "data": files,
+                "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
+            }  # fmt: skip
+            if family != STATIC:
+                metadata |= model.metadata
+            if family in (STATIC, EXAMPLES):
+                metadata["vectors"] = vectors_hash
+            runs.append(
+                PlannedRun(
+                    kind=settings.kind, task=settings.kind, dataset=settings.dataset,
+                    condition=family, seed=seed, metadata=metadata,
+                )
+            )  # fmt: skip
+    check_distinct(runs)
+    return runs

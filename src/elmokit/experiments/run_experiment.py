@@ -1,0 +1,265 @@
+"""A whole experiment in one call: check, plan, run, and after every run write what is known."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elmokit.errors import InputError
+from elmokit.experiments.experiment import Experiment
+from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
+from elmokit.experiments.plan import LearningRates, PlannedRun, plan_tasks
+from elmokit.experiments.probe_plan import plan_probe
+from elmokit.experiments.registry import find_experiment
+from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.plots import check_plots
+from elmokit.experiments.results.report import Report, metadata_of, write_report
+from elmokit.experiments.runs.probe_runs import ProbeRuns
+from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
+from elmokit.experiments.runs.store import RunResult, RunStore
+from elmokit.experiments.runs.task_runs import TaskRuns
+from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
+from elmokit.experiments.settings import TaskSettings
+from elmokit.files.hashing import file_sha256
+from elmokit.probes.data import SplitFiles
+from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
+
+DEFAULT_SEEDS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOptions:
+    """What a user chooses."""
+
+    data_dir: Path
+    """Folder with a folder per data set."""
+    output: Path
+    """For the tables; runs are stored in ``runs`` beside it, shared by experiments."""
+    model: str | None = None
+    """biLM directory; none: the packaged one of the experiment's language."""
+    vectors: Path | None = None
+    """Static word vectors, ideally of the same text as the biLM."""
+    seeds: int = DEFAULT_SEEDS
+    minutes: float | None = None
+    """For everything together; none: no limit."""
+    tasks: tuple[str, ...] = ()
+    """Empty: all of the experiment."""
+    tune: bool = False
+    """Try `RATE_FACTORS` for every condition with seed 0 and use the best."""
+    keep_models: bool = False
+    """Keep trained task models in ``models`` beside the tables."""
+    overrides: tuple[str, ...] = ()
+    """Dotted settings of `TaskRunConfig` that override those of the experiment."""
+    device: str = "auto"
+    """Where task models compute; ``auto`` is CUDA where there is one."""
+    cache_dir: Path | None = None
+    """Cache of layers; none: the user's cache folder."""
+    command: str = ""
+    """The command line, for the report."""
+
+    def __post_init__(self) -> None:
+        """Reject impossible numbers."""
+        if self.seeds < 1:
+            raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
+        if self.minutes is not None and self.minutes <= 0:
+            raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Callbacks for the progress of an experiment."""
+
+    on_plan: Callable[[str], None] = lambda text: None
+    """The plan in words, before the first run."""
+    on_advance: Callable[[Advance], None] = lambda advance: None
+    on_status: Callable[[str], None] = lambda text: None
+    """What the current run is doing."""
+
+
+def run_experiment(
+    name: str,
+    options: ExperimentOptions,
+    listeners: Listeners = Listeners(),
+) -> Report:
+    """Run an experiment, or continue it, and return the report.
+
+    The report is written after every run: ``results.json``, ``table.md`` and, where there is
+    something to draw, ``plot.png``. Finished runs are not repeated, whichever call made them.
+
+    Args:
+        name: As in `elmokit.experiments.registry`.
+        options: What a user chooses.
+        listeners: Called with the progress.
+
+    Raises:
+        FileNotFoundError: before anything is computed, if data, biLM or vectors are missing.
+        FormatError: if something is damaged.
+        InputError: for an unknown name or an impossible option.
+        MissingExtraError: before anything is computed, if pictures need matplotlib.
+    """
+    experiment = find_experiment(name)
+    tasks = experiment.choose_tasks(options.tasks)
+    return _Session(experiment, tasks, options, listeners).run()
+
+
+@dataclass
+class _Plan:
+    """All runs, and why some of them cannot be started yet, by id."""
+
+    runs: list[PlannedRun]
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+class _Session:
+    """One call of `run_experiment`."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        tasks: tuple[TaskSettings, ...],
+        options: ExperimentOptions,
+        listeners: Listeners,
+    ) -> None:
+        self.experiment, self.tasks, self.options = experiment, tasks, options
+        self.listeners = listeners
+        if experiment.plot is not None:
+            check_plots()
+        self.model = find_bilm(_model_name(experiment, options.model))
+        self.vectors = _vectors(experiment, options)
+        self.vectors_hash = file_sha256(self.vectors)
+        self.files: dict[str, SplitFiles] = {}
+        self.metadata: dict[str, dict[str, Any]] = {}
+        if experiment.probe is None:
+            self.files = find_data(options.data_dir, tasks)
+            self.metadata = {
+                one.dataset: task_metadata(
+                    one, self.files[one.dataset], self.model, self.vectors_hash
+                )
+                for one in tasks
+            }
+        elif options.tune or options.overrides:
+            raise InputError(f"{experiment.name} trains no task: remove --tune and --set.")
+        self.store = RunStore(options.output.parent / "runs")
+        self.queue = RunQueue(
+            self.store, self._execute(), minutes=options.minutes, on_advance=self._on_advance
+        )
+        self.plan = _Plan([])
+        self._results: dict[str, RunResult] = {}
+        self._known: dict[object, Any] = {}
+
+    def run(self) -> Report:
+        """Execute the runs; return the report."""
+        tuning = self._tuning_runs() if self.options.tune else []
+        self.plan = self._make_plan(ChosenRates({}))
+        self._tell_plan(tuning)
+        reasons = {}
+        if tuning:
+            reasons = self.queue.run_all(tuning)
+            self.plan = self._make_plan(best_rates(tuning, self.store))
+        ready = [run for run in self.plan.runs if run.id not in self.plan.reasons]
+        return self._write(reasons | self.queue.run_all(ready))
+
+    def _execute(self) -> Execute:
+        options, probe = self.options, self.experiment.probe
+        shared: dict[str, Any] = {
+            "work_dir": self.store.directory, "model": self.model.path, "vectors": self.vectors,
+            "cache_dir": options.cache_dir, "on_status": self.listeners.on_status,
+        }  # fmt: skip
+        if probe is not None:
+            return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
+        models_dir = options.output / "models" if options.keep_models else None
+        return TaskRuns(files=self.files, device=options.device, models_dir=models_dir, **shared)
+
+    def _plan_tasks(
+        self, rates: LearningRates, *, shares: Sequence[float], seeds: int
+    ) -> list[PlannedRun]:
+        return plan_tasks(
+            self.tasks,
+            self.experiment.conditions,
+            shares=shares,
+            seeds=range(seeds),
+            metadata=self.metadata,
+            overrides=self.options.overrides,
+            learning_rates=rates,
+        )
+
+    def _make_plan(self, chosen: ChosenRates) -> _Plan:
+        """Return the plan; with tuning, conditions without a chosen rate have to wait."""
+        options, probe = self.options, self.experiment.probe
+        if probe is not None:
+            runs = plan_probe(
+                probe, options.data_dir, seeds=options.seeds, model=self.model,
+                vectors_hash=self.vectors_hash,
+            )  # fmt: skip
+            return _Plan(runs)
+        runs = self._plan_tasks(chosen.rates, shares=self.experiment.shares, seeds=options.seeds)
+        if not options.tune:
+            return _Plan(runs)
+        reasons = {run.id: chosen.reason_against(run) for run in runs}
+        return _Plan(runs, {run: reason for run, reason in reasons.items() if reason is not None})
+
+    def _tuning_runs(self) -> list[PlannedRun]:
+        return tuning_runs(lambda rates: self._plan_tasks(rates, shares=(1.0,), seeds=1))
+
+    def _tell_plan(self, tuning: list[PlannedRun]) -> None:
+        runs = {run.id: run for run in (*tuning, *self.plan.runs)}
+        done = sum(self.store.is_settled(run) for run in runs.values())
+        self.listeners.on_plan(
+            f"{self.experiment.title}\n{len(runs)} runs planned, {done} of them already done; "
+            f"results go to {self.options.output}, runs to {self.store.directory}"
+        )
+
+    def _on_advance(self, advance: Advance) -> None:
+        if advance.result is not None:
+            self._write({})
+        self.listeners.on_advance(advance)
+
+    def _write(self, reasons: Mapping[str, str]) -> Report:
+        runs = [(run, self._result(run)) for run in self.plan.runs]
+        findings = Findings(
+            runs,
+            self.experiment.reference,
+            self.plan.reasons | dict(reasons) | self._divergences(),
+            self._known,
+        )
+        metadata = metadata_of(
+            self.experiment,
+            findings,
+            command=self.options.command,
+            model=self.model,
+            vectors=self.vectors,
+        )
+        return write_report(self.experiment, findings, metadata, self.options.output)
+
+    def _divergences(self) -> dict[str, str]:
+        found = {run.id: self.store.divergence(run) for run in self.plan.runs}
+        return {run: reason for run, reason in found.items() if reason is not None}
+
+    def _result(self, run: PlannedRun) -> RunResult | None:
+        if run.id in self.plan.reasons:
+            return None
+        if run.id not in self._results and (result := self.store.read(run)) is not None:
+            self._results[run.id] = result
+        return self._results.get(run.id)
+
+
+def _model_name(experiment: Experiment, model: str | None) -> str | None:
+    if model is None and experiment.language != "en":
+        if experiment.language not in packaged_models():
+            raise InputError(
+                f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
+                "package has none. Give one with --model, and vectors of its text with --vectors."
+            )
+        return str(PACKAGED_MODELS / experiment.language)
+    return model
+
+
+def _vectors(experiment: Experiment, options: ExperimentOptions) -> Path:
+    if options.vectors is None:
+        raise InputError(
+            f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
+            "trained on the text of the biLM with `elmokit vectors`."
+        )
+    if not options.vectors.is_file():
+        raise FileNotFoundError(f"There is no file of word vectors {options.vectors}.")
+    return options.vectors

@@ -1,0 +1,167 @@
+"""Runs one after the other within a time limit; those that are done are not repeated.
+
+A kill loses the current run only; the same call continues with it.
+"""
+
+import logging
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs.store import RunResult, RunStore
+
+log = logging.getLogger(__name__)
+
+SMALLEST_SCALE = 0.15
+"""A run with few labels takes at least this share of the time with all: the dev set is the same."""
+NO_TIME = "no time left"
+
+
+class OutOfTime(Exception):
+    """A run was stopped because the time is over."""
+
+
+CheckTime = Callable[[], None]
+"""Raises `OutOfTime` when the time is over; a run calls it now and then."""
+Execute = Callable[[PlannedRun, CheckTime], RunResult]
+"""Executes a run."""
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The progress of a queue."""
+
+    done: int
+    """Runs that have a result or have diverged."""
+    total: int
+    seconds_left: float | None
+    """Estimate from the finished runs; none if there are none."""
+    run: PlannedRun
+    """The run that starts now, or has just ended."""
+    result: RunResult | None = None
+    """Its result; none: it starts now."""
+
+
+class RunQueue:
+    """Executes runs within a time limit.
+
+    Args:
+        store: Where results are stored.
+        execute: Executes a run.
+        minutes: For all calls together; none: no limit.
+        on_advance: Called when a run starts and when it has ended.
+        clock: Returns seconds.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        execute: Execute,
+        *,
+        minutes: float | None = None,
+        on_advance: Callable[[Advance], None] = lambda advance: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.store, self._execute, self._on_advance = store, execute, on_advance
+        self._clock = clock
+        self._deadline = None if minutes is None else clock() + 60 * minutes
+        self._runs: Sequence[PlannedRun] = ()
+        self._finished: list[tuple[PlannedRun, RunResult]] = []
+
+    def run_all(self, runs: Sequence[PlannedRun]) -> dict[str, str]:
+        """Execute the runs without a result, in order, except those that have diverged.
+
+        A run is not started if it, or the rest of its comparison, would take longer than the time
+        left. A run of unknown duration is started, and stopped when the time is over.
+
+        Returns:
+            Why a run has no result, by its id.
+        """
+        known = [(run, self.store.read(run)) for run in runs]
+        self._runs = runs
+        self._finished = [(run, result) for run, result in known if result is not None]
+        reasons = {}
+        for run in runs:
+            if run in self.store:
+                continue
+            reason = self.store.divergence(run) or self._try(run)
+            if reason is not None:
+                reasons[run.id] = reason
+        return reasons
+
+    def _try(self, run: PlannedRun) -> str | None:
+        """Execute one run; return why it has no result, if it has none."""
+        if not self._fits(run):
+            return NO_TIME
+        self._report(run, None)
+        try:
+            result = self._execute(run, self._check_time)
+        except OutOfTime:
+            return f"{NO_TIME}: it was started and stopped"
+        except FloatingPointError as error:
+            log.warning("%s: %s", run.describe(), error)
+            self.store.write_divergence(run, str(error))
+            return self.store.divergence(run)
+        self.store.write(run, result)
+        self._finished.append((run, result))
+        self._report(run, result)
+        return None
+
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline is None else self._deadline - self._clock()
+
+    def _check_time(self) -> None:
+        left = self._seconds_left()
+        if left is not None and left <= 0:
+            raise OutOfTime
+
+    def _fits(self, run: PlannedRun) -> bool:
+        left = self._seconds_left()
+        if left is None:
+            return True
+        together = [other for other in self._pending() if other.comparison == run.comparison]
+        estimates = [estimate(other, self._finished) for other in together]
+        return left > 0 and sum(seconds or 0.0 for seconds in estimates) <= left
+
+    def _pending(self) -> list[PlannedRun]:
+        pending = {run.id: run for run in self._runs if not self.store.is_settled(run)}
+        return list(pending.values())
+
+    def _report(self, run: PlannedRun, result: RunResult | None) -> None:
+        pending = self._pending()
+        estimates = [estimate(other, self._finished) for other in pending]
+        known = [seconds for seconds in estimates if seconds is not None]
+        left = None
+        if known or not pending:  # runs of unknown duration count as the average of the others
+            left = sum(known) + (len(pending) - len(known)) * (sum(known) / max(1, len(known)))
+        total = len({other.id for other in self._runs})
+        self._on_advance(Advance(total - len(pending), total, left, run, result))
+
+
+def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) -> float | None:
+    """Estimate the seconds that a run will take; none if no similar run has finished.
+
+    Based on runs of the same task and data, preferably of the same share and condition; other
+    shares are scaled in proportion.
+    """
+    alike = [
+        (other, result)
+        for other, result in finished
+        if (other.kind, other.task, other.dataset) == (run.kind, run.task, run.dataset)
+    ]
+    if not alike:
+        return None
+    # the smallest: only the first run computes layers
+    overhead = min(max(0.0, result.wall_seconds - result.seconds) for _, result in alike)
+    for closer in (
+        lambda other: other.share == run.share and other.condition == run.condition,
+        lambda other: other.share == run.share,
+    ):
+        seconds = [result.seconds for other, result in alike if closer(other)]
+        if seconds:
+            return statistics.mean(seconds) + overhead
+    nearest = min(alike, key=lambda pair: abs(pair[0].share - run.share))
+    scale = max(SMALLEST_SCALE, run.share / nearest[0].share)
+    return nearest[1].seconds * scale + overhead

@@ -1,0 +1,88 @@
+import errno
+
+import pytest
+
+from elmokit.cli.error_messages import is_user_error, note_what_is_safe, print_error
+from elmokit.errors import ConfigError, InputError, MissingExtraError
+
+
+@pytest.mark.parametrize(
+    ("error", "code_is_2", "words"),
+    [
+        (InputError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
+        (ValueError("shapes do not match"), False, "error: ValueError: shapes"),
+        (TypeError("not callable"), False, "error: TypeError: not callable"),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
+        (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
+        (MissingExtraError("kiwipiepy", extra="ko"), True, r"elmokit\[ko\]"),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), True, "directory: a.txt"),
+        (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
+        (
+            IsADirectoryError(21, "Is a directory", "a"),
+            True,
+            r"directory: a\nGive the path of a file",
+        ),
+        (NotADirectoryError(20, "Not a directory", "a/b"), True, r"a/b\nA component of this path"),
+        (PermissionError(13, "Permission denied", "a"), True, r"denied: a\nChange the permissions"),
+        (PermissionError(1, "Operation not permitted"), False, "error: PermissionError"),
+        (FileExistsError(17, "File exists", "a"), True, r"File exists: a\nGive another name"),
+        (OSError(5, "Input/output error", "a"), False, "Input/output error: a"),
+        (RuntimeError("boom"), False, "error: RuntimeError: boom"),
+        (MemoryError(), False, "error: MemoryError"),
+        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, "disk is full.*o.h5,"),
+        (OSError(errno.ENOSPC, "No space left on device"), False, "could not write standard out"),
+        (OSError(errno.EFBIG, "File too large", "o.h5"), False, "o.h5 would exceed.*ulimit -f"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "o.h5"), False, "quota.*o.h5"),
+        (ValueError("write failed: No space left on device (os error 28)"), False, "disk is full"),
+    ],
+)
+def test_errors_become_a_message(error, code_is_2, words, capsys):
+    assert is_user_error(error) is code_is_2
+    print_error(error, debug=False)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    assert ("--debug" in captured.err) is not code_is_2
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(captured.err)
+
+
+def test_a_full_disk_says_how_to_go_on(capsys):
+    error = OSError(errno.ENOSPC, "No space left on device", "run/checkpoints/step-8")
+    print_error(error, debug=False)
+    assert "MB free there. Free space, then run the command again." in capsys.readouterr().err
+    with (
+        pytest.raises(OSError, match="No space") as raised,
+        note_what_is_safe(lambda: "step 40 is saved; go on with --resume"),
+    ):
+        raise error
+    print_error(raised.value, debug=False)
+    message = capsys.readouterr().err
+    assert "run the command again" not in message, "that is refused where a run stands"
+    assert "step 40 is saved; go on with --resume" in message
+
+
+def test_other_errors_have_no_such_note():
+    with pytest.raises(InputError) as raised, note_what_is_safe(lambda: "saved"):
+        raise InputError("wrong")
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_debug_shows_the_traceback(capsys):
+    try:
+        raise ValueError("bad")
+    except ValueError as error:
+        print_error(error, debug=True)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_says_what_is_saved(capsys):
+    with (
+        pytest.raises(KeyboardInterrupt) as raised,
+        note_what_is_safe(lambda: "step 40 is saved in run/last; go on with --resume"),
+    ):
+        raise KeyboardInterrupt
+    print_error(raised.value, debug=False)
+    message = capsys.readouterr().err
+    assert "interrupted" in message
+    assert "step 40 is saved" in message

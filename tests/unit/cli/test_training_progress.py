@@ -1,0 +1,75 @@
+"""What a training run shows while it goes on."""
+
+import errno
+import re
+
+import pytest
+
+from elmokit.cli.training_progress import listeners, watch_training
+from elmokit.corpus.text_shards import Preparation
+from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.training.loop import StepReport
+from elmokit.training.pretraining.run import TrainingEvent
+from elmokit.training.schedules import Limits, Progress
+
+VALIDATION = PerplexityReport(
+    forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,
+    bits_per_byte=1.0, vocabulary=5, state="warm",
+)  # fmt: skip
+
+
+@pytest.fixture
+def shown():
+    """Every call of the bar: (completed, settings)."""
+    return []
+
+
+@pytest.fixture
+def two(shown):
+    return listeners("training", lambda completed, **settings: shown.append((completed, settings)))
+
+
+def event(validation=None):
+    report = StepReport(
+        progress=Progress(step=3, tokens=60, seconds=1.0), share=0.25, loss=2.5, parts={},
+        learning_rate=0.1, gradient_norm=1.0, carry=None,
+    )  # fmt: skip
+    return TrainingEvent(report, 1234.4, validation)
+
+
+def test_preparation_is_a_stage_of_its_own(two, shown):
+    two.on_preparation(Preparation("tokenizing", 500, 9000, None))
+    two.on_event(event())
+    completed, settings = shown[0]
+    assert (completed, settings["total"], settings["description"]) == (9000, None, "tokenizing")
+    assert settings["status"] == "500 sentences, 9,000 words"
+    completed, settings = shown[1]
+    assert (completed, settings["total"], settings["description"]) == (0.25, 1.0, "training")
+
+
+def test_the_last_validation_stays_in_sight(two, shown):
+    two.on_event(event())
+    two.on_event(event(VALIDATION))
+    two.on_event(event())
+    statuses = [settings["status"] for _, settings in shown]
+    assert statuses[0] == "step 3 · 1,234 tokens/s · loss 2.500"
+    assert statuses[1] == statuses[2] == f"{statuses[0]} · held-out perplexity 10.0"
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ([], "not yet prepared"),
+        (["run.json"], "no checkpoint yet. .*--resume"),
+        (["run.json", "checkpoints/step-000000008"], "step-000000008 is complete; .*--resume"),
+    ],
+)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "x")]
+)
+def test_a_run_that_ends_early_says_how_to_go_on(there, words, error, tmp_path):
+    for name in there:
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(type(error)), watch_training("training", tmp_path, Limits()):
+        raise error
+    assert re.search(words, error.__notes__[-1])

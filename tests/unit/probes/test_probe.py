@@ -1,0 +1,130 @@
+"""Probes by name."""
+
+import sys
+import types
+from dataclasses import dataclass
+
+import pytest
+
+from ...builders.task_models import toy_model
+
+CONLLU = "1\tI\tI\tPRON\t_\t_\t2\t_\t_\t_\n2\tsat\tsit\tVERB\t_\t_\t0\t_\t_\t_\n\n"
+WIC = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\tbank\tthe [bank]\t[bank] .\tTrue\n"
+
+
+@pytest.fixture
+def model_dir(tmp_path):
+    toy_model().save(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+def write_splits(folder, text, suffix):
+    for split in ("train", "dev"):
+        (folder / f"{split}{suffix}").write_text(text, encoding="utf-8")
+
+
+def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
+    from elmokit.probes.probe import run_probe
+
+    write_splits(data, CONLLU, ".conllu")
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("i 1 0\nsat 0 1\nunused 5 5\n", encoding="utf-8")
+    scores = run_probe(
+        "pos", data, model_dir, random=True, vectors=vectors, cache_dir=tmp_path / "layers"
+    )
+    assert [score.name for score in scores] == [
+        "majority tag", "layer 0", "layer 1", "layer 2", "random 0", "random 1", "random 2",
+        "static",
+    ]  # fmt: skip
+    assert all(score.accuracy == 100 for score in scores)
+
+
+def test_words_in_context_are_split_by_the_models_tokenizer(model_dir, data):
+    from elmokit.probes.probe import run_probe
+
+    write_splits(data, WIC, ".tsv")
+    (score,) = run_probe("wic", data, model_dir, layers="top")
+    assert (score.name, score.accuracy) == ("layer top", 100)
+
+
+def test_a_place_for_layers_that_are_not_kept_is_told(model_dir, data, tmp_path, caplog):
+    from elmokit.probes.probe import run_probe
+
+    write_splits(data, WIC, ".tsv")
+    run_probe("wic", data, model_dir, layers=0, cache_dir=tmp_path / "layers")
+    assert "no effect on wic" in caplog.text
+    assert not (tmp_path / "layers").exists()
+
+
+def test_what_cannot_be_probed_is_told(model_dir, data):
+    from elmokit.errors import InputError
+    from elmokit.probes.probe import run_probe
+
+    with pytest.raises(InputError, match="no probe 'syntax'; choose one of pos, wsd"):
+        run_probe("syntax", data, model_dir)
+    with pytest.raises(InputError, match="no test sets"):
+        run_probe("pos", data, model_dir, test="semeval2007")
+    with pytest.raises(InputError, match="`layers` must be"):
+        run_probe("pos", data, model_dir, layers=7)
+    with pytest.raises(InputError, match="precision"):
+        run_probe("pos", data, model_dir, precision="fp8")
+
+
+def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
+    from typer.testing import CliRunner
+
+    from elmokit.cli import app
+    from elmokit.metrics.accuracy import accuracy_of
+    from elmokit.probes import registry
+    from elmokit.probes.probe import Probe
+
+    @dataclass
+    class Length:
+        name: str
+        dims: float
+
+    module = types.ModuleType("elmokit.probes.length")
+    module.PROBE = Probe(
+        find=lambda data, test: data / "words.txt",
+        read=lambda path, tokenize: tokenize(path.read_text()),
+        words=set,
+        measure=lambda sources, words, seed: tuple(
+            Length(name, float(vectors.shape[-1]))
+            for source in sources
+            for vectors in source.stream([tuple(words)])
+            for name in source.names
+        ),
+        columns={"dims": "dimensions"},
+        note="{name} was the last",
+        counts="",
+        score=accuracy_of,
+    )
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(registry.PROBES, "length", ("length", "how long vectors are"))
+    (data / "words.txt").write_text("I sat", encoding="utf-8")
+
+    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.probe", raising=False)
+    help_text = CliRunner().invoke(app, ["probe", "--help"]).output
+    assert "length: how long vectors are" in " ".join(help_text.split())
+    arguments = ["probe", "length", "--data", str(data), "--model", model_dir, "--layers", "top"]
+    lines = CliRunner().invoke(app, arguments).stdout.splitlines()
+    assert lines[0].split() == ["dimensions"]
+    assert lines[1].split() == ["layer", "top", "16.00"]
+    assert lines[2] == "layer top was the last"
+
+
+@pytest.mark.parametrize("name", ["pos", "wsd", "neighbors", "wic"])
+def test_every_probe_shows_fields_that_its_score_has(name):
+    from elmokit.probes.registry import PROBES, find_probe
+
+    probe = find_probe(name)
+    assert name in PROBES
+    assert probe.columns
+    assert probe.counts
