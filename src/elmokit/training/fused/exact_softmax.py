@@ -13,14 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import FullSoftmax
-from elmokit.kernels.training import (
-    TYPES,
-    SoftmaxCall,
-    TrainingKernels,
-    address,
-    check_ids,
-    kernels_for,
-)
+from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 MAX_LOGITS = 1 << 23
 """Logits of a block: few enough for little memory, enough for products at full speed."""
@@ -71,12 +64,19 @@ class _ExactLoss(torch.autograd.Function):
             part = slice(start, start + rows)
             inputs, own = typed_hidden[part], targets[part].unsqueeze(1)
             values = torch.mm(inputs, typed_weight.t(), out=block[: len(inputs)])
-            call = SoftmaxCall(
-                TYPES[dtype], *values.shape, address(values, dtype=dtype), address(bias),
-                address(target_logits[part]), address(targets[part], dtype=torch.int64),
-                address(losses[part]), address(target_probs[part]), address(buffers),
-            )  # fmt: skip
-            kernels.call("softmax", call)
+            kernels.call(
+                "softmax",
+                type=kernels.types[dtype],
+                num_rows=len(values),
+                num_candidates=num_words,
+                logits=values,
+                bias=bias,
+                target_logits=target_logits[part],
+                hits=targets[part],
+                losses=losses[part],
+                target_probs=target_probs[part],
+                buffers=buffers,
+            )
             # the gradient of the logits: probabilities, less one at the target
             values.scatter_(1, own, (target_probs[part].unsqueeze(1) - 1).to(dtype))
             grad_hidden[part] = values @ typed_weight
