@@ -1,6 +1,5 @@
 """Options that several commands take: the same flag has the same meaning everywhere."""
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 
 from elmokit.tasks.registry import TASKS
 from elmokit.text.tokenizers.registry import describe_tokenizers
+from elmokit.training.pretraining.presets import preset_names
 
 
 def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
@@ -71,11 +71,7 @@ TOKENIZERS = describe_tokenizers()
 
 # --- training runs
 
-PRESETS = ", ".join(
-    sorted(
-        path.name.removesuffix(".toml") for path in (files("elmokit") / "data/presets").iterdir()
-    )
-)
+PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
 ]

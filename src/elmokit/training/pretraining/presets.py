@@ -1,15 +1,21 @@
-"""Configurations of runs: presets of the package, recipes of the user, single settings."""
+"""Configurations of runs: presets of the package, recipes of the user, single settings.
+
+The configurations' own modules need torch and are imported where one is built: the command line
+lists the presets without it.
+"""
 
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from elmokit.config import from_dict, read_toml, to_dict
 from elmokit.errors import ConfigError, InputError
-from elmokit.training.pretraining.finetune import FinetuneConfig
-from elmokit.training.pretraining.pretrain import PretrainConfig
+
+if TYPE_CHECKING:
+    from elmokit.training.pretraining.finetune import FinetuneConfig
+    from elmokit.training.pretraining.pretrain import PretrainConfig
 
 _FOLDER = files("elmokit").joinpath("data/presets")
 DEFAULT_PRESET = "tiny"
@@ -28,7 +34,7 @@ def pretrain_config(
     recipe: Path | None = None,
     input_kind: InputKind | None = None,
     overrides: Sequence[str] = (),
-) -> PretrainConfig:
+) -> "PretrainConfig":
     """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
 
     Args:
@@ -42,6 +48,8 @@ def pretrain_config(
         InputError: for an unknown preset, or one that is not the recipe's.
         ConfigError: for unknown keys or refused values.
     """
+    from elmokit.training.pretraining.pretrain import PretrainConfig
+
     own = {} if recipe is None else read_toml(recipe)
     base = own.pop("preset", None)
     recipe_input = own.pop("input", "chars")
@@ -71,7 +79,9 @@ def pretrain_config(
     )
 
 
-def finetune_config(*, recipe: Path | None = None, overrides: Sequence[str] = ()) -> FinetuneConfig:
+def finetune_config(
+    *, recipe: Path | None = None, overrides: Sequence[str] = ()
+) -> "FinetuneConfig":
     """Return a configuration of fine-tuning: defaults < recipe < overrides.
 
     Args:
@@ -81,6 +91,8 @@ def finetune_config(*, recipe: Path | None = None, overrides: Sequence[str] = ()
     Raises:
         ConfigError: for unknown keys or refused values.
     """
+    from elmokit.training.pretraining.finetune import FinetuneConfig
+
     own = {} if recipe is None else read_toml(recipe)
     settings = _merge(to_dict(FinetuneConfig()), own)
     return from_dict(
