@@ -39,14 +39,14 @@ def test_equal_the_module(backend, kind):
 
 
 def test_bf16_stays_within_its_error_budget(backend):
-    """For scores spread by five nats; a trained model's spread is two to three."""
-    softmax = softmax_of("full")
+    """For scores spread as those of the packaged models: by 2.2 nats."""
+    softmax = softmax_of("full", scale=2.2 / 5)
     hidden, word_ids = inputs(2000)
     with torch.no_grad():
         expected = softmax.nll(hidden, word_ids)
     error = TargetScores(softmax, precision="bf16").nll(hidden, word_ids) - expected
-    assert float(error.abs().max()) < 0.1
-    assert abs(float(error.mean())) < 5e-4
+    assert float(error.abs().max()) < 5e-2
+    assert abs(float(error.mean())) < 2e-4
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -58,7 +58,7 @@ def test_an_embedder_gives_the_same_bits_with_and_without(monkeypatch):
     for _ in range(2):
         assert largest_difference(embedder.embed(sentences), expected) == 0
     assert len(calls) == 1
-    assert without._words is None
+    assert without._bilm._cache is None
 
 
 def test_many_threads_share_an_embedder():

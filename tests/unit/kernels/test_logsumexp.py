@@ -1,0 +1,43 @@
+"""Sums of exponentials over the columns of a product."""
+
+import pytest
+import torch
+
+from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.logsumexp import PackedLogSumExp
+
+kernels = load_kernels()
+pytestmark = pytest.mark.skipif(kernels is None, reason="no C compiler on this machine")
+
+
+def matrices(num_rows, num_columns, inner):
+    generator = torch.Generator().manual_seed(num_columns)
+    draw = [torch.randn(*shape, generator=generator) for shape in (
+        (num_rows, inner), (num_columns, inner), (num_columns,))]  # fmt: skip
+    x, weight, bias = draw
+    return x, weight / inner**0.5, bias
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("fp32", 2e-6), ("bf16", 3e-2), ("int8", 6e-2)])
+@pytest.mark.parametrize("num_columns", [1, 63, 64, 1000])
+@pytest.mark.parametrize("inner", [3, 32])
+def test_equals_pytorch(kind, tolerance, num_columns, inner):
+    x, weight, bias = matrices(101, num_columns, inner)
+    expected = (x.double() @ weight.double().T + bias.double()).logsumexp(1).float()
+    found = PackedLogSumExp(kernels, weight, bias, kind)(x)
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=1e-6)
+
+
+def test_more_rows_than_are_summed_together_and_none():
+    x, weight, bias = matrices(1500, 100, 8)
+    packed = PackedLogSumExp(kernels, weight, bias, "fp32")
+    assert torch.equal(packed(x), torch.cat([packed(part.contiguous()) for part in x.split(7)]))
+    assert packed(x[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("size", [1e3, -1e3])
+def test_the_largest_score_decides(size):
+    """Scores that rise along the columns, by far more than fp32 exponentials hold."""
+    bias = size * torch.arange(200.0) / 200
+    packed = PackedLogSumExp(kernels, torch.zeros(200, 4), bias, "fp32")
+    torch.testing.assert_close(packed(torch.zeros(1, 4)), bias.logsumexp(0, keepdim=True))
