@@ -122,17 +122,11 @@ class PackedCharCNN:
             bias = padded(bias, panel)
             window = self._embedding[padding_id].repeat(width).float()
             answer = padded(flat.to(dtype).float() @ window, panel)
-            structures.append(
-                kernels.structure(
-                    "convolution",
-                    m=matrix.argument(kernels),
-                    width=width,
-                    count=count,
-                    first=first,
-                    bias=bias,
-                    padding=answer,
-                )
-            )
+            one = kernels.structure(
+                "convolution", m=matrix.argument(kernels), width=width, count=count,
+                first=first, bias=bias, padding=answer,
+            )  # fmt: skip
+            structures.append(one)
             self._kept += [matrix, bias, answer]
             first += count
         self._convolutions = kernels.array(structures)
@@ -148,21 +142,13 @@ class PackedCharCNN:
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
         counts = np.ascontiguousarray(lengths, dtype=np.int32)
         self._kernels.call(
-            "char_cnn",
-            convolutions=self._convolutions,
-            num_convolutions=len(self._convolutions),
-            num_words=len(ids),
-            max_characters=self._max_characters,
-            embedding_dim=self._embedding.shape[1],
-            out_stride=self.num_filters,
-            is_tanh=self._is_tanh,
-            type=self._kernels.types[DTYPES[self._kind]],
-            embedding=self._embedding,
-            char_ids=ids.ctypes.data,
-            lengths=counts.ctypes.data,
-            out=out,
-            buffers=torch.empty((characters + constants["TILE_ROWS"]) * groups),
-        )
+            "char_cnn", convolutions=self._convolutions, num_convolutions=len(self._convolutions),
+            num_words=len(ids), max_characters=self._max_characters,
+            embedding_dim=self._embedding.shape[1], out_stride=self.num_filters,
+            is_tanh=self._is_tanh, type=self._kernels.types[DTYPES[self._kind]],
+            embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,
+            out=out, buffers=torch.empty((characters + constants["TILE_ROWS"]) * groups),
+        )  # fmt: skip
         return out
 
 
@@ -262,26 +248,14 @@ class PackedLSTM:
             inner_stride = self._projection.num_groups + 16
             inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
         self._kernels.call(
-            "lstm",
-            **self._fixed,
-            num_steps=len(num_rows),
-            num_rows=num_rows.ctypes.data,
-            x=x,
+            "lstm", **self._fixed, num_steps=len(num_rows), num_rows=num_rows.ctypes.data, x=x,
             x_groups=self._buffers.take("x", positions, self._input.num_groups),
             x_scales=torch.empty(positions),
-            gates=self._buffers.take("gates", gates_rows, len(self._bias)),
-            gates_rows=gates_rows,
-            residual=x if skip else None,
-            num_sentences=rows,
-            hidden=hidden,
-            cell=cell,
-            out=out,
+            gates=self._buffers.take("gates", gates_rows, len(self._bias)), gates_rows=gates_rows,
+            residual=x if skip else None, num_sentences=rows, hidden=hidden, cell=cell, out=out,
             targets=None if targets is None else targets.ctypes.data,
             hidden_groups=torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32),
-            inner_groups=inner_groups,
-            inner_stride=inner_stride,
-            inner=inner,
-            hidden_scales=torch.empty(rows),
-            inner_scales=torch.empty(rows),
-        )
+            inner_groups=inner_groups, inner_stride=inner_stride, inner=inner,
+            hidden_scales=torch.empty(rows), inner_scales=torch.empty(rows),
+        )  # fmt: skip
         return out

@@ -36,14 +36,9 @@ class PackedMatrix:
     def argument(self, kernels: Library) -> Structure:
         """Return what C sees of it."""
         return kernels.structure(
-            "matrix",
-            type=kernels.types[DTYPES[self.kind]],
-            num_panels=self.values.shape[0],
-            num_groups=self.num_groups,
-            values=self.values,
-            scale=self.scale,
-            offset=self.offset,
-        )
+            "matrix", type=kernels.types[DTYPES[self.kind]], num_panels=self.values.shape[0],
+            num_groups=self.num_groups, values=self.values, scale=self.scale, offset=self.offset,
+        )  # fmt: skip
 
 
 def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:

@@ -69,29 +69,18 @@ class TrainingKernels(Library):
         num_panels, num_groups = -(-columns // panel), -(-inner // group_size(kind))
         values = torch.empty(num_panels, num_groups, panel, dtype=torch.int32)
         self.call(
-            "pack",
-            source=weight,
-            columns=columns,
-            inner=inner,
-            is_transposed=transposed,
-            blocks=blocks,
-            to=values,
-            type=self.types[dtype],
-        )
+            "pack", source=weight, columns=columns, inner=inner, is_transposed=transposed,
+            blocks=blocks, to=values, type=self.types[dtype],
+        )  # fmt: skip
         return PackedMatrix(kind, values)
 
     def column_sums(self, values: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return the sums over rows, fp32: (X, N), weights (X,) -> (N,)."""
         out = torch.empty(values.shape[1])
         self.call(
-            "column_sums",
-            type=self.types[values.dtype],
-            num_rows=values.shape[0],
-            num_columns=values.shape[1],
-            values=values,
-            weights=weights,
-            out=out,
-        )
+            "column_sums", type=self.types[values.dtype], num_rows=values.shape[0],
+            num_columns=values.shape[1], values=values, weights=weights, out=out,
+        )  # fmt: skip
         return out
 
     def scatter_rows(self, out: Tensor, places: Tensor, rows: Tensor) -> None:

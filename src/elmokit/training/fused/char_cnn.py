@@ -4,6 +4,7 @@ The maximum over positions remembers its winner, so that the gradient touches on
 and word. Held equal to the plain module by tests.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -91,26 +92,12 @@ class _Convolutions(torch.autograd.Function):
         num_filters = sum(map(len, biases))
         out = torch.empty(len(ids), num_filters, dtype=dtype)
         positions = torch.empty(len(ids), num_filters, dtype=torch.uint8)
-        structures, first = [], 0
-        for matrix, weight, bias in zip(packed, weights, biases, strict=True):
-            count, width, _ = weight.shape
-            structures.append(
-                kernels.structure(
-                    "train_convolution",
-                    m=matrix.argument(kernels),
-                    bias=bias,
-                    width=width,
-                    count=count,
-                    first=first,
-                )
-            )
-            first += count
+        arguments = [matrix.argument(kernels) for matrix in packed]
+        convolutions = _convolutions(kernels, weights, m=arguments, bias=biases)
         kernels.call(
-            "cnn_forward",
-            **_common_fields(kernels, ids, embedding, structures, out, positions),
-            is_tanh=is_tanh,
-            typed_embedding=embedding.to(dtype),
-        )
+            "cnn_forward", **_common_fields(kernels, ids, embedding, convolutions, out, positions),
+            is_tanh=is_tanh, typed_embedding=embedding.to(dtype),
+        )  # fmt: skip
         ctx.kernels, ctx.is_tanh = kernels, is_tanh
         ctx.save_for_backward(ids, embedding, out, positions, *weights)
         return out
@@ -126,33 +113,18 @@ class _Convolutions(torch.autograd.Function):
         grad_embedding = torch.empty_like(embedding)
         grad_weights = [torch.empty_like(weight) for weight in weights]
         grad_biases = [torch.empty(len(weight)) for weight in weights]
-        structures, first = [], 0
-        for weight, grad_weight, grad_bias in zip(weights, grad_weights, grad_biases, strict=True):
-            count, width, _ = weight.shape
-            structures.append(
-                kernels.structure(
-                    "train_convolution",
-                    weight=weight,
-                    grad_weight=grad_weight,
-                    grad_bias=grad_bias,
-                    width=width,
-                    count=count,
-                    first=first,
-                )
-            )
-            first += count
+        convolutions = _convolutions(
+            kernels, weights, grad_weight=grad_weights, grad_bias=grad_biases
+        )
         kernels.call(
-            "cnn_backward",
-            **_common_fields(kernels, ids, embedding, structures, out, positions),
-            is_tanh=ctx.is_tanh,
-            embedding=embedding,
-            grad_out=grad_out,
+            "cnn_backward", **_common_fields(kernels, ids, embedding, convolutions, out, positions),
+            is_tanh=ctx.is_tanh, embedding=embedding, grad_out=grad_out,
             grad_answers=torch.empty(out.shape[::-1]),
             winners=torch.empty(out.shape[::-1], dtype=torch.uint8),
             characters=torch.empty(*ids.shape, embedding.shape[1]),
             tables=torch.zeros(kernels.constants["TABLES"], *embedding.shape),
             grad_embedding=grad_embedding,
-        )
+        )  # fmt: skip
         grad_embedding[0] = 0  # a padded token has no embedding
         return (
             None,
@@ -165,11 +137,29 @@ class _Convolutions(torch.autograd.Function):
         )
 
 
+def _convolutions(kernels: TrainingKernels, weights: Sequence[Tensor], **fields: Any) -> Any:
+    """Return the structures of the convolutions, with some fields of each; the caller keeps them.
+
+    Args:
+        kernels: The library.
+        weights: Of each width (count, width, E), in order.
+        fields: Further fields by name, a value for each width.
+    """
+    structures, first = [], 0
+    for weight, *values in zip(weights, *fields.values(), strict=True):
+        count, width, _ = weight.shape
+        own = dict(zip(fields, values, strict=True), weight=weight)
+        sizes = {"width": width, "count": count, "first": first}
+        structures.append(kernels.structure("train_convolution", **own, **sizes))
+        first += count
+    return kernels.array(structures)
+
+
 def _common_fields(
     kernels: TrainingKernels,
     ids: Tensor,
     embedding: Tensor,
-    convolutions: list[Any],
+    convolutions: Any,
     out: Tensor,
     positions: Tensor,
 ) -> dict[str, Any]:
@@ -178,7 +168,7 @@ def _common_fields(
     num_ids, embedding_dim = embedding.shape
     characters = torch.get_num_threads() * kernels.constants["WORDS_TOGETHER"] * max_characters
     return {
-        "convolutions": kernels.array(convolutions),
+        "convolutions": convolutions,
         "num_convolutions": len(convolutions),
         "num_words": num_words,
         "max_characters": max_characters,
@@ -210,12 +200,9 @@ class _Highway(torch.autograd.Function):
         gate, transform = x @ gate_weight.t(), x @ transform_weight.t()
         out = torch.empty_like(x)
         kernels.call(
-            "highway_forward",
-            **_rows(kernels, x=x, gate=gate, transform=transform),
-            gate_bias=gate_bias,
-            transform_bias=transform_bias,
-            out=out,
-        )
+            "highway_forward", **_rows(kernels, x=x, gate=gate, transform=transform),
+            gate_bias=gate_bias, transform_bias=transform_bias, out=out,
+        )  # fmt: skip
         ctx.kernels = kernels
         ctx.save_for_backward(x, gate, transform, gate_weight, transform_weight)
         return out
@@ -230,13 +217,9 @@ class _Highway(torch.autograd.Function):
         grad_gate, grad_transform, grad_x = (torch.empty_like(x) for _ in range(3))
         kernels = ctx.kernels
         kernels.call(
-            "highway_backward",
-            **_rows(kernels, x=x, gate=gate, transform=transform),
-            grad_out=grad_out,
-            grad_gate=grad_gate,
-            grad_transform=grad_transform,
-            grad_x=grad_x,
-        )
+            "highway_backward", **_rows(kernels, x=x, gate=gate, transform=transform),
+            grad_out=grad_out, grad_gate=grad_gate, grad_transform=grad_transform, grad_x=grad_x,
+        )  # fmt: skip
         grad_x.addmm_(grad_gate, gate_weight).addmm_(grad_transform, transform_weight)
         return (
             None,

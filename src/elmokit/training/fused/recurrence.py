@@ -161,10 +161,8 @@ class KernelRecurrence:
         self.kernels.call(
             "lstm_forward",
             **self._common_fields(config, recurrent, projection, inners, hiddens, cells, gates),
-            bias=weights.bias,
-            inners=inners,
-            typed_hiddens=typed,
-        )
+            bias=weights.bias, inners=inners, typed_hiddens=typed,
+        )  # fmt: skip
         return hiddens, cells, (flat, gates, inners, typed)
 
     def backward(
@@ -186,12 +184,9 @@ class KernelRecurrence:
         self.kernels.call(
             "lstm_backward",
             **self._common_fields(config, recurrent, projection, inners, hiddens, cells, gates),
-            grad_outputs=grad_outputs,
-            grad_hidden=grad_hidden,
-            grad_cell=grad_cell,
-            grad_gates=grad_gates,
-            grad_projected=grad_projected,
-        )
+            grad_outputs=grad_outputs, grad_hidden=grad_hidden, grad_cell=grad_cell,
+            grad_gates=grad_gates, grad_projected=grad_projected,
+        )  # fmt: skip
         read = torch.cat((flat, typed[:-1].flatten(0, 1)), dim=1)  # (T*B, X + D)
         grad_weights = (grad_gates.t() @ read).float().split([flat.shape[1], dim], dim=1)
         grad_x = (grad_gates @ weights.input.to(self.dtype)).float()

@@ -137,18 +137,11 @@ class _SampledLoss(torch.autograd.Function):
             part = slice(start, start + ROWS_TOGETHER)
             logits = torch.mm(hidden[part], weight.t(), out=probs[part])
             kernels.call(
-                "softmax",
-                type=kernels.types[dtype],
-                num_rows=len(logits),
-                num_candidates=num_candidates,
-                logits=logits,
-                bias=bias,
-                target_logits=target_logits[part],
-                hits=hits[part],
-                losses=losses[part],
-                target_probs=target_probs[part],
-                buffers=buffers,
-            )
+                "softmax", type=kernels.types[dtype], num_rows=len(logits),
+                num_candidates=num_candidates, logits=logits, bias=bias,
+                target_logits=target_logits[part], hits=hits[part], losses=losses[part],
+                target_probs=target_probs[part], buffers=buffers,
+            )  # fmt: skip
         ctx.kernels = kernels
         ctx.save_for_backward(hidden, weight, probs, target_probs)
         return losses
