@@ -145,5 +145,5 @@ def test_what_cannot_be_found_is_told():
         occurrence_in(["the", "river"], "bank")
     with pytest.raises(InputError, match="1 distinct sentences with 'bank'"):
         find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")
-    with pytest.raises(InputError, match="give a query"):
+    with pytest.raises(InputError, match="need a query"):
         find_neighbors(FakeEmbedder(), [], "bank", any_word=True)
