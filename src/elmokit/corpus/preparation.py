@@ -48,8 +48,8 @@ class VocabConfig:
 class TextSources:
     """The text of a run: files as `describe_files` returns them, or finished shards."""
 
-    shard_dir: Path | None
-    """Of finished shards, which are used as they are."""
+    shards: ShardSet | None
+    """Finished shards, which are used as they are."""
     corpus: list[dict[str, Any]]
     valid: list[dict[str, Any]]
     """Validation text; none: a few sentences of the corpus are held out."""
@@ -83,11 +83,11 @@ def find_text(
     Raises:
         FileNotFoundError: if there is no such text.
     """
-    shard_dir = corpus[0] if is_finished(corpus) else None
-    files = [] if shard_dir is not None else _find_files(corpus, may_be_gone)
-    valid_files = _find_files(valid, may_be_gone) if valid else []
+    shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
+    files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
+    valid_files = find_files(list(valid), missing_ok=may_be_gone) if valid else []
     return TextSources(
-        shard_dir=shard_dir, corpus=describe_files(files), valid=describe_files(valid_files)
+        shards=shards, corpus=describe_files(files), valid=describe_files(valid_files)
     )
 
 
@@ -121,13 +121,11 @@ def prepare_text(
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
     text_shards = TextShards(text, normalization, on_preparation)
-    if sources.shard_dir is not None:
-        shards = ShardSet.open(sources.shard_dir)
+    if sources.shards is not None:
+        shards = sources.shards
         text_shards = text_shards.like(shards)
         if not sources.valid:
-            log.warning(
-                "%s is used as it is: nothing is held out, no validation", sources.shard_dir
-            )
+            log.warning("%s is used as it is: nothing is held out, no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
@@ -199,15 +197,6 @@ def _changed_file(
         ):
             return now["path"]
     return None
-
-
-def _find_files(paths: Sequence[Path], may_be_gone: bool) -> list[Path]:
-    try:
-        return find_files(list(paths))
-    except FileNotFoundError:
-        if not may_be_gone:
-            raise
-        return []
 
 
 def is_finished(corpus: Sequence[Path]) -> bool:

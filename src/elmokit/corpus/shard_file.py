@@ -20,6 +20,7 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.hashing import check_file
 
 MENDING = "Delete the directory and write the shards again from the text."
 """How every damage to a shard directory is mended."""
@@ -88,6 +89,10 @@ class ShardEntry:
     num_words: int
     num_distinct_words: int
 
+    def check(self, path: Path) -> None:
+        """Raise `FormatError` unless the file is what the manifest says."""
+        check_file(path, num_bytes=self.num_bytes, sha256=self.sha256, advice=MENDING)
+
 
 class ShardBuilder:
     """Collects the sentences of one shard."""
@@ -150,31 +155,8 @@ def read_shard(path: Path, entry: ShardEntry) -> Shard:
     Raises:
         FormatError: if it is not what its entry says.
     """
-    check_size(path, entry)
-    data = path.read_bytes()
-    check_sha256(path, entry, hashlib.sha256(data).hexdigest())
-    return _decode_shard(data, path=path)
-
-
-def check_size(path: Path, entry: ShardEntry) -> None:
-    """Raise `FormatError` unless a shard file is there and as long as its entry says."""
-    if not path.is_file():
-        raise FormatError(
-            f"{path}: the shard is missing (expected {entry.num_bytes} bytes). {MENDING}"
-        )
-    found = path.stat().st_size
-    if found != entry.num_bytes:
-        raise FormatError(
-            f"{path}: damaged shard: expected {entry.num_bytes} bytes, found {found}. {MENDING}"
-        )
-
-
-def check_sha256(path: Path, entry: ShardEntry, digest: str) -> None:
-    """Raise `FormatError` unless a shard file's hash is that of its entry."""
-    if digest != entry.sha256:
-        raise FormatError(
-            f"{path}: damaged shard: expected sha256 {entry.sha256}, found {digest}. {MENDING}"
-        )
+    entry.check(path)
+    return _decode_shard(path.read_bytes(), path=path)
 
 
 def _decode_shard(data: bytes, *, path: Path) -> Shard:

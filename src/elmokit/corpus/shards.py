@@ -20,13 +20,11 @@ from elmokit.corpus.shard_file import (
     Shard,
     ShardBuilder,
     ShardEntry,
-    check_sha256,
-    check_size,
     read_shard,
 )
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath
-from elmokit.files.hashing import file_sha256, text_sha256
+from elmokit.files.hashing import text_sha256
 from elmokit.files.json_files import read_json, write_json
 
 MANIFEST_NAME = "manifest.json"
@@ -55,13 +53,9 @@ class ShardSet:
                 and what was found.
         """
         shards = _read_manifest(Path(shard_dir))
-        for entry in shards.entries:
-            check_size(shards.shard_dir / entry.file, entry)
-        paths = [shards.shard_dir / entry.file for entry in shards.entries]
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-            digests = list(pool.map(file_sha256, paths))
-        for path, entry, digest in zip(paths, shards.entries, digests, strict=True):
-            check_sha256(path, entry, digest)
+            paths = [shards.shard_dir / entry.file for entry in shards.entries]
+            list(pool.map(ShardEntry.check, shards.entries, paths))
         return shards
 
     def __len__(self) -> int:

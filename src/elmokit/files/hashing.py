@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+from elmokit.errors import FormatError
+
 
 def file_sha256(path: Path) -> str:
     """Hash the bytes of a file."""
@@ -13,3 +15,19 @@ def file_sha256(path: Path) -> str:
 def text_sha256(text: str) -> str:
     """Hash a text in UTF-8, lone surrogates included."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
+    """Check that a file is what was recorded of it.
+
+    Raises:
+        FormatError: if it is missing or has another size or hash; ends with the advice.
+    """
+    if not path.is_file():
+        raise FormatError(f"{path}: the file is missing (expected {num_bytes} bytes). {advice}")
+    found = path.stat().st_size
+    if found != num_bytes:
+        raise FormatError(f"{path}: damaged: expected {num_bytes} bytes, found {found}. {advice}")
+    digest = file_sha256(path)
+    if digest != sha256:
+        raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")

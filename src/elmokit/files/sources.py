@@ -37,12 +37,13 @@ _MAGIC_BYTES = {
 }
 
 
-def find_files(paths: Paths) -> list[Path]:
+def find_files(paths: Paths, *, missing_ok: bool = False) -> list[Path]:
     """Turn what a user typed into files.
 
     Args:
         paths: files, directories (all files below, sorted, hidden ones left out), glob patterns
             (sorted), or ``-`` for standard input; one or several.
+        missing_ok: Return no file at all, rather than raise, if anything is missing.
 
     Returns:
         The files, in the order given.
@@ -62,6 +63,8 @@ def find_files(paths: Paths) -> list[Path]:
         else:
             found = [Path(match) for match in sorted(glob.glob(os.fspath(given), recursive=True))]
             found = [match for match in found if match.is_file()]
+        if not found and missing_ok:
+            return []
         if not found:
             raise FileNotFoundError(
                 f"no corpus file at {os.fspath(given)!r}. Give a file, a directory with files, a "
