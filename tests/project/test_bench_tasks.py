@@ -23,7 +23,7 @@ def test_made_examples_are_those_of_each_task(bench, tmp_path):
 
     plan = bench.PLANS["tiny"]
     folders = bench.make_data(tmp_path, plan)
-    assert set(folders) == set(TASKS) - {"coref"}  # documents are not measured there
+    assert set(folders) == set(TASKS)
     for name, folder in folders.items():
         task = find_task(name)
         read = {
