@@ -228,7 +228,8 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     monkeypatch.setattr(run_module, "train_model", train_and_answer)
     result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputSettings(), epochs=4)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
-    assert run._network.inputs.settings == find_task(task).paper_inputs
+    paper = find_task(task).paper_inputs
+    assert run._network.inputs.settings == InputSettings().resolved(paper, with_static=False)
     assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
     assert run.evaluate(find_split(data, "dev")).value == result.best.dev.value
 
