@@ -72,7 +72,10 @@ class _Group(TyperGroup):
         """Write the table of commands for `--help`, without cutting a line."""
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(n, (self.commands[n].help or "").partition("\n")[0]) for n in COMMANDS]
+                [
+                    (n, (getattr(self.commands[n], "help", None) or "").partition("\n")[0])
+                    for n in COMMANDS
+                ]
             )
 
     def invoke(self, ctx: Any) -> Any:

@@ -22,6 +22,7 @@ from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.char_vocab import check_text
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model
@@ -77,7 +78,7 @@ class Embedder:
         self._source: tuple[Path, list[tuple[int, ...]]] | None = None
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
-        self.normalization = model.config.char_vocab.normalization
+        self.normalization: Normalization = model.config.char_vocab.normalization
         self._bilm = FrozenBiLM(
             model,
             device=pick_device(device) if isinstance(device, str) else device,

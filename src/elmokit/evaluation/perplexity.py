@@ -75,7 +75,8 @@ def perplexity(
     ):
         if value not in choices:
             raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}.")
-    chosen = _quick_precision(model) if precision == "auto" else precision
+    is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
+    chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
     bilm = FrozenBiLM(model, precision=chosen)
     assert model.softmax is not None
     scores = TargetScores(model.softmax, precision=chosen)
@@ -103,9 +104,9 @@ def perplexity(
     return counter.report(vocabulary=len(vocab), state=state)
 
 
-def _quick_precision(model: PretrainedBiLM) -> Literal["fp32", "bf16"]:
+def _has_quick_bf16(model: PretrainedBiLM) -> bool:
     kernels = load_kernels() if next(model.parameters()).device.type == "cpu" else None
-    return "bf16" if kernels is not None and "bf16" in kernels.quick_kinds else "fp32"
+    return kernels is not None and "bf16" in kernels.quick_kinds
 
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:

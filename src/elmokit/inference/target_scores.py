@@ -36,7 +36,10 @@ class TargetScores:
         if softmax.weight.device.type != "cpu":
             return
         weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
-        pieces = (("fp32", slice(0, FREQUENT_WORDS)), (precision, slice(FREQUENT_WORDS, None)))
+        pieces: tuple[tuple[Kind, slice], ...] = (
+            ("fp32", slice(0, FREQUENT_WORDS)),
+            (precision, slice(FREQUENT_WORDS, None)),
+        )
         self._parts = [
             PackedLogSumExp(kernels, weight[words], bias[words], kind)
             for kind, words in pieces
@@ -50,6 +53,7 @@ class TargetScores:
         if not self._parts:
             return self._softmax.nll(hidden, word_ids.to(hidden.device))
         softmax, targets = self._softmax, word_ids - 1
+        assert isinstance(softmax, FullSoftmax)
         hidden = hidden.contiguous()
         scores = (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
         totals = [part(hidden) for part in self._parts]

@@ -57,6 +57,6 @@ def _lerp(decay: float) -> Callable[[Any, Any, Any], None]:
     def update(averages: list[Tensor], weights: list[Tensor], num_averaged: Tensor | int) -> None:
         num_updates = int(num_averaged) * UPDATES_TOGETHER
         kept = min(decay, (1 + num_updates) / (10 + num_updates)) ** UPDATES_TOGETHER
-        torch._foreach_lerp_(averages, weights, 1 - kept)
+        torch._foreach_lerp_(averages, weights, 1 - kept)  # pyright: ignore[reportPrivateImportUsage]
 
     return update

@@ -8,7 +8,7 @@ import dataclasses
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -365,7 +365,7 @@ class TrainingRun:
         self._has_checkpoint = True
         self.processes.barrier()
 
-    def _batches(self) -> Iterator[WindowTensors]:
+    def _batches(self) -> Generator[WindowTensors]:
         """Yield batches on the device; remember where the stream stands after each.
 
         The next ones are made in the background meanwhile.
