@@ -46,7 +46,7 @@ def test_bf16_stays_within_its_error_budget(backend):
         expected = softmax.nll(hidden, word_ids)
     error = TargetScores(softmax, precision="bf16").nll(hidden, word_ids) - expected
     assert float(error.abs().max()) < 5e-2
-    assert abs(float(error.mean())) < 2e-4
+    assert abs(float(error.mean())) < 3e-4
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
