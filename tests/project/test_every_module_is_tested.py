@@ -60,6 +60,7 @@ COVERED_BY = {
     "unit/training/pretraining/test_pretrain.py": (
         "training/pretraining/run_config training/pretraining/start"
     ),
+    "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""
 

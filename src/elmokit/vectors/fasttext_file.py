@@ -21,6 +21,7 @@ from elmokit.vectors.static_vectors import (
     MAX_WORD_BYTES,
     KeptVectors,
     StaticVectors,
+    spellings,
 )
 
 MAGIC = struct.pack("<i", 793712314)
@@ -77,13 +78,18 @@ class Subwords:
                     yield value
 
 
-def read_fasttext(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
+def recognizes(head: bytes) -> bool:
+    """Tell whether a file that begins like this is of the format."""
+    return head.startswith(MAGIC)
+
+
+def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """Read the vectors of a fastText model.
 
     Args:
         stream: At the beginning of the file.
-        only: Words that are wanted, in lower case too; those that are not in the dictionary in
-            either form get a vector of their n-grams. None: all words of the dictionary.
+        only: Words that are wanted; those that are in the dictionary in none of their `spellings`
+            get a vector of their n-grams. None: all words of the dictionary.
 
     Raises:
         FormatError: for a quantised, cut or damaged file, with its position.
@@ -107,7 +113,7 @@ def read_fasttext(stream: ByteStream, only: Collection[str] | None) -> StaticVec
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
     words: dict[str, int | None] = {**ids}
     for word in sorted(only or ()):
-        if word not in ids and word.lower() not in ids:
+        if not any(form in ids for form in spellings(word)):
             words[word] = None
     rows = ((word, _rows(word, number, subwords)) for word, number in words.items())
     rows = ((word, of_word) for word, of_word in rows if of_word)

@@ -27,7 +27,7 @@ from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.vectors.vector_files import form_of, write_vectors
+from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_files import no_directory, read_config
 
@@ -130,7 +130,7 @@ def train_vectors(
         ConfigError: if shards were made by another tokenizer.
         InputError: if the suffix of the output says no form.
     """
-    form_of(output)
+    check_suffix(output)
     _check_gensim()
     facts_path = output.with_name(f"{output.name}.json")
     text = open_corpus_of_model([Path(path) for path in corpus], model, tokenizer)
@@ -249,7 +249,7 @@ def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress:
 
 
 def _write(model: Any, output: Path, kind: Kind) -> None:
-    if kind == "fasttext" and form_of(output) == "binary":
+    if kind == "fasttext" and check_suffix(output) == ".bin":
         from gensim.models.fasttext import save_facebook_model
 
         with atomic_file(output) as partial:

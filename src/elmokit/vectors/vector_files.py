@@ -1,18 +1,14 @@
-"""Files of static word vectors in every form, told apart by content: GloVe, word2vec, fastText.
+"""Files of static word vectors, told apart by content: fastText, word2vec, text (GloVe).
 
-Text (a word and its numbers a line, with or without word2vec's first line of count and width) is
-read by `static_vectors`, fastText's binary models by `fasttext_file`. word2vec's binary form is
-read and written here: the same first line, then each word, a blank, its float32 values (little
-endian) and, in most files, a line feed.
+A new format is one module with ``recognizes(head)`` and ``read(stream, only)``, and one line in
+`FORMATS`.
 """
 
-import codecs
 import logging
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -20,28 +16,18 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.byte_stream import ByteStream
 from elmokit.files.hashing import file_sha256
-from elmokit.vectors import fasttext_file
-from elmokit.vectors.static_vectors import (
-    MAX_DIM,
-    MAX_WORD_BYTES,
-    KeptVectors,
-    StaticVectors,
-    existing_file,
-    is_header,
-    is_number,
-    read_text_vectors,
-)
+from elmokit.vectors import fasttext_file, text_file, word2vec_file
+from elmokit.vectors.static_vectors import StaticVectors
 
 log = logging.getLogger(__name__)
 
-Form = Literal["text", "binary"]
-_SUFFIXES: dict[str, Form] = {".bin": "binary", ".txt": "text", ".vec": "text"}
+FORMATS = (fasttext_file, word2vec_file, text_file)
+"""In the order in which they are asked whether a file is theirs; text takes all that is left."""
+WRITERS = {".bin": word2vec_file, ".txt": text_file, ".vec": text_file}
+"""What writes vectors, by the suffix of the file."""
 _HEAD_BYTES = 1 << 16
-_HEADER_BYTES = 64
 _PICKLE = b"\x80"
 """How everything that gensim saves by itself begins."""
-_FEW_BAD_WORDS, _MAX_BAD_SHARE = 100, 0.1
-"""Past both, the header does not fit the file."""
 
 
 def read_vectors(
@@ -53,8 +39,8 @@ def read_vectors(
 
     Args:
         path: The file, plain or compressed (.gz, .xz, .bz2, .zst).
-        only: Words that are wanted, in lower case too; none: all of them. From a fastText model
-            those that it lacks in either form get a vector too, of their character n-grams.
+        only: Words that are wanted, in all their `spellings`; none: all of them. From a fastText
+            model those that it lacks get a vector too, of their character n-grams.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -62,17 +48,13 @@ def read_vectors(
     """
     stream = ByteStream(existing_file(path))
     head = stream.ahead(_HEAD_BYTES)
-    if head.startswith(fasttext_file.MAGIC):
-        return fasttext_file.read_fasttext(stream, only)
     if head.startswith(_PICKLE):
         raise FormatError(
             f"{stream.path}: looks like a Python pickle, as gensim saves its models, and loading "
             "one could run any code. Write it in word2vec's form with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    if _is_word2vec_binary(head):
-        return _read_word2vec(stream, only)
-    return read_text_vectors(stream.path, only=only)
+    return next(one for one in FORMATS if one.recognizes(head)).read(stream, only)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,19 +122,31 @@ class LaterWords:
         return self._is_right
 
 
-def form_of(path: str | os.PathLike[str]) -> Form:
-    """Return the form in which a file of this name is written.
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file of word vectors.
 
     Raises:
-        InputError: if its suffix says none.
+        FileNotFoundError: if there is no such file.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no file of word vectors {file}.")
+    return file
+
+
+def check_suffix(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a file that vectors can be written to.
+
+    Raises:
+        InputError: if it is none of those in `WRITERS`.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
+    if suffix not in WRITERS:
         raise InputError(
-            f"The name of {os.fspath(path)} must say the form of the vectors: .bin for binary, "
+            f"The name of {os.fspath(path)} must say the format of the vectors: .bin for binary, "
             ".txt or .vec for text."
         )
-    return _SUFFIXES[suffix]
+    return suffix
 
 
 def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray) -> None:
@@ -169,7 +163,7 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
         InputError: for another suffix.
         ValueError: for words that cannot be written, or another number of rows.
     """
-    form = form_of(path)
+    writer = WRITERS[check_suffix(path)]
     if values.ndim != 2 or len(values) != len(words):
         raise ValueError(f"{len(words)} words need as many rows, got {values.shape}.")
     for word in words:
@@ -177,70 +171,4 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
             raise ValueError(f"{word!r:.40} cannot be a word of a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
         file.write(f"{len(words)} {values.shape[1]}\n".encode("ascii"))
-        for word, row in zip(words, values.astype("<f4", copy=False), strict=True):
-            numbers = row.tobytes() if form == "binary" else " ".join(row.astype(str)).encode()
-            file.write(word.encode() + b" " + numbers + b"\n")
-
-
-def _is_word2vec_binary(head: bytes) -> bool:
-    """Whether a word2vec header is followed by what is no text."""
-    header, line_feed, body = head.partition(b"\n")
-    fields = header.decode("ascii", "replace").strip().split(" ")
-    if not line_feed or not is_header(fields):
-        return False
-    first = body.partition(b"\n")[0].rstrip().split(b" ")
-    if len(first) > int(fields[1]) and all(map(is_number, first[-int(fields[1]) :])):
-        return False
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(body)
-    except UnicodeDecodeError:
-        return True
-    return any(character < " " and character not in "\t\r\n" for character in text)
-
-
-def _read_word2vec(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
-    header = stream.take_until(b"\n", _HEADER_BYTES, "the first line")
-    count, dim = map(int, header.split())
-    if not (0 < dim <= MAX_DIM and count > 0):
-        raise FormatError(
-            f"{stream.path}, line 1: {count} words of {dim} numbers each cannot be. The first line "
-            "of word vectors in binary form is their count and width."
-        )
-    kept, num_bad, first_bad = KeptVectors(only), 0, 0
-    for number in range(1, count + 1):
-        what = f"word {number:,} of {count:,} (width {dim})"
-        raw = stream.take_until(b" ", MAX_WORD_BYTES, what).lstrip(b"\n")
-        position = stream.position - len(raw) - 1
-        values = stream.take(4 * dim, what)
-        word = _decode(raw)
-        if word is None:
-            num_bad, first_bad = num_bad + 1, first_bad or position
-            if num_bad > _FEW_BAD_WORDS and num_bad > _MAX_BAD_SHARE * number:
-                raise FormatError(
-                    f"{stream.path}: {num_bad} of the first {number:,} words are not UTF-8, the "
-                    f"first at byte {first_bad:,}. The file is damaged, or its first line, which "
-                    f"promises {count:,} words of {dim} numbers, does not fit it."
-                )
-        elif kept.wants(word):
-            row = np.frombuffer(values, "<f4").astype(np.float32)
-            kept.keep(word, row, f"{stream.path}, byte {position:,}")
-    if rest := stream.ahead(32).strip(b"\n"):
-        raise FormatError(
-            f"{stream.path}, byte {stream.position:,}: the file goes on ({rest!r}) after the "
-            f"{count:,} words of {dim} numbers that its first line promises. It is damaged, or "
-            "the first line does not fit it."
-        )
-    if num_bad:
-        log.warning(
-            "%s: %d of %d words are not UTF-8 (the first at byte %d); they are left out",
-            stream.path, num_bad, count, first_bad,
-        )  # fmt: skip
-    return kept.vectors(dim)
-
-
-def _decode(raw: bytes) -> str | None:
-    """Return a word, or none for what is not text; NUL, which numbers abound in, is none."""
-    try:
-        return None if not raw or b"\0" in raw else raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+        writer.write_rows(file, zip(words, values.astype("<f4", copy=False), strict=True))

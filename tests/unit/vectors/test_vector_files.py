@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError, InputError
+from elmokit.vectors import vector_files
+from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import (
     LaterWords,
     VectorsReference,
-    form_of,
     read_vectors,
     write_vectors,
 )
@@ -141,9 +142,18 @@ def test_text_is_written_in_the_shortest_decimals(tmp_path):
 
 
 def test_a_suffix_without_a_form_is_refused(tmp_path):
-    assert (form_of("a.bin"), form_of("a.txt"), form_of("a.vec")) == ("binary", "text", "text")
-    with pytest.raises(InputError, match=r"must say the form of the vectors: \.bin"):
+    with pytest.raises(InputError, match=r"v\.npz.*\.bin.*\.txt"):
         write_vectors(tmp_path / "v.npz", WORDS, VALUES)
+
+
+def test_a_new_format_is_one_module_and_one_line(tmp_path, monkeypatch):
+    class CsvFile:
+        recognizes = staticmethod(lambda head: head.startswith(b"word,"))
+        read = staticmethod(lambda stream, only: StaticVectors(["csv"], VALUES[:1]))
+
+    monkeypatch.setattr(vector_files, "FORMATS", (CsvFile, *vector_files.FORMATS))
+    (tmp_path / "v.csv").write_text("word,0,1\n")
+    assert read_vectors(tmp_path / "v.csv").words == ["csv"]
 
 
 @pytest.mark.parametrize("word", ["", "a b", "a\n", "\0"])
