@@ -76,7 +76,7 @@ def test_korean_vectors_of_morphemes_feed_a_task(corpora, korean_model, tmp_path
         "vectors", corpora / "ko.txt", "-o", vectors, "--model", korean_model, "--kind", kind,
         *SMALL, "--buckets", 2000,
     )  # fmt: skip
-    assert "tokenizer      korean kiwipiepy" in done.stdout
+    assert "tokenizer      korean 2, kiwipiepy" in done.stdout
     assert "32 dimensions" in done.stdout
     if kind == "skipgram":
         words = [line.split(" ")[0] for line in vectors.read_text("utf-8").splitlines()[1:]]

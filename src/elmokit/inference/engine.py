@@ -25,7 +25,7 @@ from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
 from elmokit.inference.backend import Network
 from elmokit.inference.results import Layers, OutputSlots, Results
 
-OnTop = Callable[[Tensor, np.ndarray, np.ndarray], None]
+OnOutputs = Callable[[Tensor, np.ndarray, np.ndarray], None]
 """(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""
 
 
@@ -111,7 +111,7 @@ class Engine:
         state: DirectionState,
         *,
         results: Results | None = None,
-        on_top: OnTop | None = None,
+        on_top: OnOutputs | None = None,
     ) -> DirectionState:
         """Read the sentences in one direction: ``backward`` starts at the end of each.
 
