@@ -116,7 +116,10 @@ def test_a_run_stopped_twice_saves_and_resumes_bit_for_bit(corpus, whole_run, tm
 
 
 def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
-    options = [*TOY, "--set", "model.dropout=0.1", "--tokens", "4000"]
+    """Where rows grow, begin at the zero state and are averaged, too."""
+    settings = ("model.dropout=0.1", "train.batch_growth=[[0.5, 24]]", "train.zero_state_share=0.2")
+    options = [*TOY, "--tokens", "4000", "--set", "train.ema_decay=0.9"]
+    options += [part for setting in settings for part in ("--set", setting)]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     arguments = ["--nproc-per-node", "2", "-m", "elmokit", "pretrain", corpus, *options]
