@@ -217,7 +217,7 @@ class _Sentences:
 
 def _check_gensim() -> None:
     try:
-        import gensim.models  # noqa: F401 (at the door: hours may pass before it is used)
+        import gensim.models  # noqa: F401 (checked early: hours may pass before it is used)
     except ImportError as error:
         raise MissingExtraError("gensim", extra="static") from error
 
