@@ -58,7 +58,7 @@ def check_text(text: str, *, where: str) -> None:
     except UnicodeEncodeError as error:
         raise ValueError(
             f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
-            "pair, which has no UTF-8. Decode the text anew, or take it out: "
+            "pair, which has no UTF-8. Decode the text again, or take it out: "
             "text.encode('utf-8', 'ignore').decode()."
         ) from error
 

@@ -44,16 +44,17 @@ def normalize(text: str, form: Normalization) -> str:
         return text
     if form == "NFC":
         return text if text.isascii() else unicodedata.normalize("NFC", text)
-    while (plain := _plain(text)) != text:  # what is dropped may bring others together
-        text = plain
-    return text
+    plain = _plain(text)
+    while plain != text and not plain.isascii():  # what is dropped may bring others together
+        text, plain = plain, _plain(plain)
+    return plain
 
 
 def _plain(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
         text = _TYPOGRAPHIC.sub(lambda match: _PLAIN_SIGNS[match.group()], text)
-        if _JOINER.search(text):
+        if "\u200b" in text or "\u200c" in text or "\u200d" in text:
             text = _JOINERS_ELSEWHERE.sub("", text)
     if "`" in text or "''" in text:
         text = _TWO_QUOTES.sub('"', text.replace("`", "'"))
@@ -70,7 +71,6 @@ _WITH_JOINERS = (
     "[\u0600-\u109f\u1780-\u18af\u2190-\u2bff\ua840-\ua9df\uaa00-\uaaff\ufb50-\ufdff\ufe0f"
     "\ufe70-\ufefc\U0001f000-\U0001faff\U000e0020-\U000e007f]"
 )
-_JOINER = re.compile("[\u200b-\u200d]")
 _JOINERS_ELSEWHERE = re.compile(
     f"(?<!{_WITH_JOINERS})[\u200b-\u200d]+|[\u200b-\u200d]+(?!{_WITH_JOINERS})"
 )

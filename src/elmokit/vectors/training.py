@@ -78,7 +78,7 @@ class VectorsReport:
     """What `train_vectors` made."""
 
     path: Path
-    facts_path: Path
+    metadata_path: Path
     """The JSON file beside it."""
     words: int
     """Words with a vector."""
@@ -132,9 +132,9 @@ def train_vectors(
     """
     check_suffix(output)
     _check_gensim()
-    facts_path = output.with_name(f"{output.name}.json")
+    metadata_path = output.with_name(f"{output.name}.json")
     text = open_corpus_of_model([Path(path) for path in corpus], model, tokenizer)
-    for path in (output, facts_path):
+    for path in (output, metadata_path):
         check_target(path, inputs=text.inputs, overwrite=overwrite)
     tell = on_progress or (lambda stage, done, total: None)
     files = text.describe()
@@ -151,7 +151,7 @@ def train_vectors(
         seconds = time.monotonic() - started
     report = VectorsReport(
         path=output,
-        facts_path=facts_path,
+        metadata_path=metadata_path,
         words=len(sentences.counts),
         dim=config.dim,
         corpus_sentences=sentences.num_sentences,
@@ -165,7 +165,7 @@ def train_vectors(
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
     settings = {**to_dict(config), **learning, "threads": threads}
     _write(trained, output, config.kind)
-    _write_facts(report, settings, files, model)
+    _write_metadata(report, settings, files, model)
     return report
 
 
@@ -217,7 +217,7 @@ class _Sentences:
 
 def _check_gensim() -> None:
     try:
-        import gensim.models  # noqa: F401 (at the door: hours may pass before it is used)
+        import gensim.models  # noqa: F401 (checked early: hours may pass before it is used)
     except ImportError as error:
         raise MissingExtraError("gensim", extra="static") from error
 
@@ -258,10 +258,10 @@ def _write(model: Any, output: Path, kind: Kind) -> None:
         write_vectors(output, model.wv.index_to_key, model.wv.vectors)
 
 
-def _write_facts(
+def _write_metadata(
     report: VectorsReport, settings: dict[str, Any], files: list[dict[str, Any]], model: str | None
 ) -> None:
-    facts = {
+    metadata = {
         "elmokit_version": elmokit.__version__,
         "made_by": {"gensim": version("gensim")},
         "settings": settings,
@@ -278,6 +278,6 @@ def _write_facts(
         },
         "seconds": report.seconds,
     }
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    with atomic_file(report.facts_path) as partial:
+    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
+    with atomic_file(report.metadata_path) as partial:
         partial.write_text(text, encoding="utf-8")

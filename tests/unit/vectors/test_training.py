@@ -85,22 +85,22 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
     import elmokit
 
     report = train(tmp_path / "v.bin", config={"seed": 3, "min_count": 2})
-    assert report.facts_path == tmp_path / "v.bin.json"
-    facts = json.loads(report.facts_path.read_text("utf-8"))
-    assert facts["elmokit_version"] == elmokit.__version__
-    assert facts["made_by"]["gensim"].startswith("4.")
-    assert facts["settings"] == {
+    assert report.metadata_path == tmp_path / "v.bin.json"
+    metadata = json.loads(report.metadata_path.read_text("utf-8"))
+    assert metadata["elmokit_version"] == elmokit.__version__
+    assert metadata["made_by"]["gensim"].startswith("4.")
+    assert metadata["settings"] == {
         "kind": "skipgram", "dim": 16, "window": 5, "min_count": 2, "epochs": 3, "negative": 5,
         "buckets": 500, "seed": 3, "learning_rate": 0.025, "sample": 0.001, "threads": 1,
     }  # fmt: skip
-    assert facts["tokenizer"]["name"] == "simple"
-    assert facts["normalization"] == "plain-1"
-    assert facts["words"] == 19
-    (file,) = facts["corpus"]["files"]
+    assert metadata["tokenizer"]["name"] == "simple"
+    assert metadata["normalization"] == "plain-1"
+    assert metadata["words"] == 19
+    (file,) = metadata["corpus"]["files"]
     assert (file["path"], file["num_bytes"]) == (str(corpus), corpus.stat().st_size)
-    assert facts["corpus"]["sentences"] == report.corpus_sentences == 3000
-    assert facts["corpus"]["words"] == report.corpus_words == 1500 * 14
-    assert facts["corpus"]["coverage"] == 1.0
+    assert metadata["corpus"]["sentences"] == report.corpus_sentences == 3000
+    assert metadata["corpus"]["words"] == report.corpus_words == 1500 * 14
+    assert metadata["corpus"]["coverage"] == 1.0
 
 
 def test_progress_goes_through_both_stages_to_the_end(train, tmp_path):

@@ -95,7 +95,7 @@ def vectors(
 def _print(report: "VectorsReport") -> None:
     tokenizer = report.tokenizer
     typer.echo(f"vectors        {report.path}: {report.words:,} words, {report.dim} dimensions")
-    typer.echo(f"metadata       {report.facts_path}")
+    typer.echo(f"metadata       {report.metadata_path}")
     typer.echo(
         f"corpus         {report.corpus_words:,} words in {report.corpus_sentences:,} sentences, "
         f"{report.coverage:.2%} of them with a vector"

@@ -304,7 +304,7 @@ def _patterns() -> _Patterns:
     return _Patterns(
         token=re.compile(token, re.VERBOSE),
         stem=re.compile(rf"{word}+(?:[.'’]{word}+)*$"),
-        glue=re.compile(rf"{glue}|(?<=[{han_or_kana}][?!])(?=[{han_or_kana}])"),
+        glue=re.compile(rf"{glue}|(?<=[?!])(?=[{han_or_kana}])(?<=[{han_or_kana}].)"),
         glue_of_version_1=re.compile(glue),
         han_or_kana=re.compile(rf"^(?!.*[가-힣]).*[{han_or_kana}]"),
         han_kana_pieces=re.compile(
