@@ -1,7 +1,7 @@
-"""Attention of the task models: which positions of one text matter to the positions of another.
+"""Attention of the task models.
 
 B rows of N positions (a premise, a context) and M positions (a hypothesis, a question), X features.
-Padded positions are never attended to, and whatever has nothing to attend to gets zeros.
+Padded positions get no attention; a position with nothing to attend to gets zeros.
 """
 
 import torch
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from elmokit.bilm.masking import masked_softmax
 
 FRESH_NO_ATTEND = -1.0
-"""Start of the constant by which a position may attend to nothing."""
+"""Initial score of attending to nothing."""
 
 
 def attend(
     logits: Float[Tensor, "B N M"], values: Float[Tensor, "B M X"], mask: Bool[Tensor, "B M"]
 ) -> Float[Tensor, "B N X"]:
-    """Return for each of N positions the mean of ``values``, weighted by softmax over M."""
+    """Return the mean of ``values`` for each of N positions, weighted by a softmax over M."""
     weights = masked_softmax(logits, mask.unsqueeze(1))  # (B, N, M)
     return weights @ values.masked_fill(~mask.unsqueeze(2), 0)
 
@@ -30,15 +30,7 @@ def soft_align(
 ) -> tuple[Float[Tensor, "B N X"], Float[Tensor, "B M X"]]:
     """Align two texts with each other by the dot products of their positions.
 
-    Args:
-        a: Vectors of the one text.
-        b: Vectors of the other.
-        mask_a: True at real positions of ``a``.
-        mask_b: The same for ``b``.
-
-    Returns:
-        For each position of ``a`` what it finds in ``b``, and the other way round; 0 at padded
-        positions.
+    Returns what each position of ``a`` finds in ``b``, and vice versa; 0 at padded positions.
 
     Source: Chen et al. 2017 (ESIM), section 3.2.
     """
@@ -54,10 +46,7 @@ class TrilinearScore(nn.Module):
     """Score pairs of positions: ``u · c_i + v · q_j + w · (c_i ⊙ q_j)`` with learned u, v, w.
 
     The products of all pairs are never stored: ``w · (c ⊙ q) = (w ⊙ c) · q``. Fresh weights are
-    Glorot uniform over the 3X inputs, drawn with seed 0; a model draws its own.
-
-    Args:
-        dim: X.
+    Glorot uniform over the 3X inputs.
 
     Shape: c (B, N, X), q (B, M, X) -> (B, N, M).
     Source: Seo et al. 2017 (BiDAF), section 2.
@@ -69,14 +58,12 @@ class TrilinearScore(nn.Module):
         self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         bound = (6 / (self.weight.numel() + 1)) ** 0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(
         self, c: Float[Tensor, "B N X"], q: Float[Tensor, "B M X"]
     ) -> Float[Tensor, "B N M"]:
-        """Return the scores of all pairs."""
         u, v, w = self.weight
         return (c @ u).unsqueeze(2) + (q @ v).unsqueeze(1) + (c * w) @ q.transpose(1, 2)
 
@@ -84,13 +71,11 @@ class TrilinearScore(nn.Module):
 class BiDAFAttention(nn.Module):
     """Attention in both directions between a context and a question.
 
-    Each context position gets a mean of the question, c̃_i; all get one mean q̃ of the context,
-    weighted by the best score that a position has with the question.
+    Each context position gets a mean of the question, c̃_i. All get the same mean of the context,
+    q̃, weighted by each position's best score with the question.
 
-    Args:
-        dim: X.
-
-    Shape: context (B, N, X), question (B, M, X) -> [c; c̃; c ⊙ c̃; c ⊙ q̃] (B, N, 4X).
+    Shape: context (B, N, X), question (B, M, X) -> [c; c̃; c ⊙ c̃; c ⊙ q̃] (B, N, 4X), 0 at padded
+    positions.
     Source: Seo et al. 2017 (BiDAF), section 2; Clark and Gardner 2018 (DocQA).
     """
 
@@ -99,7 +84,6 @@ class BiDAFAttention(nn.Module):
         self.score = TrilinearScore(dim)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         self.score.reset_parameters(generator)
 
     def forward(
@@ -109,7 +93,6 @@ class BiDAFAttention(nn.Module):
         context_mask: Bool[Tensor, "B N"],
         question_mask: Bool[Tensor, "B M"],
     ) -> Float[Tensor, "B N X4"]:
-        """Return the merged vectors of the context's positions; 0 at padded ones."""
         context = context.masked_fill(~context_mask.unsqueeze(2), 0)
         question = question.masked_fill(~question_mask.unsqueeze(2), 0)
         logits = self.score(context, question)  # (B, N, M)
@@ -128,13 +111,10 @@ class BiDAFAttention(nn.Module):
 class SelfAttention(nn.Module):
     """Attention of a text to its own other positions, or to nothing.
 
-    A learned constant b joins the scores of every softmax without a vector of its own, so that the
-    weights of a position may sum to less than 1. No position attends to itself.
+    Every softmax also has a learned constant score without a vector, so the weights of a position
+    sum to less than 1. No position attends to itself.
 
-    Args:
-        dim: X.
-
-    Shape: x (B, N, X), mask (B, N) -> [x; x̃; x ⊙ x̃] (B, N, 3X).
+    Shape: x (B, N, X), mask (B, N) -> [x; x̃; x ⊙ x̃] (B, N, 3X), 0 at padded positions.
     Source: Clark and Gardner 2018 (DocQA), self-attention.
     """
 
@@ -144,14 +124,12 @@ class SelfAttention(nn.Module):
         self.no_attend = nn.Parameter(torch.full((), FRESH_NO_ATTEND))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights; the constant starts at -1."""
         self.score.reset_parameters(generator)
         nn.init.constant_(self.no_attend, FRESH_NO_ATTEND)
 
     def forward(
         self, x: Float[Tensor, "B N X"], mask: Bool[Tensor, "B N"]
     ) -> Float[Tensor, "B N X3"]:
-        """Return the merged vectors of all positions; 0 at padded ones."""
         x = x.masked_fill(~mask.unsqueeze(2), 0)
         found = self.weights(x, mask) @ x
         return torch.cat((x, found, x * found), dim=2) * mask.unsqueeze(2)
@@ -159,7 +137,7 @@ class SelfAttention(nn.Module):
     def weights(
         self, x: Float[Tensor, "B N X"], mask: Bool[Tensor, "B N"]
     ) -> Float[Tensor, "B N N"]:
-        """Return how much each position attends to each other; a row sums to less than 1."""
+        """Return how much each position attends to every other."""
         num_rows, length, _ = x.shape
         others = ~torch.eye(length, dtype=torch.bool, device=x.device)
         visible = mask.unsqueeze(1) & others  # (B, N, N)
@@ -170,12 +148,7 @@ class SelfAttention(nn.Module):
 
 
 class SelfAttentivePooling(nn.Module):
-    """Sum up a text in one vector: the mean of its positions, weighted by one learned score each.
-
-    The softmax runs over time. Over the score's own axis, of size 1, all weights would be 1.
-
-    Args:
-        dim: X.
+    """Mean of a text's positions, weighted by a softmax over time of one learned score each.
 
     Shape: x (B, T, X), mask (B, T) -> (B, X), 0 for a row without real positions.
     Source: McCann et al. 2017 (BCN), self-attentive pooling.
@@ -183,15 +156,13 @@ class SelfAttentivePooling(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.score = nn.Linear(dim, 1, bias=False)  # a bias would leave the softmax as it is
+        self.score = nn.Linear(dim, 1, bias=False)  # a bias cancels in the softmax
         self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights: Glorot uniform."""
         nn.init.xavier_uniform_(self.score.weight, generator=generator)
 
     def forward(self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
-        """Return one vector per row."""
         x = x.masked_fill(~mask.unsqueeze(2), 0)
         return (self.weights(x, mask).unsqueeze(1) @ x).squeeze(1)
 

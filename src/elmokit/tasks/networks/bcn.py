@@ -1,9 +1,8 @@
 """The network of sentiment: the biattentive classifier (BCN) for one text.
 
-It is that of McCann et al. 2017 as Peters et al. 2018, appendix A.8 use it, without its second
-sentence: [static vector; ELMo] → linear → biLSTM → attention of the text to itself → integrating
-biLSTM → pools (maximum, mean, self-attentive) → two layers. ELMo is read at the input and at the
-output of the first biLSTM.
+[static vector; ELMo] → linear → biLSTM → attention of the text to itself → integrating biLSTM →
+pools (maximum, mean, self-attentive) → two layers. ELMo is read at the input and at the output of
+the first biLSTM.
 """
 
 import torch
@@ -28,8 +27,10 @@ DROPOUT = 0.25
 class BCN(Classifier):
     """Word vectors → biLSTM → self-attention → biLSTM → pools → label.
 
-    The linear layer and both biLSTMs have one width. The dropout is that of the inputs
-    (variational), of the pools and of the last layer.
+    The linear layer and both biLSTMs have one width. Dropout acts on the inputs (variational), the
+    pools and the last layer.
+
+    Source: McCann et al. 2017 without its second sentence; Peters et al. 2018, appendix A.8.
     """
 
     def __init__(
@@ -61,8 +62,7 @@ class BCN(Classifier):
         x = self.input_dropout(self.inputs(batch))
         x = self.dropout(torch.relu(self.to_width(x)))
         x = self.inputs.join_output(self.encoder(x, mask), batch)
-        # every word of the text with all others, itself among them
-        attended = attend(x @ x.transpose(1, 2) / x.shape[2] ** 0.5, x, mask)
+        attended = attend(x @ x.transpose(1, 2) / x.shape[2] ** 0.5, x, mask)  # to itself, too
         x = self.integrator(torch.cat([x, x - attended, x * attended], dim=2), mask)
         pooled = torch.cat([masked_max(x, mask), masked_mean(x, mask), self.pool(x, mask)], dim=1)
         return self.to_labels(self.dropout(torch.relu(self.hidden(self.dropout(pooled)))))

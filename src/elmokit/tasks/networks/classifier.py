@@ -1,4 +1,4 @@
-"""What networks share that give an example one label: loss and prediction."""
+"""Loss and prediction of networks that give an example one label."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from elmokit.tasks.task import TaskModel
 
 
 class Classifier(TaskModel):
-    """A network that scores labels; a subclass says how."""
+    """A network that scores labels."""
 
     @abstractmethod
     def logits(self, *batches: TokenBatch) -> Tensor:
-        """Return a score for each example and label."""
+        """Return the scores of labels: (B, Y)."""
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         logits = self.logits(*batches)

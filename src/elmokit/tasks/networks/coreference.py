@@ -1,7 +1,7 @@
 """The network of coreference, end to end: Lee et al. 2017 as Peters et al. 2018 use it.
 
 [static vector; character CNN; ELMo] → biLSTM within each sentence → a vector for each span → the
-spans most likely to be mentions → for each of them the earlier span that it goes back to.
+spans most likely to be mentions → the earlier span that each of them refers to.
 """
 
 import math
@@ -32,34 +32,33 @@ from elmokit.tasks.networks.spans import SpanRepresentation, enumerate_spans, pr
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
 MAX_SPAN_WORDS = 10
-"""Of a mention that can be found."""
+"""Of the longest mention that can be found."""
 SPANS_PER_WORD = 0.4
-"""Spans that are kept, for each word of the document."""
+"""Kept spans per word of the document."""
 MAX_TRAINING_SPANS = 800
-"""Spans that are kept in one update, gold mentions included unless these are more: bounds its
-memory, whatever the length of sentences."""
+"""Kept spans in one update, to bound memory; exceeded only by more gold mentions than that."""
 MAX_ANTECEDENTS = 100
-"""Kept spans before a span that it may go back to."""
+"""Kept spans before a span that may be its antecedent."""
 SCORER_SHARE = 0.75
 """Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
 FEATURE_DIM = 20
-"""Of the vectors for width, distance, speaker and genre."""
+"""Width of the vectors for width, distance, speaker and genre."""
 LEXICAL_DROPOUT = 0.5
-"""Of static vectors and characters; that of ELMo is a setting of the inputs."""
+"""For static vectors and characters; ELMo's is a setting of the inputs."""
 DROPOUT = 0.2
 Clusters = list[list[Span]]
 
 
 @dataclass(frozen=True)
 class _Candidates:
-    """The spans of a document that are kept, P of them: in the order of the text."""
+    """The P kept spans of a document, in text order."""
 
     starts: Tensor
     ends: Tensor
     vectors: Tensor
     """(P, G)."""
     mentions: Tensor
-    """(P,): their scores as mentions."""
+    """(P,): scores as mentions."""
 
     @property
     def spans(self) -> list[Span]:
@@ -69,12 +68,12 @@ class _Candidates:
 class CoreferenceModel(TaskModel):
     """Documents → clusters of mentions.
 
-    Spans are chosen by scores that have no gradient: only the chosen ones take part in it. In
-    training the gold mentions are always among them (a departure from Lee et al. 2017: on a hundred
-    documents, fresh scores keep so few of them that nothing is learned from for many epochs).
+    Spans are chosen without gradient; only the chosen ones are trained. In training the gold
+    mentions are always among them (unlike Lee et al. 2017: on a hundred documents, fresh scores
+    keep so few of them that little is learned for many epochs).
 
-    The labels are genres, kinds of text that are told apart. The dropout is that of the biLSTM's
-    output (variational), of hidden layers and features.
+    The labels are genres. The dropout is that of the biLSTM's output (variational), of hidden
+    layers and features.
 
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
@@ -83,36 +82,26 @@ class CoreferenceModel(TaskModel):
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels)
-        self.encoder = SentenceEncoder(
-            inputs.output_dim, SentenceEncoderConfig(hidden_dims=hidden_dims)
-        )
+        config = SentenceEncoderConfig(hidden_dims=hidden_dims)
+        self.encoder = SentenceEncoder(inputs.output_dim, config)
         self.dropout = VariationalDropout(dropout)
+        self.states_dim = self.encoder.output_dim + inputs.output_mix_dim
         self.spans = SpanRepresentation(
-            self.encoder.output_dim + inputs.output_mix_dim,
-            inputs.output_dim,
-            max_width=MAX_SPAN_WORDS,
-            width_dim=FEATURE_DIM,
+            self.states_dim, inputs.output_dim, max_width=MAX_SPAN_WORDS, width_dim=FEATURE_DIM
         )
-        scorer_dim = max(1, round(SCORER_SHARE * hidden_dims[-1]))
-        self.mention_score = MentionScore(self.spans.output_dim, scorer_dim, dropout=dropout)
+        span_dim, scorer_dim = self.spans.output_dim, max(1, round(SCORER_SHARE * hidden_dims[-1]))
+        self.mention_score = MentionScore(span_dim, scorer_dim, dropout=dropout)
         self.antecedent_score = AntecedentScore(
-            self.spans.output_dim,
-            scorer_dim,
-            feature_dim=FEATURE_DIM,
-            num_genres=len(labels),
-            max_antecedents=MAX_ANTECEDENTS,
-            dropout=dropout,
-        )
+            span_dim, scorer_dim, feature_dim=FEATURE_DIM, num_genres=len(labels),
+            max_antecedents=MAX_ANTECEDENTS, dropout=dropout,
+        )  # fmt: skip
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         parts = (self.inputs, self.encoder, self.spans, self.mention_score, self.antecedent_score)
         draw_weights(parts, generator)
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        """Return the mean over kept spans, then over documents, and the mixtures' penalty.
-
-        A span's loss is that of all its right antecedents together: those of its cluster, or none.
-        """
+        """Return the mean over kept spans, then over documents, plus the mixtures' penalty."""
         losses = []
         for document, states, embeddings in self._read(batches, examples):
             candidates = self._choose(document, states, embeddings)
@@ -123,7 +112,7 @@ class CoreferenceModel(TaskModel):
         return torch.stack(losses).mean() + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Clusters]:
-        """Return the clusters of each document: mentions in the order of the text, two or more."""
+        """Return the clusters of each document: two or more mentions each, in text order."""
         found = []
         for document, states, embeddings in self._read(batches, examples):
             candidates = self._choose(document, states, embeddings)
@@ -137,9 +126,7 @@ class CoreferenceModel(TaskModel):
     ) -> Iterator[tuple[CorefDocument, Tensor, Tensor]]:
         """Yield each document with the states and embeddings of its words: (W, X), (W, E)."""
         device = self.mention_score.to_score.weight.device  # documents may have no batch
-        states = [
-            torch.zeros(0, self.encoder.output_dim + self.inputs.output_mix_dim, device=device)
-        ]
+        states = [torch.zeros(0, self.states_dim, device=device)]
         embeddings = [torch.zeros(0, self.inputs.output_dim, device=device)]
         for batch in batches:
             x = self._embed(batch)
@@ -147,25 +134,23 @@ class CoreferenceModel(TaskModel):
             states.append(self.inputs.join_output(encoded, batch)[batch.mask])
             embeddings.append(x[batch.mask])
         sizes = [sum(map(len, document.sentences)) for document in examples]
-        yield from zip(
-            examples,
-            torch.cat(states).split(sizes),
-            torch.cat(embeddings).split(sizes),
-            strict=True,
-        )
+        parts = torch.cat(states).split(sizes), torch.cat(embeddings).split(sizes)
+        yield from zip(examples, *parts, strict=True)
 
     def _embed(self, batch: TokenBatch) -> Tensor:
-        """Return what stands for each word, with dropout of all but ELMo, which has its own."""
-        x, lexical_dim = self.inputs(batch), _lexical_dim(self.inputs)
-        lexical = functional.dropout(x[:, :, :lexical_dim], LEXICAL_DROPOUT, self.training)
-        return torch.cat([lexical, x[:, :, lexical_dim:]], dim=2)
+        """Return the word vectors, with dropout of the part before ELMo, which has its own."""
+        x, inputs = self.inputs(batch), self.inputs
+        static = 0 if inputs.static is None else inputs.static.embedding_dim
+        characters = 0 if inputs.characters is None else inputs.characters.config.num_filters
+        lexical, elmo = x.tensor_split([static + characters], dim=2)
+        lexical = functional.dropout(lexical, LEXICAL_DROPOUT, self.training)
+        return torch.cat([lexical, elmo], dim=2)
 
     def _choose(self, document: CorefDocument, states: Tensor, embeddings: Tensor) -> _Candidates:
-        """Keep the likeliest mentions, none of which cross; in training also gold ones."""
+        """Keep the likeliest mentions, none of which cross; in training also the gold ones."""
         device = states.device
-        lengths = torch.tensor(
-            [len(words) for words in document.sentences], dtype=torch.int64, device=device
-        )
+        lengths = [len(words) for words in document.sentences]
+        lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
         starts, ends = enumerate_spans(lengths, max_width=MAX_SPAN_WORDS)
         scores = self.mention_score.without_vectors(self.spans, states, embeddings, starts, ends)
         num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
@@ -184,7 +169,7 @@ class CoreferenceModel(TaskModel):
         self, document: CorefDocument, candidates: _Candidates
     ) -> Iterator[AntecedentScores]:
         speakers = _speakers(document, candidates.starts.device)[candidates.starts]
-        genre = self._ids.get(document.genre or "", -1) + 1  # 0: none that is known
+        genre = self._ids.get(document.genre or "", -1) + 1  # 0: unknown
         return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
 
 
@@ -192,29 +177,22 @@ def _pairs(starts: Tensor, ends: Tensor) -> list[Span]:
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def _lexical_dim(inputs: TokenInputs) -> int:
-    """Return the width of what stands before ELMo in the vector of a word."""
-    static = 0 if inputs.static is None else inputs.static.embedding_dim
-    return static + (0 if inputs.characters is None else inputs.characters.config.num_filters)
-
-
 def _speakers(document: CorefDocument, device: torch.device) -> Tensor:
-    """Return a number for the speaker of each word, 0 where the data names none."""
+    """Return a number for the speaker of each word, 0 where there is none."""
     names = document.speakers or (None,) * len(document.tokens)
-    numbers = {None: 0} | {
-        name: number for number, name in enumerate(dict.fromkeys(filter(None, names)), 1)
-    }
+    known = dict.fromkeys(filter(None, names))
+    numbers = {None: 0} | {name: number for number, name in enumerate(known, 1)}
     return torch.tensor([numbers[name] for name in names], dtype=torch.int64, device=device)
 
 
 def _numbers(spans: Sequence[Span], clusters: Sequence[Sequence[Span]]) -> list[int]:
-    """Return the number of each span's cluster, from 1; 0 where it is in none."""
+    """Return the number of each span's cluster, from 1; 0 for none."""
     number_of = {span: number for number, cluster in enumerate(clusters, 1) for span in cluster}
     return [number_of.get(span, 0) for span in spans]
 
 
 def _join(spans: Sequence[Span], links: Sequence[int]) -> Clusters:
-    """Return the clusters of spans that go back to each other; -1 goes back to none."""
+    """Return the clusters of spans that refer to each other; link -1 is none."""
     cluster_of: dict[int, list[Span]] = {}
     clusters: Clusters = []
     for index, (span, link) in enumerate(zip(spans, links, strict=True)):

@@ -13,16 +13,12 @@ from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.tasks.networks.gru import gru_steps
 
 FORGET_BIAS = 1.0
-"""Fresh bias of an LSTM's forget gate: memory is kept until training says otherwise."""
+"""Fresh bias of an LSTM's forget gate, so that memory is kept at first."""
 
 
 class VariationalDropout(nn.Module):
-    """Dropout that drops the same features at all positions of a sentence.
+    """Dropout of the same features at all positions of a sentence: (B, T, X) -> (B, T, X).
 
-    Args:
-        share: Of the features, dropped in training; the others are scaled up to keep the mean.
-
-    Shape: (B, T, X) -> (B, T, X).
     Source: Gal and Ghahramani 2016.
     """
 
@@ -33,7 +29,7 @@ class VariationalDropout(nn.Module):
         self.share = share
 
     def forward(self, x: Float[Tensor, "B T X"]) -> Float[Tensor, "B T X"]:
-        """Return ``x`` with one random mask per row; unchanged outside training."""
+        """Return ``x`` with one random mask per row, rescaled; unchanged outside training."""
         if not self.training or self.share == 0:
             return x
         kept = functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.share)
@@ -41,11 +37,7 @@ class VariationalDropout(nn.Module):
 
 
 def single_width(hidden_dims: tuple[int, ...]) -> int:
-    """Return the width of a network whose layers all have the same.
-
-    Raises:
-        ValueError: if there is not one number.
-    """
+    """Return the only width; ValueError if there is not exactly one."""
     if len(hidden_dims) != 1:
         raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
     return hidden_dims[0]
@@ -59,50 +51,35 @@ class SentenceEncoderConfig:
     """Width of one direction, layer by layer."""
     cell: Literal["lstm", "gru"] = "lstm"
     """Kind of recurrent layer."""
-    bidirectional: bool = True
-    """Read in both directions; a position's vector is then [forward | backward]."""
     dropout: float = 0.0
-    """Share of features dropped in training at every layer's input, the same at all positions."""
+    """Variational dropout at every layer's input."""
 
     def __post_init__(self) -> None:
-        """Refuse shapes that cannot be built."""
         if not self.hidden_dims or min(self.hidden_dims) < 1:
             raise ValueError("`hidden_dims` must hold one width of at least 1 per layer")
         if not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
 
-    @property
-    def output_dim(self) -> int:
-        """Width of a position's vector."""
-        return self.hidden_dims[-1] * (2 if self.bidirectional else 1)
-
 
 class PaddedEncoder(nn.Module, ABC):
-    """Reads padded sentences; a subclass says how. Padding takes no part.
+    """Encoder of padded sentences.
 
     Shape: x (B, T, X), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
     """
 
-    @property
-    @abstractmethod
-    def output_dim(self) -> int:
-        """Width of a position's vector."""
+    output_dim: int
 
     @abstractmethod
     def read(self, x: Float[Tensor, "B T X"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B T Y"]:
-        """Return one vector per position, anything at padded ones, where ``x`` is 0."""
+        """Return one vector per position, anything at padded ones; ``x`` is 0 there."""
 
     def forward(
         self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T Y"]:
-        """Return one vector per position.
-
-        Args:
-            x: Input vectors; what stands at padded positions does not matter.
-            mask: True at real positions. A row may have none.
+        """Return one vector per position; values of ``x`` at padded positions do not matter.
 
         Raises:
-            ValueError: if padding stands before real positions.
+            ValueError: if padding comes before real positions.
         """
         lengths = lengths_of(mask)
         if mask.numel() == 0:
@@ -113,19 +90,13 @@ class PaddedEncoder(nn.Module, ABC):
 
 
 class SentenceEncoder(PaddedEncoder):
-    """Read padded sentences with (bi)LSTM or (bi)GRU layers; padding takes no part.
+    """Stack of biLSTM or biGRU layers; a position's vector is [forward | backward].
 
-    Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 but for the
-    LSTM's forget gates (1). They are drawn with seed 0; a model draws its own.
+    Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 except the
+    LSTM's forget gates (1); drawn with seed 0 until a model draws its own.
 
     Under autocast on the CPU the layers compute in their weights' precision: torch's bf16 LSTM
-    stops with an error on processors without bf16 instructions.
-
-    Args:
-        input_dim: Width of the input vectors.
-        config: Layers, widths, dropout.
-
-    Shape: x (B, T, input_dim), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
+    fails on processors without bf16 instructions.
     """
 
     def __init__(self, input_dim: int, config: SentenceEncoderConfig) -> None:
@@ -133,21 +104,14 @@ class SentenceEncoder(PaddedEncoder):
         self.config = config
         self.dropout = VariationalDropout(config.dropout)
         kind = nn.LSTM if config.cell == "lstm" else nn.GRU
-        widths = [input_dim, *config.hidden_dims]
-        if config.bidirectional:
-            widths[1:] = [2 * width for width in widths[1:]]
-        self.layers = nn.ModuleList(
-            kind(width, hidden_dim, batch_first=True, bidirectional=config.bidirectional)
-            for width, hidden_dim in zip(widths[:-1], config.hidden_dims, strict=True)
-        )
+        self.layers = nn.ModuleList()
+        for hidden_dim in config.hidden_dims:
+            self.layers.append(kind(input_dim, hidden_dim, batch_first=True, bidirectional=True))
+            input_dim = 2 * hidden_dim
+        self.output_dim = input_dim
         self.reset_parameters(torch.Generator().manual_seed(0))
 
-    @property
-    def output_dim(self) -> int:
-        return self.config.output_dim
-
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights, gate by gate."""
         for layer, hidden_dim in zip(self.layers, self.config.hidden_dims, strict=True):
             for name, parameter in layer.named_parameters():
                 gates = parameter.detach().split(hidden_dim)  # LSTM: i, f, g, o; GRU: r, z, n
@@ -167,38 +131,27 @@ class SentenceEncoder(PaddedEncoder):
         return x
 
     def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-        """Run one layer over padded sentences, each direction from a sentence's own end.
-
-        Padding is read last in either direction, so it touches no real position. Torch's packed
-        sequences give the same numbers, but on the CPU they take a slower path, step by step.
-        """
+        # Both directions read padding last, so it affects no real position. Torch's packed
+        # sequences give the same numbers, but are slower on the CPU.
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             weight = next(layer.parameters())
             with torch.autocast("cpu", enabled=False):
                 return self._read(layer, x.to(weight.dtype), lengths)
-        back = reverse_sequences(x, lengths) if self.config.bidirectional else None
-        if self._trains_a_gru_on_the_cpu(x):
-            read = _run_gru(layer, [x] if back is None else [x, back])
+        back = reverse_sequences(x, lengths)
+        # without gradients torch's GRU is as fast as `gru_steps`
+        if self.config.cell == "gru" and x.device.type == "cpu" and torch.is_grad_enabled():
+            forward, backward = _run_gru(layer, x, back)
         else:
-            read = [_run(layer, x, "l0")]
-            read += [] if back is None else [_run(layer, back, "l0_reverse")]
-        if back is None:
-            return read[0]
-        return torch.cat([read[0], reverse_sequences(read[1], lengths)], dim=2)
-
-    def _trains_a_gru_on_the_cpu(self, x: Tensor) -> bool:
-        """Whether `gru_steps` is worth its while: without gradients torch is as fast."""
-        return self.config.cell == "gru" and x.device.type == "cpu" and torch.is_grad_enabled()
+            forward, backward = _run(layer, x, "l0"), _run(layer, back, "l0_reverse")
+        return torch.cat([forward, reverse_sequences(backward, lengths)], dim=2)
 
 
 def _weights(layer: nn.Module, name: str) -> list[Tensor]:
-    """Return the parameters of a direction, whose names end in ``name``."""
     kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return [layer.get_parameter(f"{kind}_{name}") for kind in kinds]
 
 
 def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
-    """Run one direction of a layer from the first position to the last, by torch."""
     weights = _weights(layer, name)
     start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
     rest = (weights, True, 1, 0.0, layer.training, False, True)  # one layer, batch first
@@ -207,9 +160,9 @@ def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
     return torch.gru(x, start, *rest)[0]
 
 
-def _run_gru(layer: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
-    """Run the directions of a GRU side by side, each over its own (B, T, X)."""
-    names = ("l0", "l0_reverse")[: len(inputs)]
+def _run_gru(layer: nn.Module, *inputs: Tensor) -> list[Tensor]:
+    """Run both directions of a GRU together, each over its own (B, T, X)."""
+    names = ("l0", "l0_reverse")
     of_input, of_state, input_bias, state_bias = (
         torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)
     )

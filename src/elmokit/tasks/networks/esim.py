@@ -1,8 +1,7 @@
 """The network of entailment: ESIM.
 
-It is that of Chen et al. 2017 in the form that Peters et al. 2018, appendix A.3 use: biLSTM over
-both texts, soft alignment, the difference and product with what is aligned, a second biLSTM, pools,
-two layers. ELMo is read at the input and at the output of the first biLSTM.
+biLSTM over both texts → soft alignment → difference and product with the aligned text → second
+biLSTM → pools → two layers. ELMo is read at the input and at the output of the first biLSTM.
 """
 
 import torch
@@ -22,8 +21,10 @@ DROPOUT = 0.5
 class ESIM(Classifier):
     """Two texts → biLSTM → alignment → biLSTM → pools → label.
 
-    Both biLSTMs and the layers have one width. The dropout is that of the encoders' inputs and the
-    output mixture (variational), and before the last two layers.
+    Both biLSTMs and the layers have one width. Dropout acts on the encoders' inputs and the output
+    mixture (variational), and before the last two layers.
+
+    Source: Chen et al. 2017; Peters et al. 2018, appendix A.3.
     """
 
     def __init__(
@@ -50,24 +51,18 @@ class ESIM(Classifier):
         first, second = batches
         a, b = self._encode(first), self._encode(second)
         from_b, from_a = soft_align(a, b, first.mask, second.mask)
-        pooled = [
-            *self._compose(a, from_b, first.mask),
-            *self._compose(b, from_a, second.mask),
-        ]
+        pooled = [*self._compose(a, from_b, first.mask), *self._compose(b, from_a, second.mask)]
         x = torch.relu(self.hidden(self.dropout(torch.cat(pooled, dim=1))))
         return self.to_labels(self.dropout(x))
 
     def _encode(self, batch: TokenBatch) -> Tensor:
-        """Return what was encoded beside the output mixture, dropped as the encoder's inputs are.
-
-        So a mixture is dropped alike wherever it stands.
-        """
+        """Return [encoded; output mixture]; the mixture gets the dropout of the inputs."""
         joined = self.inputs.join_output(self.encoder(self.inputs(batch), batch.mask), batch)
         encoded, mixture = joined.tensor_split([self.encoder.output_dim], dim=2)
         return torch.cat([encoded, self.encoder.dropout(mixture)], dim=2)
 
     def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean and maximum of one text read beside what is aligned with it."""
+        """Return mean and maximum of one text, read with what is aligned with it."""
         both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
         composed = self.composer(torch.relu(self.project(both)), mask)
         return masked_mean(composed, mask), masked_max(composed, mask)

@@ -1,12 +1,9 @@
 """GRU on the CPU, all directions side by side, with its gradient worked out by hand.
 
-Torch has a fast LSTM for the CPU but no GRU: it records a dozen small operations a step and
-direction, and as many again for the gradient. Here a step has six forward and three backward, for
-both directions at once, since all that does not wait for the next step's gradient is computed for
-all steps together. The numbers are the same; an epoch of question answering takes about 0.6 of
-the time (`docs/log.md`, 2026-11-22).
-
-First derivatives only; states start at zero.
+Torch has no fast GRU for the CPU: it records a dozen small operations per step and direction. Here
+a step takes six operations forward and three backward for both directions together, and whatever
+does not depend on the next step's gradient is computed for all steps at once. The numbers are the
+same; an epoch of question answering takes 0.6 of the time (`docs/log.md`, 2026-11-22).
 """
 
 from typing import Any
@@ -18,16 +15,14 @@ from torch.autograd.function import once_differentiable
 
 
 def gru_steps(
-    gates_in: Float[Tensor, "T D B G"],
-    weight: Float[Tensor, "D G H"],
-    bias: Float[Tensor, "D G"],
+    gates_in: Float[Tensor, "T D B G"], weight: Float[Tensor, "D G H"], bias: Float[Tensor, "D G"]
 ) -> Float[Tensor, "T D B H"]:
-    """Run D GRUs of one width side by side, from the first step to the last.
+    """Run D GRUs of one width side by side, from zero states; first derivatives only.
 
     Args:
-        gates_in: What the inputs bring to the gates r, z, n, their bias added; G is 3H.
+        gates_in: Input part of the gates r, z, n, with its bias; G is 3H.
         weight: From the state to the gates.
-        bias: Of the same; that of n stands inside the product with r, as in `torch.nn.GRU`.
+        bias: Of the same; for n it is inside the product with r, as in `torch.nn.GRU`.
 
     Source: Cho et al. 2014, in the form of `torch.nn.GRU`.
     """
@@ -35,8 +30,6 @@ def gru_steps(
 
 
 class _GRUSteps(torch.autograd.Function):
-    """Gradients of a step wait for that of its state alone; all their factors are known before."""
-
     @staticmethod
     def forward(ctx: Any, gates_in: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         steps, directions, batch, width = gates_in.shape
@@ -44,7 +37,7 @@ class _GRUSteps(torch.autograd.Function):
         hidden = gates_in.new_zeros(steps + 1, directions, batch, dim)
         gates, new = torch.empty_like(gates_in), torch.empty_like(hidden[1:])
         to_gates, bias = weight.transpose(1, 2).contiguous(), bias.unsqueeze(1)
-        parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # r and z; r; z; inner part of n
+        parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # rz, r, z, inner part of n
         parts += [gates_in[..., : 2 * dim], gates_in[..., 2 * dim :], new]
         steps_of = zip(
             hidden[:-1].unbind(), hidden[1:].unbind(), gates.unbind(),
@@ -67,18 +60,13 @@ class _GRUSteps(torch.autograd.Function):
         steps, directions, batch, dim = grad.shape
         reset, update, new_inner = gates.split(dim, dim=-1)
         before = hidden[:-1]
-        by_new = (1 - update) * (1 - new * new)  # of the sum inside tanh, by the state's gradient
-        factors = torch.stack(
-            [
-                by_new * new_inner * reset * (1 - reset),
-                (before - new) * update * (1 - update),
-                by_new * reset,
-            ],
-            dim=3,
-        )  # (T, D, B, 3, H)
+        by_new = (1 - update) * (1 - new * new)  # d state / d (sum inside tanh)
+        of_reset = by_new * new_inner * reset * (1 - reset)
+        of_update = (before - new) * update * (1 - update)
+        factors = torch.stack([of_reset, of_update, by_new * reset], dim=3)  # (T, D, B, 3, H)
         to_inner = torch.empty_like(factors)
         to_state = torch.empty_like(grad)
-        carry = None  # what the step after brings to the state's gradient, but through its gates
+        carry = None  # what the next step adds to the state's gradient
         steps_of = zip(
             grad.unbind(), to_state.unbind(), to_inner.unbind(), to_inner.flatten(3).unbind(),
             factors.unbind(), update.unbind(), strict=True,

@@ -1,4 +1,4 @@
-"""Deep LSTM whose layers take turns in direction, with highway gates: the encoder of SRL."""
+"""Deep LSTM with alternating directions and highway gates: the encoder of SRL."""
 
 from dataclasses import dataclass
 
@@ -8,26 +8,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import reverse_sequences
-from elmokit.tasks.networks.encoder import PaddedEncoder
+from elmokit.tasks.networks.encoder import FORGET_BIAS, PaddedEncoder
 from elmokit.tasks.networks.initialization import draw_weights
-
-FORGET_BIAS = 1.0
-"""Fresh bias of the forget gate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HighwayLSTMConfig:
-    """Shape of the encoder. The defaults are those of He et al. 2017."""
+    """Shape of the encoder, by default that of He et al. 2017."""
 
     num_layers: int = 8
-    """Layers; the first reads left to right, the second right to left, and so on."""
+    """The first reads left to right, the second right to left, and so on."""
     hidden_dim: int = 300
     """H, width of every layer."""
     dropout: float = 0.1
-    """Share of each layer's features dropped in training, the same at all positions."""
+    """Variational dropout of each layer's output."""
 
     def __post_init__(self) -> None:
-        """Refuse shapes that cannot be built."""
         if min(self.num_layers, self.hidden_dim) < 1:
             raise ValueError("`num_layers` and `hidden_dim` must be at least 1")
         if not 0 <= self.dropout < 1:
@@ -37,18 +33,14 @@ class HighwayLSTMConfig:
 class HighwayLSTMLayer(nn.Module):
     """One LSTM layer with a highway around it, read in one direction.
 
-    With x_t the input, h the output and c the cell, at each position
+    With input x_t, output h and cell c, at each position
     ``i, f, o, r, g = W x_t + U h + b`` (blocks of H in this order),
     ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``,
     ``h = kept * (sigmoid(r) * sigmoid(o) * tanh(c) + (1 - sigmoid(r)) * V x_t)``
     where ``kept`` is the dropout mask, one for all positions.
 
-    Fresh weights: every block of W, U and V orthonormal, b 0 but for the forget gate (1). They are
-    drawn with seed 0; a model draws its own.
-
-    Args:
-        input_dim: Width of x_t.
-        hidden_dim: H.
+    Fresh weights: every block of W, U and V orthonormal, b 0 except the forget gate (1); drawn with
+    seed 0 until a model draws its own.
 
     Shape: x (B, T, input_dim) -> (B, T, H).
     Source: He et al. 2017 (Deep Semantic Role Labeling), section 2.
@@ -64,7 +56,6 @@ class HighwayLSTMLayer(nn.Module):
         self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         for weight in (self.input_weight, self.recurrent_weight, self.carry_weight):
             for block in weight.detach().split(self.hidden_dim):
                 nn.init.orthogonal_(block, generator=generator)
@@ -74,12 +65,7 @@ class HighwayLSTMLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T X"], kept: Float[Tensor, "B H"] | None = None
     ) -> Float[Tensor, "B T H"]:
-        """Read ``x`` from its first position to its last.
-
-        Args:
-            x: Inputs, in the order in which this layer reads.
-            kept: Dropout mask, scaled; none: nothing is dropped.
-        """
+        """Read ``x`` from its first position to its last; ``kept`` is a scaled dropout mask."""
         hidden_dim = self.hidden_dim
         gates_in = functional.linear(x, self.input_weight, self.bias).unbind(dim=1)  # T of (B, 5H)
         carried = functional.linear(x, self.carry_weight).unbind(dim=1)  # T of (B, H)
@@ -102,40 +88,29 @@ class HighwayLSTMLayer(nn.Module):
 class AlternatingHighwayLSTM(PaddedEncoder):
     """Stack of highway LSTM layers, each reading the one below in the other direction.
 
-    Args:
-        input_dim: Width of the input vectors.
-        config: Layers, width, dropout.
-
-    Shape: x (B, T, input_dim), mask (B, T) -> (B, T, H), 0 at padded positions.
     Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
     """
 
     def __init__(self, input_dim: int, config: HighwayLSTMConfig) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.output_dim = config, config.hidden_dim
         widths = [input_dim] + [config.hidden_dim] * (config.num_layers - 1)
         self.layers = nn.ModuleList(HighwayLSTMLayer(width, config.hidden_dim) for width in widths)
         self.reset_parameters(torch.Generator().manual_seed(0))
-
-    @property
-    def output_dim(self) -> int:
-        return self.config.hidden_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_weights(self.layers, generator)
 
     def read(self, x: Tensor, lengths: Tensor) -> Tensor:
         for index, layer in enumerate(self.layers):
-            # Padding is last in either order, so no state that has seen it reaches a real position.
+            # padding comes last in either order, so it affects no real position
             if index > 0:
                 x = reverse_sequences(x, lengths)
             x = layer(x, self._draw_kept(x))
         return reverse_sequences(x, lengths) if self.config.num_layers % 2 == 0 else x
 
     def _draw_kept(self, x: Tensor) -> Tensor | None:
-        """Draw one dropout mask for a layer's output, the same at all positions; (B, H)."""
         if not self.training or self.config.dropout == 0:
             return None
-        return functional.dropout(
-            x.new_ones(x.shape[0], self.config.hidden_dim), self.config.dropout
-        )
+        ones = x.new_ones(x.shape[0], self.config.hidden_dim)
+        return functional.dropout(ones, self.config.dropout)

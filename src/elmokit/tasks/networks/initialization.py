@@ -7,11 +7,7 @@ from torch import nn
 
 
 def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> None:
-    """Draw fresh weights, module by module.
-
-    Linear layers get Glorot uniform weights and zero biases; other modules have a
-    ``reset_parameters(generator)`` of their own.
-    """
+    """Draw linear layers (Glorot uniform, zero biases); call ``reset_parameters`` of others."""
     for module in modules:
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)

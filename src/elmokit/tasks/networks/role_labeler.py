@@ -1,9 +1,8 @@
 """The network of semantic role labeling: a deep highway LSTM and a search among legal tags.
 
-It is that of He et al. 2017 as Peters et al. 2018 use it: [static vector; ELMo; predicate feature],
-LSTM layers that alternate in direction with highway gates, one score a tag at each word; decoded by
-a search among legal BIO sequences, without learned transitions. ELMo may also be read at the output
-of the last LSTM layer, or only there (table 3 of the paper).
+[static vector; ELMo; predicate feature] → alternating highway LSTM → one score per tag → search
+among legal BIO sequences, without learned transitions. ELMo may also be read at the output of the
+last LSTM layer, or only there (table 3 of the paper).
 """
 
 from collections.abc import Sequence
@@ -21,17 +20,16 @@ from elmokit.tasks.tag_schemes import allowed_transitions
 from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
-"""Width of the feature that tells the predicate from other words."""
+"""Width of the feature that marks the predicate."""
 DROPOUT = 0.1
 
 
 class RoleLabeler(TagModel):
-    """Word vectors and the predicate feature → alternating highway LSTM → one score a tag.
+    """Word vectors and the predicate feature → alternating highway LSTM → one score per tag.
 
-    The tags are BIO; all layers have one width. The dropout is recurrent, the same at all words.
+    The tags are BIO. All layers have one width. The dropout is recurrent, the same at all words.
 
-    Raises:
-        ValueError: if the widths differ.
+    Source: He et al. 2017; Peters et al. 2018.
     """
 
     allowed: Tensor

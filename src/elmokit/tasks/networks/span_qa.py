@@ -1,8 +1,8 @@
 """The network that finds answers in a paragraph: BiDAF with self-attention (DocQA).
 
-It is that of Clark and Gardner 2018 as Peters et al. 2018, appendix A.4 use it: word vectors →
-shared biGRU → attention between question and context → linear layer → residual self-attention →
-first and last word of the answer. ELMo is read at the input and at the output of the first biGRU.
+Word vectors → shared biGRU → attention between question and context → linear layer → residual
+self-attention → first and last word of the answer. ELMo is read at the input and at the output of
+the first biGRU.
 """
 
 from collections.abc import Sequence
@@ -33,54 +33,50 @@ MAX_ANSWER_WORDS = 17
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QaExample:
-    """A question and its context as words, and where the words and the answers are."""
+    """A question and its context as words, with the places of words and answers."""
 
     name: str
     """The id of the question."""
     question: Sentence
     context_words: Sentence
-    """Of a window of the context, if that is long and trained on."""
+    """In training, of a window of a long context."""
     offsets: Offsets
-    """Of each context word, in ``context``; words that a tokenizer altered may share theirs."""
+    """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
     context: str
-    """As it was given; answers are cut out of it."""
+    """The original text, from which answers are cut."""
     question_text: str
-    """As it was given."""
     answers: tuple[str, ...] = ()
-    """Gold, all of them right."""
+    """Gold alternatives."""
     spans: Offsets = ()
-    """``[start, end)`` in context words of the answers that have any; the first is learned."""
+    """``[start, end)`` in context words of the answers that have any; training uses the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundAnswer:
-    """A stretch of the context."""
+    """Part of the context; ``[start, end)`` in characters."""
 
     text: str
     start: int
-    """Of the first character, in the context."""
     end: int
-    """After the last character."""
     score: float
-    """Probability of the first word times that of the last; 0 where there is nothing to choose."""
+    """Probability of the first word times that of the last; 0 in an empty context."""
 
 
 class SpanQA(TaskModel):
     """Question and context → first and last word of the answer.
 
-    There are no labels. All biGRUs have one width, linear layers twice that. The dropout is that at
-    the input and at the output of every biGRU (variational).
+    There are no labels. All biGRUs have one width, linear layers twice that. Variational dropout
+    acts at the input and at the output of every biGRU.
 
-    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4. Unlike there, weights are
-    drawn as in all our encoders.
+    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but fresh weights are drawn as
+    in our other encoders.
     """
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels)
-        hidden_dim = single_width(hidden_dims)
-        width = 2 * hidden_dim
+        width = 2 * single_width(hidden_dims)
         config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
         self.encoder = SentenceEncoder(inputs.output_dim, config)
         encoded = width + inputs.output_mix_dim
@@ -104,10 +100,7 @@ class SpanQA(TaskModel):
         draw_weights(parts, generator)
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        """Return the mean of -log p(first word) - log p(last word), and the mixtures' penalty.
-
-        Every example must have a span, as those read for training do.
-        """
+        """Return the mean of -log p(first word) - log p(last word), plus the mixtures' penalty."""
         start_log_probs, end_log_probs = self._log_probs(*batches)
         spans = [example.spans[0] for example in examples]
         starts, ends = torch.tensor(spans, device=start_log_probs.device).unbind(dim=1)
@@ -116,17 +109,13 @@ class SpanQA(TaskModel):
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
         """Return the best answer to each question; an empty one where the context is empty."""
-        best = best_answers(
-            *self._log_probs(*batches), batches[1].mask, max_length=MAX_ANSWER_WORDS
-        )
-        spans = zip(best.start.tolist(), best.end.tolist(), best.score.exp().tolist(), strict=True)
-        return [
-            _cut_out(example, start, end, score)
-            for example, (start, end, score) in zip(examples, spans, strict=True)
-        ]
+        log_probs = self._log_probs(*batches)
+        best = best_answers(*log_probs, batches[1].mask, max_length=MAX_ANSWER_WORDS)
+        columns = examples, best.start.tolist(), best.end.tolist(), best.score.exp().tolist()
+        return [_cut_out(*row) for row in zip(*columns, strict=True)]
 
     def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Return the log-probability of each context word as the first and as the last: (B, N)."""
+        """Return the log-probabilities of context words as the first and as the last: (B, N)."""
         mask = context.mask
         x = self.attention(self._encode(context), self._encode(question), mask, question.mask)
         x = torch.relu(self.to_width(x))  # (B, N, 2H)
@@ -140,19 +129,17 @@ class SpanQA(TaskModel):
         )
 
     def _encode(self, batch: TokenBatch) -> Tensor:
-        """Return the words of one text in their context, with the output mixture: (B, W, X)."""
         encoded = self.dropout(self.encoder(self.inputs(batch), batch.mask))
         return self.inputs.join_output(encoded, batch)
 
 
 def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Turn scores (B, N, 1) into log-probabilities of the real positions (B, N)."""
+    """(B, N, 1) -> (B, N)."""
     logits = logits.squeeze(2)
     return logits.masked_fill(~mask, torch.finfo(logits.dtype).min).log_softmax(dim=1)
 
 
 def _cut_out(example: QaExample, start: int, end: int, score: float) -> FoundAnswer:
-    """Return the answer that goes from the first to the last of some context words."""
     if start == end:
         return FoundAnswer("", 0, 0, 0.0)
     first, last = example.offsets[start][0], example.offsets[end - 1][1]

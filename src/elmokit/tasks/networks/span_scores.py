@@ -1,9 +1,9 @@
-"""Scores of coreference: which spans are mentions, and which earlier span each one goes back to.
+"""Scores of coreference: which spans are mentions, and which earlier span each one refers to.
 
-P spans are kept of the N of a document, in the order of the text; G is the width of a span's
-vector, H that of the hidden layers. A span's antecedents are the K kept spans before it, or none of
-them: that has the score 0. The first layers are linear in parts that belong to one token or to one
-span, so these parts are multiplied once per token or span and not once per span or pair.
+P of a document's N spans are kept, in text order; G is the width of a span's vector, H that of the
+hidden layers. A span's candidate antecedents are the K kept spans before it, or none, which scores
+0. The first layers are linear, so their parts are computed once per token or span, not once per
+span or pair.
 """
 
 import math
@@ -19,20 +19,14 @@ from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.spans import NUM_DISTANCE_BUCKETS, SpanRepresentation, distance_buckets
 
 SPANS_TOGETHER = 1 << 14
-"""Spans whose mention scores are computed at once where nothing is learned."""
+"""Spans scored at once as mentions, without gradient."""
 ROWS_TOGETHER = 32
-"""Spans whose antecedents are scored at once: few, so that the products of pairs stay in cache."""
+"""Spans whose antecedents are scored at once: few, so that products of pairs stay in cache."""
 
 
 class MentionScore(nn.Module):
-    """How likely a span is a mention: two hidden layers over its vector.
+    """How likely a span is a mention: two hidden layers over its vector, (N, G) -> (N,).
 
-    Args:
-        span_dim: G.
-        hidden_dim: H.
-        dropout: Share of the hidden values dropped in training.
-
-    Shape: (N, G) -> (N,).
     Source: Lee et al. 2017, section 3.
     """
 
@@ -44,11 +38,9 @@ class MentionScore(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         draw_weights((self.first, self.second, self.to_score), generator)
 
     def forward(self, vectors: Float[Tensor, "N G"]) -> Float[Tensor, " N"]:
-        """Return the score of each span."""
         return self._rest(self.first(vectors))
 
     @torch.no_grad()
@@ -62,9 +54,8 @@ class MentionScore(nn.Module):
         *,
         together: int = SPANS_TOGETHER,
     ) -> Float[Tensor, " N"]:
-        """Return the scores that the vectors of ``spans`` get, without making them.
+        """Return the scores of spans without making their vectors, to choose spans in less memory.
 
-        For choosing spans: without gradient, in memory that only grows with N by the scores.
         Dropout, in training, lets other spans be chosen now and then.
         """
         state_dim, width_dim = states.shape[1], spans.width_embedding.embedding_dim
@@ -91,14 +82,14 @@ class MentionScore(nn.Module):
 
 @dataclass(frozen=True)
 class AntecedentScores:
-    """Scores of some spans in a row with the spans before them."""
+    """Scores of consecutive spans with the spans before them."""
 
     first_span: int
     """Row r is span ``first_span + r``."""
     first_antecedent: int
     """Column c is span ``first_antecedent + c``."""
     scores: Float[Tensor, "R C"]
-    """-inf where the column's span is not one of the K before the row's."""
+    """-inf where the column is not one of the K spans before the row."""
 
     @property
     def spans(self) -> slice:
@@ -112,20 +103,11 @@ class AntecedentScores:
 
 
 class AntecedentScore(nn.Module):
-    """How likely span j is what span i goes back to: two hidden layers over the pair.
+    """How likely span j is the antecedent of span i: two hidden layers over the pair.
 
-    They read ``[g_i; g_j; g_i ⊙ g_j; distance; speaker; genre]``: distance in kept spans, by
-    bucket; whether the speaker is the same; the kind of text. What is not known is a vector of
-    zeros. What dropout takes from features and hidden layers, it takes from all pairs of a document
-    alike.
-
-    Args:
-        span_dim: G.
-        hidden_dim: H.
-        feature_dim: Width of each of the three features.
-        num_genres: Kinds of text, 1 to ``num_genres``; 0 is none of them.
-        max_antecedents: K.
-        dropout: Share of features and of hidden units dropped in training.
+    They read ``[g_i; g_j; g_i ⊙ g_j; distance; speaker; genre]``: bucketed distance in kept spans;
+    whether the speaker is the same; the kind of text, 1 to ``num_genres``. Unknown features are
+    zero vectors. Dropout of features and hidden units is the same for all pairs of a document.
 
     Source: Lee et al. 2017, sections 3 and 4.
     """
@@ -145,7 +127,7 @@ class AntecedentScore(nn.Module):
             raise ValueError(f"`max_antecedents` must be at least 1, got {max_antecedents}.")
         self.max_antecedents = max_antecedents
         self.distance = nn.Embedding(NUM_DISTANCE_BUCKETS, feature_dim)
-        self.speaker = nn.Embedding(3, feature_dim, padding_idx=0)  # not known, another, the same
+        self.speaker = nn.Embedding(3, feature_dim, padding_idx=0)  # unknown, other, same
         self.genre = nn.Embedding(num_genres + 1, feature_dim, padding_idx=0)
         self.first = nn.Linear(3 * span_dim + 3 * feature_dim, hidden_dim)
         self.second = nn.Linear(hidden_dim, hidden_dim)
@@ -153,7 +135,7 @@ class AntecedentScore(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights, by which having no antecedent is as likely as any of K."""
+        """Draw fresh weights that make no antecedent as likely as the K antecedents together."""
         draw_weights((self.first, self.second, self.to_score), generator)
         nn.init.constant_(self.to_score.bias, -math.log(self.max_antecedents))
         for feature in (self.distance, self.speaker, self.genre):
@@ -171,16 +153,16 @@ class AntecedentScore(nn.Module):
         *,
         together: int = ROWS_TOGETHER,
     ) -> Iterator[AntecedentScores]:
-        """Yield the scores of all spans with their antecedents, some spans at a time.
+        """Yield the scores of all spans with their antecedents, ``together`` spans at a time.
 
-        A score is that of the pair and of its two mentions. Memory of a block does not depend on P.
+        A score is the sum for the pair and both mentions. Memory of a block does not depend on P.
 
         Args:
-            vectors: Of the kept spans, in the order of the text.
+            vectors: Of the kept spans, in text order.
             mentions: Their scores as mentions.
-            speakers: A number for each speaker; 0: not known.
-            genre: Of the text.
-            together: Spans of a block.
+            speakers: A number for each speaker; 0: unknown.
+            genre: Of the text; 0: unknown.
+            together: Spans in a block.
         """
         if not len(vectors):
             return
@@ -197,7 +179,7 @@ class AntecedentScore(nn.Module):
         offsets = numbers[:together, None] + self.max_antecedents - numbers
         of_text = self.dropout(self.genre(numbers.new_tensor(genre))) @ text.T + self.first.bias
         of_distance = self.dropout(self.distance.weight) @ distance.T
-        # To drop a hidden unit for all pairs is to drop the weights that read it.
+        # dropping a hidden unit for all pairs means dropping the weights that read it
         read = self.dropout(vectors.new_ones(2, self.first.out_features))
         return _Terms(
             this=vectors @ this.T + of_text,
@@ -221,7 +203,7 @@ class AntecedentScore(nn.Module):
     ) -> AntecedentScores:
         end, first = min(start + together, len(vectors)), max(0, start - self.max_antecedents)
         rows, columns = slice(start, end), slice(first, end)
-        at = self.max_antecedents - (start - first)  # where the columns are among all offsets
+        at = self.max_antecedents - (start - first)  # first column among all offsets
         near = (slice(0, end - start), slice(at, at + end - first))
         hidden = (vectors[rows, None] * vectors[columns]) @ terms.product.T  # (R, C, H)
         hidden += terms.distance[near]
@@ -240,51 +222,49 @@ class AntecedentScore(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class _Terms:
-    """What the first layer adds up for the pairs of a document, and the weights behind it."""
+    """What the first layer adds up for the pairs of a document, and later weights with dropout."""
 
     this: Tensor
-    """(P, H): of the span that goes back, with the genre and the bias."""
+    """(P, H): of the span itself, with the genre and the bias."""
     other: Tensor
     """(P, H): of its antecedent."""
     product: Tensor
-    """(H, G): weights of the product of the two."""
+    """(H, G): weights of the product of both vectors."""
     distance: Tensor
-    """(R, R + K, H): the same in all blocks, whose columns begin K spans before their rows."""
+    """(R, R + K, H): the same in all blocks, whose columns start K spans before their rows."""
     speaker: Tensor
     """(3, H)."""
     is_antecedent: Tensor
     """(R, R + K): whether the column is one of the K before the row."""
     second: Tensor
-    """(H, H): weights of the second layer."""
+    """(H, H)."""
     to_score: Tensor
-    """(1, H): of the score."""
+    """(1, H)."""
 
 
 def antecedent_loss(block: AntecedentScores, clusters: Int[Tensor, " P"]) -> Float[Tensor, " R"]:
-    """Return for each span of a block the negative log-probability of all its right antecedents.
+    """Return the negative log-probability of all correct antecedents of each span in a block.
 
-    Args:
-        block: Scores.
-        clusters: Of all kept spans; 0: in none. Where no antecedent is in the span's own cluster,
-            having none is right.
+    ``clusters`` numbers the clusters of all kept spans, 0 for none. If no antecedent is in the
+    span's own cluster, having none is correct.
 
     Source: Lee et al. 2017, section 5.
     """
     mine, theirs = clusters[block.spans, None], clusters[block.antecedents]
-    is_right = (mine == theirs) & (mine > 0) & block.scores.isfinite()
-    has_none = ~is_right.any(dim=1, keepdim=True)
+    is_correct = (mine == theirs) & (mine > 0) & block.scores.isfinite()
+    has_none = ~is_correct.any(dim=1, keepdim=True)
     scores = functional.pad(block.scores, (1, 0))  # having none scores 0
-    right = scores.masked_fill(~torch.cat((has_none, is_right), dim=1), -torch.inf)
-    return scores.logsumexp(dim=1) - right.logsumexp(dim=1)
+    correct = scores.masked_fill(~torch.cat((has_none, is_correct), dim=1), -torch.inf)
+    return scores.logsumexp(dim=1) - correct.logsumexp(dim=1)
 
 
 def best_antecedents(block: AntecedentScores) -> Int[Tensor, " R"]:
-    """Return for each span of a block the antecedent with the best score; -1: none is above 0."""
+    """Return the best antecedent of each span in a block; -1 if no score is above 0."""
     best = block.scores.max(dim=1)
     return torch.where(best.values > 0, best.indices + block.first_antecedent, -1)
 
 
 def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Tensor, "R C"]:
-    """Return 0 where one of the two is not known, 1 for two speakers, 2 for one."""
+    """Return 0 where a speaker is unknown, 1 for different speakers, 2 for the same."""
     is_known = (rows[:, None] > 0) & (columns > 0)
     return is_known * (1 + (rows[:, None] == columns).long())

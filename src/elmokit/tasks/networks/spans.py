@@ -1,7 +1,6 @@
 """Spans of text as candidates: all of them, their vectors, the ones to keep, the best answer.
 
-Spans are ``[start, end)``. Those of a document count its real tokens from 0, sentence after
-sentence: W tokens, N spans.
+Spans are ``[start, end)``. In a document they count its W real tokens from 0, across sentences.
 """
 
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from torch.nn import functional
 
 from elmokit.bilm.masking import masked_softmax
 
-NUM_DISTANCE_BUCKETS = 10
-"""Buckets of `distance_buckets`: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more."""
 _BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+NUM_DISTANCE_BUCKETS = len(_BUCKET_STARTS) + 1
 FRESH_STD = 0.02
 """Standard deviation of fresh width vectors."""
 
@@ -26,28 +24,22 @@ class AnswerSpans:
 
     start: Int[Tensor, " B"]
     end: Int[Tensor, " B"]
-    """After the last position."""
     score: Float[Tensor, " B"]
-    """Sum of the two log-probabilities; -inf, with the span [0, 0), where nothing is possible."""
+    """Sum of both log-probabilities; -inf, with the span [0, 0), where no span is possible."""
 
 
 def enumerate_spans(
     sentence_lengths: Int[Tensor, " S"], *, max_width: int
 ) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-    """Return the start and end of every span that lies within a sentence.
+    """Return starts and ends of all spans within a sentence, ordered by start and then by end.
 
-    Args:
-        sentence_lengths: Tokens of each sentence, in order.
-        max_width: Tokens of the longest span.
-
-    Returns:
-        Starts and ends, by start and then by end.
+    ``max_width`` bounds the tokens of a span.
     """
     if max_width < 1:
         raise ValueError(f"`max_width` must be at least 1, got {max_width}.")
     device = sentence_lengths.device
-    borders = sentence_lengths.cumsum(dim=0)  # (S,): where each sentence ends
-    limits = borders.repeat_interleave(sentence_lengths)  # (W,): where each token's sentence ends
+    borders = sentence_lengths.cumsum(dim=0)  # (S,): end of each sentence
+    limits = borders.repeat_interleave(sentence_lengths)  # (W,): end of each token's sentence
     starts = torch.arange(limits.shape[0], device=device).unsqueeze(1).expand(-1, max_width)
     ends = starts + torch.arange(1, max_width + 1, device=device)  # (W, max_width)
     inside = ends <= limits.unsqueeze(1)
@@ -58,9 +50,6 @@ def distance_buckets(distances: Int[Tensor, "*Shape"]) -> Int[Tensor, "*Shape"]:
     """Return the bucket of each distance, 0 to 9: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64+.
 
     Source: Lee et al. 2017.
-
-    Raises:
-        ValueError: if a distance is negative.
     """
     if (distances < 0).any():
         raise ValueError(f"`distances` must be at least 0, got {int(distances.min())}.")
@@ -72,13 +61,13 @@ class SpanRepresentation(nn.Module):
     """One vector per span: [first state; last state; attended head; width].
 
     The head is the mean of the embeddings inside the span, weighted by a softmax over one learned
-    score of each token's state. Fresh weights are drawn with seed 0; a model draws its own.
+    score of each token's state. Fresh weights are drawn with seed 0 until a model draws its own.
 
     Args:
         state_dim: X, width of the encoder's states.
         embedding_dim: E, width of the token embeddings.
         max_width: Tokens of the longest span.
-        width_dim: Size of the learned vector of a span's width.
+        width_dim: Size of the learned vector for a span's width.
 
     Shape: states (W, X), embeddings (W, E), starts (N,), ends (N,) -> (N, 2X + E + width_dim).
     Source: Lee et al. 2017, section 4.
@@ -92,13 +81,12 @@ class SpanRepresentation(nn.Module):
     ) -> None:
         super().__init__()
         self.max_width = max_width
-        self.head_score = nn.Linear(state_dim, 1, bias=False)  # a bias leaves the softmax as it is
+        self.head_score = nn.Linear(state_dim, 1, bias=False)  # a bias cancels out
         self.width_embedding = nn.Embedding(max_width + 1, width_dim, padding_idx=0)
         self.output_dim = 2 * state_dim + embedding_dim + width_dim
         self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         nn.init.xavier_uniform_(self.head_score.weight, generator=generator)
         nn.init.normal_(self.width_embedding.weight, std=FRESH_STD, generator=generator)
         with torch.no_grad():
@@ -111,7 +99,6 @@ class SpanRepresentation(nn.Module):
         starts: Int[Tensor, " N"],
         ends: Int[Tensor, " N"],
     ) -> Float[Tensor, "N G"]:
-        """Return the vectors of the spans."""
         self._check_spans(starts, ends, states.shape[0])
         if starts.shape[0] == 0:
             return states.new_zeros(0, self.output_dim)
@@ -119,7 +106,7 @@ class SpanRepresentation(nn.Module):
         inside = tokens < ends.unsqueeze(1)  # (N, max_width)
         tokens = tokens.masked_fill(~inside, 0)
         weights = masked_softmax(self.head_score(states).squeeze(1)[tokens], inside)
-        # A bag sums weighted rows without storing one copy of the embedding per span and token.
+        # sums weighted rows without copying the embedding for each span and token
         heads = functional.embedding_bag(
             tokens, embeddings, per_sample_weights=weights.to(embeddings.dtype), mode="sum"
         )
@@ -144,25 +131,16 @@ def prune_spans(
     *,
     num_kept: int,
 ) -> Int[Tensor, " P"]:
-    """Choose the best spans of which no two cross.
+    """Return the indices of up to ``num_kept`` best spans, ordered by start and then by end.
 
-    Taken from the best down; one that crosses a span already taken is passed over. Nested spans do
-    not cross. Of equal scores the earlier in the list comes first.
-
-    Args:
-        scores: One per span, higher is better.
-        starts: Where the spans begin.
-        ends: Where they end; all spans hold a token.
-        num_kept: How many to choose; fewer come back if there are not so many.
-
-    Returns:
-        Indices into the list, in the order of their spans: by start, then by end.
+    Spans are taken from the best score down, skipping those that cross a span already taken; nested
+    spans do not cross. Of equal scores the earlier in the list comes first.
     """
     order = scores.detach().argsort(descending=True, stable=True).tolist()
     start_list: list[int] = starts.tolist()
     end_list: list[int] = ends.tolist()
-    furthest_end: dict[int, int] = {}  # of the spans taken that begin at a token
-    nearest_start: dict[int, int] = {}  # of the spans taken that end after a token
+    furthest_end: dict[int, int] = {}  # by start of the spans taken
+    nearest_start: dict[int, int] = {}  # by end of the spans taken
     kept: list[int] = []
     for index in order:
         if len(kept) >= num_kept:
@@ -188,16 +166,9 @@ def best_answers(
     *,
     max_length: int = 17,
 ) -> AnswerSpans:
-    """Find in each row the span whose first and last positions have the highest summed score.
+    """Find the span in each row whose first and last positions have the highest summed score.
 
-    Args:
-        start_log_probs: Score of each position as the first of the answer.
-        end_log_probs: Score of each position as the last.
-        mask: True where an answer may stand.
-        max_length: Positions of the longest answer.
-
-    Returns:
-        The spans; of equal ones the earliest, then the shortest.
+    Spans have at most ``max_length`` positions; of equal ones the earliest wins, then the shortest.
     """
     if max_length < 1:
         raise ValueError(f"`max_length` must be at least 1, got {max_length}.")

@@ -1,7 +1,7 @@
-"""Networks that score a tag at each word: a biLSTM with a softmax or a CRF on top.
+"""Networks that score tags at each word: a biLSTM with a softmax or a CRF on top.
 
-The network is that of Peters et al. 2018, appendix A.7: [static vector; character CNN; ELMo],
-biLSTM, linear layer; spans are tagged BIOUL, scored by a CRF, decoded among legal sequences only.
+Source: Peters et al. 2018, appendix A.7: [static vector; character CNN; ELMo] → biLSTM → linear
+layer; spans are tagged BIOUL, scored by a CRF and decoded among legal sequences only.
 """
 
 from abc import abstractmethod
@@ -28,17 +28,14 @@ DROPOUT = 0.5
 
 
 class TagModel(TaskModel):
-    """A network that scores tags; a subclass says how. Each word is a softmax of its own."""
+    """A network that scores tags; by default each word has its own softmax."""
 
     @abstractmethod
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Float[Tensor, "B W Y"]:
-        """Return a score for each word and tag."""
+        """Return the scores of tags."""
 
     def tag_loss(
-        self,
-        logits: Float[Tensor, "B W Y"],
-        gold: Int[Tensor, "B W"],
-        mask: Bool[Tensor, "B W"],
+        self, logits: Float[Tensor, "B W Y"], gold: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"]
     ) -> Float[Tensor, ""]:
         """Return the mean over words."""
         return functional.cross_entropy(logits[mask], gold[mask])
@@ -65,17 +62,16 @@ class TagModel(TaskModel):
         ]
 
     def _gold_ids(self, examples: Sequence[Any], mask: Tensor) -> Tensor:
-        """Return the ids of the examples' tags, 0 at padded positions and for unknown tags."""
+        # 0 at padded positions and for unknown tags
         rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
         padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
         return torch.tensor(padded, dtype=torch.int64, device=mask.device)
 
 
 class Tagger(TagModel):
-    """Word vectors → biLSTM → one score a tag → softmax at each word.
+    """Word vectors → biLSTM → one score per tag → softmax at each word.
 
-    The dropout is that of the encoder's inputs and outputs (variational); mixtures are not dropped
-    a second time.
+    Variational dropout acts on the encoder's inputs and outputs.
     """
 
     def __init__(
@@ -99,14 +95,14 @@ class Tagger(TagModel):
 
 
 class CRFTagger(Tagger):
-    """The same with BIOUL tags scored as whole sequences; the loss is the mean over sentences."""
+    """`Tagger` with a CRF over BIOUL tags; the loss is the mean over sentences."""
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels, hidden_dims, dropout=dropout)
         allowed = torch.from_numpy(allowed_transitions(labels, "bioul"))
-        self.crf = CRF(len(labels), boundary_scores=False, allowed=allowed)
+        self.crf = CRF(len(labels), allowed=allowed)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         super().reset_parameters(generator)

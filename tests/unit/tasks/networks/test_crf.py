@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.networks.crf import CRF, is_allowed, viterbi
+from elmokit.tasks.networks.crf import CRF, viterbi
 
 LENGTHS = [4, 1, 0, 3]
 NUM_TAGS = 3
@@ -51,10 +51,7 @@ def score_of(crf, logits, sequence):
     if not sequence:
         return torch.zeros((), dtype=torch.float64)
     score = sum(logits[t, tag] for t, tag in enumerate(sequence))
-    score = score + sum(crf.transitions[a, b] for a, b in pairwise(sequence))
-    if crf.start is not None:
-        score = score + crf.start[sequence[0]] + crf.end[sequence[-1]]
-    return score
+    return score + sum(crf.transitions[a, b] for a, b in pairwise(sequence))
 
 
 def all_sequences(length, allowed=None):
@@ -63,23 +60,16 @@ def all_sequences(length, allowed=None):
             yield sequence
 
 
-SETTINGS = [
-    {},
-    {"boundary_scores": False},
-    {"allowed": some_allowed()},
-    {"allowed": some_allowed(), "constrain_training": True},
-    {"allowed": some_allowed(), "constrain_training": True, "boundary_scores": False},
-]
+SETTINGS = [{}, {"allowed": some_allowed()}]
 TAGS = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_log_likelihood_equals_enumeration(settings):
     crf, logits = build(**settings), random(4, 4, NUM_TAGS)
-    counted = settings.get("allowed") if settings.get("constrain_training") else None
     found = crf(logits, TAGS, mask_of(LENGTHS))
     for row, length in enumerate(LENGTHS):
-        scores = [score_of(crf, logits[row], s) for s in all_sequences(length, counted)]
+        scores = [score_of(crf, logits[row], s) for s in all_sequences(length)]
         gold = score_of(crf, logits[row], TAGS[row, :length].tolist())
         expected = gold - torch.logsumexp(torch.stack(scores), dim=0)
         assert found[row].item() == pytest.approx(expected.item(), abs=1e-12)
@@ -88,8 +78,7 @@ def test_log_likelihood_equals_enumeration(settings):
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_probabilities_sum_to_one(settings):
     crf, logits = build(**settings), random(1, 3, NUM_TAGS)
-    counted = settings.get("allowed") if settings.get("constrain_training") else None
-    tags = torch.tensor(list(all_sequences(3, counted)))
+    tags = torch.tensor(list(all_sequences(3)))
     log_probs = crf(logits.expand(len(tags), -1, -1), tags, mask_of([3] * len(tags)))
     assert log_probs.exp().sum().item() == pytest.approx(1, abs=1e-12)
 
@@ -227,16 +216,7 @@ class TestConstraints:
         assert tags.tolist() == [[1, 2, 0]]
         assert scores.tolist() == [5]
 
-    def test_constrained_training_gives_illegal_sequences_no_probability(self):
-        allowed, logits = some_allowed(), random(1, 2, NUM_TAGS)
-        crf = build(allowed=allowed, constrain_training=True)
-        legal = list(all_sequences(2, allowed))
-        assert 0 < len(legal) < 9
-        for sequence in set(all_sequences(2)) - set(legal):
-            with pytest.raises(ValueError, match=r"row 0.*`allowed`"):
-                crf(logits, torch.tensor([sequence]), mask_of([2]))
-
-    def test_unconstrained_training_takes_any_gold(self):
+    def test_training_takes_any_gold(self):
         crf = build(allowed=some_allowed())
         assert crf(random(1, 2, NUM_TAGS), torch.tensor([[0, 2]]), mask_of([2])).item() < 0
 
@@ -247,16 +227,10 @@ class TestConstraints:
         with pytest.raises(ValueError, match=r"2 tags \(row 1\)"):
             viterbi(torch.zeros(2, 2, 3), mask_of([1, 2]), allowed=allowed)
 
-    def test_which_rows_keep_to_it(self):
-        tags = torch.tensor([[1, 2, 2], [0, 2, 9], [2, 9, 9], [1, 9, 9], [9, 9, 9], [0, 9, 9]])
-        kept = is_allowed(tags, mask_of([3, 2, 1, 1, 0, 1]), some_allowed())
-        assert kept.tolist() == [True, False, False, False, True, True]
-
 
 class TestState:
     def test_the_constraints_are_not_saved(self):
-        assert set(CRF(3, allowed=some_allowed()).state_dict()) == {"transitions", "start", "end"}
-        assert set(CRF(3, boundary_scores=False).state_dict()) == {"transitions"}
+        assert set(CRF(3, allowed=some_allowed()).state_dict()) == {"transitions"}
 
     def test_fresh_scores_depend_on_the_generator_alone(self):
         torch.manual_seed(99)
@@ -286,10 +260,6 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"must have shape \(6, 6\)"):
             viterbi(torch.zeros(1, 1, 4), mask_of([1]), allowed=some_allowed(3))
 
-    def test_constrained_training_without_constraints(self):
-        with pytest.raises(ValueError, match=r"constrain_training.*`allowed`"):
-            CRF(3, constrain_training=True)
-
     @pytest.mark.parametrize("tag", [-1, 3])
     def test_tags_that_do_not_exist(self, tag):
         with pytest.raises(ValueError, match="`tags` must be 0 to 2"):
@@ -306,8 +276,8 @@ class TestErrors:
     def test_scores_that_are_not_finite(self, value):
         with pytest.raises(ValueError, match="`logits` must be finite"):
             viterbi(torch.tensor([[[0.0, value]]]), mask_of([1]))
-        with pytest.raises(ValueError, match="`start` must be finite"):
-            viterbi(torch.zeros(1, 1, 2), mask_of([1]), start=torch.tensor([0.0, value]))
+        with pytest.raises(ValueError, match="`transitions` must be finite"):
+            viterbi(torch.zeros(1, 1, 1), mask_of([1]), transitions=torch.tensor([[value]]))
 
     def test_padding_before_real_positions(self):
         mask = torch.tensor([[False, True]])

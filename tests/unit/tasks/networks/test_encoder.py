@@ -11,13 +11,11 @@ from elmokit.tasks.networks.encoder import (
 
 LENGTHS = [5, 0, 2, 1]
 MASK = torch.arange(5).unsqueeze(0) < torch.tensor(LENGTHS).unsqueeze(1)
-KINDS = [("lstm", True), ("lstm", False), ("gru", True), ("gru", False)]
+CELLS = pytest.mark.parametrize("cell", ["lstm", "gru"])
 
 
-def build(cell="lstm", bidirectional=True, hidden_dims=(3, 2), **settings):
-    config = SentenceEncoderConfig(
-        hidden_dims=hidden_dims, cell=cell, bidirectional=bidirectional, **settings
-    )
+def build(cell="lstm", hidden_dims=(3, 2), **settings):
+    config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell=cell, **settings)
     return SentenceEncoder(4, config).double().eval()
 
 
@@ -26,9 +24,9 @@ def inputs():
     return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
 
 
-@pytest.mark.parametrize(("cell", "bidirectional"), KINDS)
-def test_equals_torchs_own_layers_on_each_sentence(cell, bidirectional):
-    encoder, x = build(cell, bidirectional), inputs()
+@CELLS
+def test_equals_torchs_own_layers_on_each_sentence(cell):
+    encoder, x = build(cell), inputs()
     found = encoder(x, MASK)
     assert found.shape == (4, 5, encoder.output_dim)
     for row, length in enumerate(LENGTHS):
@@ -40,21 +38,21 @@ def test_equals_torchs_own_layers_on_each_sentence(cell, bidirectional):
         assert (found[row, length:] == 0).all()
 
 
-@pytest.mark.parametrize(("cell", "bidirectional"), KINDS)
-def test_a_row_alone_is_as_in_a_padded_batch(cell, bidirectional):
-    encoder, x = build(cell, bidirectional).float(), inputs().float()
+@CELLS
+def test_a_row_alone_is_as_in_a_padded_batch(cell):
+    encoder, x = build(cell).float(), inputs().float()
     together = encoder(x, MASK)
     for row, length in enumerate(LENGTHS):
         alone = encoder(x[row : row + 1, :length], MASK[row : row + 1, :length])
         torch.testing.assert_close(alone[0], together[row, :length], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("cell", "bidirectional"), KINDS)
-def test_single_precision_has_the_same_numbers_and_gradients(cell, bidirectional):
+@CELLS
+def test_single_precision_has_the_same_numbers_and_gradients(cell):
     """In fp32 torch may compute whole layers by other kernels than in float64."""
     found = {}
     for dtype in (torch.float32, torch.float64):
-        encoder = build(cell, bidirectional).to(dtype).train()
+        encoder = build(cell).to(dtype).train()
         out = encoder(inputs().to(dtype), MASK)
         out.square().sum().backward()
         gradients = {name: p.grad.double() for name, p in encoder.named_parameters()}
@@ -62,15 +60,15 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell, bidirectional
     torch.testing.assert_close(found[torch.float32], found[torch.float64], atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("cell", "bidirectional"), KINDS)
-def test_reading_without_gradients_gives_the_same_numbers(cell, bidirectional):
-    encoder, x = build(cell, bidirectional), inputs()
+@CELLS
+def test_reading_without_gradients_gives_the_same_numbers(cell):
+    encoder, x = build(cell), inputs()
     with torch.no_grad():
         found = encoder(x, MASK)
     torch.testing.assert_close(found, encoder(x, MASK).detach())
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@CELLS
 def test_mixed_precision_trains(cell):
     encoder, x = build(cell).float().train(), inputs().float()
     with torch.autocast("cpu", torch.bfloat16):
@@ -95,7 +93,7 @@ def test_padding_before_real_positions_is_refused():
         build()(torch.zeros(1, 2, 4).double(), torch.tensor([[False, True]]))
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@CELLS
 def test_gradients_reach_real_positions_and_weights_only(cell):
     encoder = build(cell)
     x = inputs().nan_to_num(nan=7.0).requires_grad_()
@@ -106,7 +104,7 @@ def test_gradients_reach_real_positions_and_weights_only(cell):
 
 
 class TestFreshWeights:
-    @pytest.mark.parametrize("cell", ["lstm", "gru"])
+    @CELLS
     def test_recurrent_blocks_are_orthogonal(self, cell):
         for layer, width in zip(build(cell).layers, (3, 2), strict=True):
             for name, weight in layer.named_parameters():
