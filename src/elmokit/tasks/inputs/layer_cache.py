@@ -1,7 +1,6 @@
-"""The biLM's layers of a data set, computed once and kept: a frozen biLM's never change.
+"""A frozen biLM's layers of a data set, computed once by an `Embedder` and kept on disk.
 
-Every sentence of a data set is read once by an `Embedder`; all its layers go to disk in half
-precision and come back memory-mapped, a few kilobytes a word.
+Kept in half precision and memory-mapped: a few kilobytes per word.
 """
 
 import hashlib
@@ -28,14 +27,7 @@ _FORMAT = 1
 
 
 class SentenceLayers:
-    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16.
-
-    Args:
-        directory: As `keep_layers` writes it.
-
-    Raises:
-        FormatError: if it is damaged.
-    """
+    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
         try:
@@ -43,8 +35,8 @@ class SentenceLayers:
             self._starts = np.load(directory / _STARTS)
         except (OSError, ValueError, EOFError) as error:
             raise FormatError(
-                f"The layers kept in {directory} are damaged: {error}. Remove that directory; they "
-                "are computed again then."
+                f"The layers kept in {directory} are damaged: {error}. Remove that directory to "
+                "compute them again."
             ) from error
 
     def __len__(self) -> int:
@@ -65,7 +57,7 @@ class SentenceLayers:
 
 
 def default_cache_dir() -> Path:
-    """Return where layers are kept if no other place is named."""
+    """Return where layers are kept by default."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "elmokit" / "layers"
 
@@ -80,19 +72,18 @@ def keep_layers(
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
 
-    Kept under a key of all that decides them: what `Embedder.metadata` says (the model's hash,
-    precision, processor, state policy, version), and the words themselves. Several processes may
-    ask for the same at a time.
+    The key covers everything that decides them: `Embedder.metadata` (model hash, precision,
+    processor, state policy, version) and the words. Several processes may ask for the same at once.
 
     Args:
         embedder: The frozen biLM.
-        sentences: Words; the same sentences in the same order give the same key.
-        cache_dir: Where they are kept; none: `default_cache_dir`.
+        sentences: Their words; the order matters for the key.
+        cache_dir: Where layers are kept; none: `default_cache_dir`.
         state: As in `Embedder.embed`.
-        on_progress: Called with sentences done and their number.
+        on_progress: Called with the number of sentences done and in total.
 
     Raises:
-        OSError: if there is no room on disk.
+        OSError: if the disk is full.
     """
     metadata = {
         "format": _FORMAT,
@@ -120,13 +111,13 @@ def _write(
         "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
         len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, directory,
     )  # fmt: skip
-    own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write it, too
+    own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write the same
     with atomic_directory(own) as temp_path:
         np.save(temp_path / _STARTS, starts)
         values = np.lib.format.open_memmap(
             temp_path / _VALUES, mode="w+", dtype=np.float16, shape=shape
         )
-        # a mapped file without room would end the process, not raise
+        # on a full disk, writing to a mapped file would kill the process instead of raising
         reserve(temp_path / _VALUES, values.offset + values.nbytes)
         stream = embedder.embed_stream((list(words) for words in sentences), state=state)
         for index, vectors in enumerate(stream):

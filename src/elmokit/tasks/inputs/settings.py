@@ -1,29 +1,25 @@
-"""Which representations of a word a task model reads: what a user sets, and what is left open.
+"""Which representations of a word a task model reads.
 
-What a user leaves open is the task's own choice, which for our tasks is that of the paper, and else
-`NEW_TASK_INPUTS`. `InputSettings.resolved` fills it in; that is what a network is built from, and
-what a run writes down.
+Settings left open default to the task's own (for our tasks the paper's), then to `NEW_TASK_INPUTS`.
+Networks are built from, and runs record, what `InputSettings.resolved` returns.
 """
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 EmbeddingKind = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
-"""What stands for a word beside its characters.
+"""How a word is represented, besides its characters.
 
-``elmo``: a learned mixture of all layers, beside the static vector where there is one. ``static``:
-the static vector alone. ``layer0``, ``top``: one layer. ``average``: the plain mean of the layers.
-``random``: as ``elmo``, from a biLM that was never trained. ``none``: nothing. Static vectors stand
-beside the layers in every condition with a biLM, if there are any.
+``elmo``: a learned mixture of all layers. ``layer0``, ``top``: one layer. ``average``: the plain
+mean of the layers. ``random``: as ``elmo``, from an untrained biLM. Each of these also reads the
+static vector if there is one. ``static``: the static vector alone. ``none``: nothing.
 """
 WITH_LAYERS: tuple[EmbeddingKind, ...] = ("elmo", "layer0", "random", "top", "average")
 """Conditions that need a biLM."""
 
 MixPosition = Literal["input", "output"]
-"""Where a mixture of layers is read: beside the word vectors, or beside the first encoder's output.
-"""
+"""Where a mixture of layers is read: next to the word vectors or to the first encoder's output."""
 MixPositions = Literal["input", "output", "both"]
-"""A mixture at one position, or one at each."""
 
 InputNorm = Literal["none", "token", "batch"]
 """Normalization of layers before they are mixed, as in `elmokit.bilm.scalar_mix`."""
@@ -31,24 +27,23 @@ InputNorm = Literal["none", "token", "batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class InputSettings:
-    """Which representations a task model reads, and how; none: the task's own choice."""
+    """Which representations a task model reads, and how; none: the task's default."""
 
     embeddings: EmbeddingKind = "elmo"
     """The condition."""
     positions: MixPositions | None = None
     """Where mixtures of layers are read."""
     characters: bool | None = None
-    """A small character CNN of the task's own (16-d characters, 128 filters of width 3). Left open,
-    there is also one where nothing else would be read at the input."""
+    """A character CNN of the task's own (16-d characters, 128 filters of width 3). If left open,
+    it is also used when nothing else would be read at the input."""
     dropout: float | None = None
-    """Share of each mixture's values dropped in training."""
+    """Dropout of each mixture."""
     layer_l2: float | None = None
     """λ on the layer weights (elmo, random)."""
     layer_norm: InputNorm | None = None
     """Normalization of the layers before they are mixed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
         if self.layer_l2 is not None and self.layer_l2 < 0:
@@ -61,7 +56,7 @@ class InputSettings:
 
     @property
     def mix_positions(self) -> tuple[MixPosition, ...]:
-        """Where there is a mixture of layers."""
+        """Positions of the mixtures of layers, input first."""
         if not self.has_layers or self.positions is None:
             return ()
         return ("input", "output") if self.positions == "both" else (self.positions,)
@@ -69,12 +64,7 @@ class InputSettings:
     def resolved(
         self, paper: "InputSettings | None" = None, *, with_static: bool
     ) -> "InputSettings":
-        """Return these settings with nothing left open.
-
-        Args:
-            paper: The task's own choice; what that leaves open is `NEW_TASK_INPUTS`.
-            with_static: Whether words have static vectors.
-        """
+        """Return complete settings: these, then the task's (``paper``), then the defaults."""
         settings = NEW_TASK_INPUTS
         for chosen in (paper, self):
             given = {} if chosen is None else vars(chosen)
@@ -87,5 +77,4 @@ class InputSettings:
 NEW_TASK_INPUTS = InputSettings(
     positions="input", characters=True, dropout=0.5, layer_l2=1e-3, layer_norm="none"
 )
-"""For a new task: ELMo at the input, dropout, a small pull of the layer weights towards the plain
-average."""
+"""For a new task: ELMo at the input, and a small pull of its weights towards the plain average."""

@@ -1,4 +1,4 @@
-"""What a task takes from a biLM: layers, tokenizer, character rows; or the biLM, to train it on."""
+"""What a task reads of a biLM: layers, tokenizer, character rows; or the biLM, to fine-tune it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 log = logging.getLogger(__name__)
 
 RANDOM_SEED = 0
-"""Of the biLM that was never trained."""
+"""Of the untrained biLM."""
 OnLayers = Callable[[int, int], None]
-"""Called with sentences done and their number."""
+"""Called with the number of sentences done and in total."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +31,19 @@ class BiLMReference:
     """The biLM that a task model reads."""
 
     path: str
-    """Its model directory, or its name if it is in the package."""
+    """Model directory, or the name of a bundled model."""
     model_hash: str
-    """Of the weights that were read."""
+    """Of the weights as they were read."""
     precision: str = "fp32"
-    """Arithmetic of its layers."""
     finetuned: bool = False
-    """Whether it learned with the task: its weights are then among those of the run."""
+    """Whether it was trained with the task, and its weights are saved with the run."""
 
 
 class TaskBiLM:
-    """A biLM as a task sees it; conditions without layers have its tokenizer alone, or a plain one.
+    """A biLM as a task sees it; conditions without layers only have its tokenizer, or a plain one.
 
-    Use `TaskBiLM.open`.
-
-    Attributes:
-        module: The biLM itself, if it learns with the task; its layers are not kept then.
+    Use `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
+    are not kept then.
     """
 
     def __init__(
@@ -85,18 +82,18 @@ class TaskBiLM:
 
         Args:
             settings: With the condition.
-            model: Model directory; conditions without layers do without one.
+            model: Model directory; optional in conditions without layers.
             precision: Of the layers.
-            finetune: Whether the biLM learns with the task.
+            finetune: Whether the biLM is trained with the task.
             device: Where it computes.
             cache_dir: Where layers are kept.
             on_layers: Called while layers are computed.
 
         Raises:
-            FileNotFoundError: if there is no such model, or none is named where one is needed.
+            FileNotFoundError: if the model is missing, or not given but needed.
             FormatError: if it is damaged.
-            ValueError: for a precision that does not exist, or a biLM that is to learn in another
-                than fp32, or where none is read.
+            ValueError: for an unknown precision; if ``finetune`` is asked for in another precision
+                than fp32, or where no biLM is read.
         """
         if finetune:
             _check_finetuning(settings, precision)
@@ -107,9 +104,8 @@ class TaskBiLM:
                     precision, settings.embeddings,
                 )  # fmt: skip
             if model is None:
-                return cls(
-                    build_tokenizer("simple"), CharVocab(CharVocabConfig(normalization="NFC"))
-                )
+                char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
+                return cls(build_tokenizer("simple"), char_vocab)
         path = find_model(model)
         loaded = load_model(path)
         if settings.embeddings == "random":
@@ -120,37 +116,31 @@ class TaskBiLM:
         )  # fmt: skip
         embedder = None
         if finetune:
-            loaded.softmax = None  # a task has no use for it
+            loaded.softmax = None  # not needed by tasks
         elif settings.has_layers:
             with as_input_error():  # the precision is checked there
                 embedder = Embedder(loaded, device=device, precision=precision)
-        return cls(
-            NormalizingTokenizer(
-                build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
-            ),
-            loaded.char_vocab,
-            embedder=embedder,
-            module=loaded if finetune else None,
-            reference=reference,
-            cache_dir=cache_dir,
-            on_layers=on_layers,
+        tokenizer = NormalizingTokenizer(
+            build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
         )
+        return cls(
+            tokenizer, loaded.char_vocab, embedder=embedder, module=loaded if finetune else None,
+            reference=reference, cache_dir=cache_dir, on_layers=on_layers,
+        )  # fmt: skip
 
     @property
     def keep(self) -> Callable[[list[Sentence]], SentenceLayers] | None:
-        """What returns kept layers of sentences; none if there are none to keep."""
+        """Function that returns the kept layers of sentences; none if there are no layers."""
         if self._embedder is None:
             return None
         embedder = self._embedder
-
-        def keep(sentences: list[Sentence]) -> SentenceLayers:
-            return keep_layers(embedder, sentences, self._cache_dir, on_progress=self._on_layers)
-
-        return keep
+        return lambda sentences: keep_layers(
+            embedder, sentences, self._cache_dir, on_progress=self._on_layers
+        )
 
     @property
     def compute(self) -> Callable[[list[Sentence]], Sequence[np.ndarray]] | None:
-        """The same for a few sentences, whose layers nobody will ask for again."""
+        """`keep` without keeping: for sentences that are read once."""
         if self._embedder is None:
             return None
         embedder = self._embedder
@@ -167,6 +157,6 @@ def _check_finetuning(settings: InputSettings, precision: str) -> None:
         )
     if precision != "fp32":
         raise InputError(
-            f"A biLM learns in fp32, not in {precision}: take --precision or "
-            "train.finetune_bilm=true away."
+            f"A biLM is trained in fp32, not in {precision}: leave out --precision or "
+            "train.finetune_bilm=true."
         )

@@ -1,4 +1,4 @@
-"""What a task model reads at each word: static vector, characters, biLM layers, or any of them."""
+"""What a task model reads at each word: any of static vector, characters and biLM layers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,8 @@ CHAR_EMBEDDING_DIM = 16
 LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
     "elmo": "mix", "random": "mix", "average": "average", "top": "top", "layer0": "layer0",
 }  # fmt: skip
-"""What the mixtures of each condition with a biLM are made of."""
 START_RMS = 0.25
-"""Root mean square of a mixture's values before training, as those of skip-gram vectors."""
+"""Root mean square of a mixture's values before training, about that of skip-gram vectors."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +38,21 @@ class TokenBatch:
     static_ids: Tensor | None
 
     def to(self, device: torch.device) -> "TokenBatch":
-        """Return the batch on a device."""
         others = (self.layers, self.char_ids, self.word_index, self.static_ids)
-        return TokenBatch(
-            self.mask.to(device), *(None if one is None else one.to(device) for one in others)
-        )
+        moved = (None if one is None else one.to(device) for one in others)
+        return TokenBatch(self.mask.to(device), *moved)
 
 
 class BatchMaker:
-    """Puts sentences together.
+    """Makes batches of sentences.
 
     Args:
         settings: What is read.
         char_vocab: For the character CNN.
         static: Vectors by word, or none.
-        bilm: Computes the layers of each batch, every sentence from a zero state; gradients reach
-            it. None: layers are given.
-        device: Where batches go; the biLM must be there.
+        bilm: Computes the layers of each batch, with gradients, every sentence from a zero state;
+            none: layers are given.
+        device: Of the batches and the biLM.
     """
 
     def __init__(
@@ -73,7 +70,7 @@ class BatchMaker:
     def make(
         self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
     ) -> TokenBatch:
-        """Return a batch of sentences with their layers, each (W, L, 2D), where these are read."""
+        """Return a batch of sentences; given layers are (W, L, 2D) each."""
         longest = max((len(words) for words in sentences), default=0)
         mask = torch.zeros(len(sentences), longest, dtype=torch.bool)
         for row, words in enumerate(sentences):
@@ -81,8 +78,8 @@ class BatchMaker:
         padded = None
         if self.bilm is not None:
             ids = self.bilm.encode(sentences).to(self.device)
-            boundaries_too = self.bilm(ids).layers  # (L, B, W + 2, 2D)
-            padded = boundaries_too[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
+            with_boundaries = self.bilm(ids).layers  # (L, B, W + 2, 2D)
+            padded = with_boundaries[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
         elif layers is not None:
             padded = _pad(layers, longest)
         char_ids = index = static_ids = None
@@ -99,7 +96,7 @@ class BatchMaker:
 
 
 def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
-    """Return the layers of all sentences, each (W, L, 2D), in one tensor (L, B, longest, 2D)."""
+    """B arrays (W, L, 2D) -> (L, B, longest, 2D)."""
     num_layers, dim = layers[0].shape[1:]
     values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
     for row, one in enumerate(layers):
@@ -121,23 +118,21 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
-    Attributes:
-        mixes: One for each of `InputSettings.mix_positions`, with weights of its own.
+    ``mixes`` has one mixture for each of `InputSettings.mix_positions`.
 
     Args:
-        settings: What is read, with nothing left open.
+        settings: What is read, complete.
         num_layers: L of the biLM; 0 without one.
         layers_dim: 2D of the biLM.
         max_characters: C of the character rows.
-        static: Vectors by word, kept as they are; or none.
-        bilm: A biLM that learns with the task model and is saved with it; `BatchMaker` runs it.
-            None: the layers are given.
+        static: Vectors by word, not trained; or none.
+        bilm: A biLM that is trained and saved with the task model; `BatchMaker` runs it.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
 
     Raises:
-        ValueError: if nothing would be read at the input, or ``settings`` leave something open.
+        ValueError: if nothing would be read at the input, or ``settings`` are not complete.
     """
 
     def __init__(
@@ -151,9 +146,8 @@ class TokenInputs(nn.Module):
         bilm: PretrainedBiLM | None = None,
     ) -> None:
         super().__init__()
-        self.settings = settings
-        self.characters = self.static = None
-        self.bilm = bilm
+        self.settings, self.bilm = settings, bilm
+        self.characters = self.static = self.mixes = None
         self.output_dim = 0
         if static is not None:
             self.set_static(static)
@@ -167,42 +161,36 @@ class TokenInputs(nn.Module):
             )
             self.output_dim += char_config.num_filters
         positions = settings.mix_positions
-        self.mixes = None
         if positions:
             dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
             if dropout is None or l2 is None or norm is None:
-                raise ValueError("`settings` leave something open: fill it in with `resolved`.")
+                raise ValueError("`settings` are not complete: use `resolved` to complete them.")
             self.mixes = LayerMixes(
-                num_layers,
-                num_mixes=len(positions),
-                layers=LAYER_CHOICES[settings.embeddings],
-                dropout=dropout,
-                layer_norm=norm,
-                l2=l2,
-            )
+                num_layers, num_mixes=len(positions), layers=LAYER_CHOICES[settings.embeddings],
+                dropout=dropout, layer_norm=norm, l2=l2,
+            )  # fmt: skip
         self.output_mix_dim = layers_dim if "output" in positions else 0
         self.output_dim += layers_dim if "input" in positions else 0
         if not self.output_dim:
             raise ValueError(
                 f"embeddings={settings.embeddings!r}, positions={settings.positions!r} and "
-                "characters=false leave a word nothing to be read at the input: give static "
-                "vectors, characters or a biLM there."
+                "characters=false leave nothing to read at the input: give static vectors, "
+                "characters or a biLM there."
             )
 
     def set_static(self, static: StaticVectors) -> None:
-        """Read these static vectors, which may have more words than those before."""
+        """Replace the static vectors; the number of words may change."""
         values = torch.from_numpy(static.values)
         if self.static is not None:
             values = values.to(self.static.weight.device)
         self.static = nn.Embedding.from_pretrained(values, freeze=True, padding_idx=0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
         if self.characters is not None:
             self.characters.reset_parameters(generator)
 
     def forward(self, batch: TokenBatch) -> Tensor:
-        """Return what stands for each word at the input of the task model."""
+        """Return the vector of each word at the input of the task model."""
         parts = []
         if self.static is not None:
             assert batch.static_ids is not None
@@ -218,29 +206,26 @@ class TokenInputs(nn.Module):
         return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)
 
     def join_output(self, encoded: Tensor, batch: TokenBatch) -> Tensor:
-        """Put the mixture for the output, if there is one, beside what an encoder made of a batch.
+        """Append the output mixture, if any: (B, W, X) -> (B, W, X + output_mix_dim).
 
-        Shape: (B, W, X) -> (B, W, X + output_mix_dim), 0 at padded positions.
+        Padded positions are 0.
         """
         if self.output_mix_dim:
             encoded = torch.cat([encoded, self.mix(batch, "output")], dim=2)
         return encoded * batch.mask.unsqueeze(2)
 
     def mix(self, batch: TokenBatch, position: MixPosition) -> Tensor:
-        """Return the mixture for one position of use, with dropout: (B, W, 2D)."""
+        """Return the mixture for a position, with dropout: (B, W, 2D)."""
         assert self.mixes is not None
         assert batch.layers is not None
         index = self.settings.mix_positions.index(position)
         return self.mixes.mix(index, batch.layers, batch.mask)
 
     def scale_mixes(self, batches: Sequence[TokenBatch]) -> None:
-        """Let every γ start where its mixture is as large as word vectors are, `START_RMS`.
+        """Set every γ so that its mixture is as large as word vectors, `START_RMS`.
 
-        Layers of a biLM can be ten times as large as the vectors beside them. From γ = 1 a task
-        model then spends its first epochs on making γ small (`docs/log.md`, 2026-11-22).
-
-        Args:
-            batches: Some of the training data; without a word nothing is changed.
+        Layers of a biLM can be ten times as large. From γ = 1 a task model would spend its first
+        epochs on making γ small (`docs/log.md`, 2026-11-22). Without words nothing changes.
         """
         if self.mixes is not None:
             layers = [(one.layers, one.mask) for one in batches if one.layers is not None]

@@ -1,33 +1,27 @@
-"""Where the words that a tokenizer made of a text stand in it."""
+"""Positions in a text of the words that a tokenizer made of it."""
 
 import re
 from collections.abc import Sequence
 
 MAX_ALTERED = 80
-"""Words and characters, counted together, of the longest stretch that a tokenizer may alter."""
+"""Words plus characters of the longest stretch that a tokenizer may alter."""
 
 Offsets = tuple[tuple[int, int], ...]
-"""Where words stand in a text: ``[start, end)``, in characters."""
+"""``[start, end)`` of each word, in characters."""
 
 _BLANK = re.compile(r"[\s\u200b\ufeff]*")
-_ALONE = 3  # words and characters more to pass are better than a word whose next is not there
+_ALONE = 3  # extra cost of a matching word whose next word does not match
 
 
 def align_words(words: Sequence[str], text: str) -> Offsets | None:
-    """Find the characters of each word in the text that was split into them, from left to right.
+    """Find the characters of each word in the text it came from, from left to right.
 
-    Words are looked for as they are, then without regard to case. Those that the tokenizer altered
-    otherwise (``갔다`` → ``가 었 다``, ``can't`` → ``ca not``) share the stretch of text up to the
-    next word that can be found. A word of which the text has nothing is empty (``start == end``).
-    Characters that stand in no word are passed over.
+    Words match as they are, or ignoring case. Words that the tokenizer altered (``갔다`` → ``가 었
+    다``, ``can't`` → ``ca not``) share the stretch of text up to the next word that matches. A word
+    of which nothing is in the text is empty (``start == end``). Other characters are skipped.
 
-    Args:
-        words: In the order of the text.
-        text: What they were made of.
-
-    Returns:
-        ``[start, end)`` of each word, never before those of an earlier word, or None if somewhere
-        nothing can be found again within `MAX_ALTERED` words and characters.
+    Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
+    `MAX_ALTERED` words and characters.
     """
     offsets: list[tuple[int, int]] = []
     at = 0
@@ -52,10 +46,10 @@ def align_words(words: Sequence[str], text: str) -> Offsets | None:
 def _altered_stretch(
     words: Sequence[str], first: int, text: str, at: int
 ) -> tuple[int, int] | None:
-    """Return how many words and characters to pass until the text has a word again, if it does.
+    """Return how many words and characters to skip until a word matches, or None.
 
-    As few as possible, but a word that is followed by its next one is worth passing `_ALONE` more:
-    short words stand by accident in many places.
+    As few as possible, but up to `_ALONE` more if the word after it matches, too: short words occur
+    by accident in many places.
     """
     best, best_cost = None, MAX_ALTERED + _ALONE + 1
     for size in range(1, MAX_ALTERED + 1):
@@ -70,7 +64,7 @@ def _altered_stretch(
 
 
 def _words_at(words: Sequence[str], index: int, text: str, at: int) -> int:
-    """Return how many of the two words from ``index`` on the text has here; both ends are 2."""
+    """Return how many of two words from ``index`` on match here; the ends of both count as 2."""
     if at > len(text):
         return 0
     if index == len(words):
@@ -82,13 +76,12 @@ def _words_at(words: Sequence[str], index: int, text: str, at: int) -> int:
 
 
 def _after_blank(text: str, at: int) -> int:
-    """Return the first place from ``at`` on that is neither white nor of no width."""
     found = _BLANK.match(text, at)
     assert found is not None
     return found.end()
 
 
 def covering_words(offsets: Offsets, start: int, end: int) -> tuple[int, int] | None:
-    """Return ``[first, last)`` of the words that have a character of ``[start, end)``, if any."""
+    """Return ``[first, last)`` of the words that overlap ``[start, end)``, if any."""
     covering = [index for index, (a, b) in enumerate(offsets) if a < b and a < end and b > start]
     return (covering[0], covering[-1] + 1) if covering else None

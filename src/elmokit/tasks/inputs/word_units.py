@@ -1,4 +1,4 @@
-"""Whether the tokens of a data set are those that raw text will be split into."""
+"""Check that a data set has the same tokens as the tokenizer makes of raw text."""
 
 import logging
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ MORPHEME_TOKENIZER = "korean"
 NUM_LOOKED_AT = 1000
 """Distinct words that are tried."""
 TOO_MANY_SPLIT = 0.4
-"""Share of them from which the data have other units. Tokenizers disagree about some words (English
-treebank 0.01, morphemes of Korean data 0.2), but split nearly all eojeol (0.8)."""
+"""A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
+eojeol 0.8."""
 
 
 def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
-    """Return the share of distinct words that a tokenizer does not leave whole."""
+    """Return the share of (the first) distinct words that a tokenizer splits."""
     distinct: dict[str, None] = {}
     for word in words:
         distinct[word] = None
@@ -39,21 +39,15 @@ def warn_of_units(
     *,
     has_bilm: bool,
 ) -> None:
-    """Say so, once, if raw text will be split into other pieces than the training data.
+    """Warn, once, if raw text will be split into other pieces than the training data of ``path``.
 
-    Args:
-        path: The training data's file.
-        task: That it is for.
-        examples: Its examples.
-        units: What a token of it was said to be.
-        tokenizer: Of the biLM, or the one that raw text will go through.
-        has_bilm: Whether a biLM reads the words.
+    ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words.
     """
     if units == "morphemes":
         if tokenizer.name != MORPHEME_TOKENIZER:
             _warn(
-                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text will "
-                "come to the trained model as whole words. Take a biLM of morphemes, such as "
+                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: the trained "
+                "model will read raw text as whole words. Use a biLM of morphemes, such as "
                 "--model ko."
             )
         return
@@ -63,8 +57,8 @@ def warn_of_units(
         hint = " (--set units=morphemes reads the morphemes)" if len(task.all_units) > 1 else ""
         _warn(
             f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
-            f"{tokenizer.name!r}: raw text will come to the trained model in other pieces{unseen}. "
-            f"Take a biLM whose tokenizer leaves them whole, or data in its units{hint}."
+            f"{tokenizer.name!r}: the trained model will read raw text in other pieces{unseen}. "
+            f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
         )
 
 

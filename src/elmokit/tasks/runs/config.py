@@ -1,4 +1,4 @@
-"""What decides a task run, and the network that it asks for."""
+"""Configuration of a task run, and its network."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,28 +21,24 @@ class TaskRunConfig:
     units: Units = "words"
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
     hidden_dims: tuple[int, ...] = ()
-    """Widths of the recurrent layers; none: the task's own."""
+    """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = None
-    """Of the network; none: the task's own. Mixtures have ``inputs.dropout``; where that is 0 by
-    default (pos, ner, nli) the network drops them with its other inputs."""
+    """Of the network; none: the task's default. Mixtures have ``inputs.dropout``; where that is 0
+    by default (pos, ner, nli) the network drops them with its other inputs."""
     inputs: InputSettings = field(default_factory=InputSettings)
     """What is read at each word."""
     train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
     """How the model is trained."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError("`dropout` must be at least 0 and below 1")
 
     def resolved(self, *, with_static: bool) -> "TaskRunConfig":
-        """Return the configuration with nothing left open: the task's own choice where it was.
-
-        Args:
-            with_static: Whether words have static vectors.
+        """Return the configuration completed with the task's defaults.
 
         Raises:
-            InputError: if there is no such task, or it cannot read layers where ``inputs`` says.
+            InputError: for an unknown task, or one that cannot read layers where ``inputs`` says.
         """
         task = find_task(self.task)
         return replace(
@@ -61,22 +57,10 @@ def build_network(
     bilm: TaskBiLM,
     static: StaticVectors | None,
 ) -> TaskModel:
-    """Return the untrained network of a run.
-
-    Args:
-        task: What it does.
-        config: The run's, resolved.
-        labels: In the order of their ids.
-        bilm: Whose layers, and longest word, it is built for.
-        static: Word vectors, if it reads them.
-    """
+    """Return the untrained network of a run; ``config`` is resolved."""
     token_inputs = TokenInputs(
-        config.inputs,
-        num_layers=bilm.num_layers,
-        layers_dim=bilm.dim,
-        max_characters=bilm.char_vocab.config.max_characters,
-        static=static,
-        bilm=bilm.module,
-    )
+        config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
+        max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
+    )  # fmt: skip
     assert config.dropout is not None
     return task.build(token_inputs, labels, config.hidden_dims, config.dropout)

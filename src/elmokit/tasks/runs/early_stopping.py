@@ -1,16 +1,11 @@
-"""Early stopping: the weights of the best epoch so far, and whether it is time to stop."""
+"""Early stopping: the weights of the best epoch, and when to stop."""
 
 import torch
 from torch import nn
 
 
 class EarlyStopping:
-    """Keeps the weights of a model's best epoch.
-
-    Args:
-        model: Trained elsewhere.
-        patience: Epochs without a better score before training ends.
-    """
+    """Keeps the weights of a model's best epoch; ``patience`` counts epochs without a new best."""
 
     def __init__(self, model: nn.Module, *, patience: int) -> None:
         self._model, self._patience = model, patience
@@ -19,7 +14,7 @@ class EarlyStopping:
         self._since_best = 0
 
     def update(self, score: float) -> bool:
-        """Take the dev score of an epoch; return whether it is the best so far."""
+        """Record the dev score of an epoch; return whether it is the best so far."""
         if self._best_weights and score <= self._best_score:
             self._since_best += 1
             return False
@@ -30,9 +25,9 @@ class EarlyStopping:
 
     @property
     def is_over(self) -> bool:
-        """Whether `patience` epochs in a row were not the best."""
+        """Whether training should stop."""
         return self._since_best >= self._patience
 
     def restore(self) -> None:
-        """Put the weights of the best epoch back into the model."""
+        """Load the weights of the best epoch into the model."""
         self._model.load_state_dict(self._best_weights)

@@ -11,18 +11,15 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.task import Task
 
 BATCHES_SORTED_TOGETHER = 20
-"""Batches whose examples are put in order of length, so that little is padded."""
+"""Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
-"""Padded words of a batch in prediction, and of any batch of a document's sentences."""
+"""Most padded words in a batch in prediction, and in any batch of a document's sentences."""
 
 
 class Examples:
     """Examples of a task with the layers of their sentences.
 
-    Args:
-        task: What they are.
-        examples: In their order.
-        keep: Returns the layers of distinct sentences; none: no biLM is read.
+    ``keep`` returns the layers of distinct sentences; none if no biLM is read.
     """
 
     def __init__(
@@ -42,16 +39,16 @@ class Examples:
         return len(self.examples)
 
     def length(self, index: int) -> int:
-        """Return the words of an example's longest sentence; all words of a document."""
+        """Return the number of words in an example's longest sentence, or in a document."""
         lengths = self._lengths[index]
         return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
     def batch(self, maker: BatchMaker, indices: Sequence[int]) -> list[TokenBatch]:
-        """Return the padded sentences of some examples, as a `TaskModel` reads them."""
+        """Return the batches of some examples, as a `TaskModel` reads them."""
         return self.batch_of(maker, [self.examples[index] for index in indices])
 
     def batch_of(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
-        """The same for any examples whose sentences are among these, such as their parts."""
+        """Return the batches of any examples made of the same sentences, such as parts."""
         sentences = [self.task.sentences(example) for example in examples]
         if self.task.batched_by == "document":
             groups = _by_padded_words([words for group in sentences for words in group])
@@ -68,7 +65,7 @@ class Examples:
 def training_batches(
     training: Examples, indices: Sequence[int], size: int, *, seed: str
 ) -> list[list[int]]:
-    """Return the batches of an epoch: in random order, of sentences of like length."""
+    """Return an epoch's batches, in random order, each of examples of similar length."""
     draw = random.Random(seed)
     order = list(indices)
     draw.shuffle(order)
@@ -82,7 +79,7 @@ def training_batches(
 
 
 def prediction_batches(examples: Examples) -> Iterator[list[int]]:
-    """Yield all examples by length, in batches of at most `PREDICTION_WORDS` padded words."""
+    """Yield all examples, sorted by length, in batches of at most `PREDICTION_WORDS`."""
     batch: list[int] = []
     for index in sorted(range(len(examples)), key=examples.length):
         if batch and (len(batch) + 1) * max(1, examples.length(index)) > PREDICTION_WORDS:
@@ -94,10 +91,7 @@ def prediction_batches(examples: Examples) -> Iterator[list[int]]:
 
 
 def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Yield all sentences, one after another, in groups of at most `PREDICTION_WORDS` when padded.
-
-    A longer sentence is a group by itself.
-    """
+    """Yield all sentences in order, in groups of at most `PREDICTION_WORDS`, or a single one."""
     start = longest = 0
     for end, words in enumerate(sentences):
         longest = max(longest, len(words))

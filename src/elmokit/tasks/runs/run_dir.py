@@ -1,8 +1,8 @@
 """The directory of a task run, and the files of a data set.
 
-``task.json`` is the resolved configuration with the labels and the biLM that was read,
-``model.safetensors`` the task model of the best epoch, ``metrics.jsonl`` a row an epoch,
-``vectors.txt`` the words of the static vectors, whose values are among the weights.
+``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
+epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors, whose
+values are among the weights.
 """
 
 import json
@@ -30,26 +30,22 @@ CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
 )  # fmt: skip
 STATIC_WEIGHT = "inputs.static.weight"
-"""Name of the static vectors among the weights."""
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     """Return the file of a data directory whose name says that it is this split.
 
-    Args:
-        data: The directory.
-        split: A whole part of the name: ``train`` is in ``en-train.tsv``, not in
-            ``constraints.tsv``.
-        suffixes: If several files have it, the one with one of these endings is meant.
+    ``split`` must be a whole part of the name: ``train`` is in ``en-train.tsv``, not in
+    ``constraints.tsv``. Of several such files, the one with one of ``suffixes`` is taken.
 
     Raises:
         FileNotFoundError: if there is none, or the directory is missing.
-        ValueError: if there are several.
+        InputError: if there are several.
     """
     if not data.is_dir():
         raise FileNotFoundError(
-            f"There is no directory {data}. Give the directory with the files of the task "
-            "(train… and dev…), or each file with --train and --dev."
+            f"There is no directory {data}. Give the directory with the task's files (train… and "
+            "dev…), or each file with --train and --dev."
         )
     part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
     found = sorted(
@@ -74,7 +70,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 def write_best(
     directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
 ) -> None:
-    """Write the model of the best epoch so far, and what it is."""
+    """Write the model of the best epoch so far, and its metadata."""
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
     with atomic_file(directory / WEIGHTS_FILE) as temp_path:
         save_file(tensors, temp_path)
@@ -85,7 +81,7 @@ def write_best(
 
 
 def log_epoch(directory: Path, report: EpochReport) -> None:
-    """Add a row to the log."""
+    """Append a row to the metrics log."""
     row = {
         "epoch": report.epoch, "loss": report.loss, "seconds": round(report.seconds, 2),
         "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
@@ -95,7 +91,7 @@ def log_epoch(directory: Path, report: EpochReport) -> None:
 
 
 def read_metadata(run_dir: Path) -> dict[str, Any]:
-    """Return what `write_best` wrote of a run.
+    """Return the metadata that `write_best` wrote.
 
     Raises:
         FileNotFoundError: if there is no run.
@@ -107,29 +103,21 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(
             f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
-            "--model M -o RUN` makes one; one that was stopped in its first epoch has no model."
+            "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
         )
     required = ("config", "labels", "bilm", "vectors")
     return read_json(path, advice="Train the task again.", required=required)
 
 
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
-    """Return what a run reads at each word, from its metadata.
-
-    Raises:
-        FormatError: if something is left open.
-    """
+    """Return what a run reads at each word; FormatError if ``metadata`` is not complete."""
     inputs = metadata["config"].get("inputs", {})
     _check_complete(inputs, "inputs", InputSettings, run_dir)
     return from_dict(InputSettings, inputs, source=str(run_dir / CONFIG_FILE))
 
 
 def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | None:
-    """Return the file that a run's static vectors came from, if it has any, from its metadata.
-
-    Raises:
-        FormatError: if it is not said which file it was.
-    """
+    """Return the source of a run's static vectors, if any; FormatError if it is not complete."""
     vectors = metadata["vectors"]
     if vectors is None:
         return None
@@ -138,7 +126,7 @@ def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | No
 
 
 def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
-    """Refuse a table in which a field of a dataclass is missing or open."""
+    """Refuse a table in which a field of a dataclass is missing or null."""
     known = table if isinstance(table, dict) else {}
     names = sorted(field.name for field in fields(kind))
     missing = [f"{key}.{name}" for name in names if known.get(name) is None]
@@ -150,16 +138,12 @@ def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
 
 
 def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
-    """Return the weights of a run.
-
-    Raises:
-        FormatError: if they are missing or damaged.
-    """
+    """Return the weights of a run; FormatError if they are missing or damaged."""
     path = run_dir / WEIGHTS_FILE
     if not path.is_file():
         raise FormatError(
-            f"{run_dir} lacks its weights: there is no {WEIGHTS_FILE}. Copy the whole directory, "
-            "or train the task again."
+            f"{run_dir} has no weights ({WEIGHTS_FILE}). Copy the whole directory, or train the "
+            "task again."
         )
     try:
         return load_file(path)

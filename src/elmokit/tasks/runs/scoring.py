@@ -1,4 +1,4 @@
-"""Predictions of a task model, and how well they agree with gold."""
+"""Predictions of a task model, and their scores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 
 
 def predict(model: TaskModel, maker: BatchMaker, examples: Examples) -> list[Any]:
-    """Return the prediction for each example, in their order."""
+    """Return the prediction for each example, in order."""
     model.eval()
     results: list[Any] = [None] * len(examples)
     with torch.no_grad():
@@ -24,14 +24,14 @@ def predict(model: TaskModel, maker: BatchMaker, examples: Examples) -> list[Any
 
 
 def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> TaskScore:
-    """Score the predictions for examples with gold."""
+    """Score the predictions for examples with gold answers."""
     task = examples.task
     gold = [task.gold(example) for example in examples.examples]
     return task.score(gold, predict(model, maker, examples))
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
-    """Return answers of examples that the model does not know, spans by their type alone."""
+    """Return gold answers that the model cannot give; for spans, their types."""
     if not task.labels_are_answers:
         return []
     unknown = set(task.labels(examples)) - set(labels)

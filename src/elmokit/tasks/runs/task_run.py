@@ -40,21 +40,21 @@ from elmokit.weights.locate import path_of
 log = logging.getLogger(__name__)
 
 LINES_TOGETHER = 256
-"""Lines of raw text that are read and looked up together; documents are answered singly."""
+"""Lines of raw text that are read and looked up together."""
 SCALED_BY = 32
-"""Training examples from which γ starts; documents: one."""
+"""Training examples that decide the initial γ; documents: one."""
 OnEpoch = Callable[[EpochReport], None]
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a training ended."""
+    """Result of a training."""
 
     run_dir: Path
     best: EpochReport
     num_epochs: int
     seconds: float
-    """Of training and of scoring the dev set, without the layers."""
+    """Training and scoring the dev set, without computing kept layers."""
 
 
 def train_task(
@@ -73,45 +73,35 @@ def train_task(
 ) -> TaskResult:
     """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
 
-    The best model so far is in ``run_dir`` after every epoch, whatever ends the training.
+    After every epoch ``run_dir`` has the best model so far.
 
     Args:
         config: What is trained.
         train_path: Training examples, in the task's format.
         dev_path: For early stopping.
         run_dir: A new directory.
-        model: biLM directory; conditions without a biLM take only its tokenizer, if it is given.
+        model: biLM directory; conditions without a biLM use only its tokenizer, if given.
         precision: Of the biLM.
-        vectors: File of static word vectors, see `read_vectors`; the ``static`` condition needs
-            them, ``none`` takes none.
-        device: Where the task model and the biLM compute; ``auto`` is CUDA where there is one.
-            Kept layers stay on the CPU.
+        vectors: File of static word vectors, see `read_vectors`; required by the ``static``
+            condition, refused by ``none``.
+        device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
+            the CPU.
         cache_dir: Where layers are kept.
         on_epoch: Called after each epoch.
-        on_layers: Called while layers are computed, with sentences done and their number.
+        on_layers: Called while layers are computed, with the number of sentences done and in total.
 
     Raises:
         FileExistsError: if ``run_dir`` exists.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
-        ValueError: if the condition lacks what it reads, or is given what it does not; if the task
-            cannot read layers where ``config`` says.
+        ValueError: if the condition lacks what it reads, or is given what it does not read; if the
+            task cannot read layers where ``config`` says.
         FloatingPointError: if the loss is not finite.
     """
     task = find_task(config.task).in_units(config.units)
     _check_vectors(config.inputs, vectors)
     config = config.resolved(with_static=vectors is not None)
-    chosen = pick_device(device)
-    log.info("the task model computes on %s", chosen)
-    bilm = TaskBiLM.open(
-        config.inputs,
-        model,
-        precision=precision,
-        finetune=config.train.finetune_bilm,
-        device=chosen,
-        cache_dir=cache_dir,
-        on_layers=on_layers,
-    )
+    chosen, bilm = _open_bilm(config, model, precision, device, cache_dir, on_layers)
     tokenize = bilm.tokenizer.tokenize
     training = task.read(train_path, training=True, tokenize=tokenize)
     dev = task.read(dev_path, training=False, tokenize=tokenize)
@@ -123,7 +113,7 @@ def train_task(
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
-    with as_input_error():  # widths that no network can have
+    with as_input_error():  # impossible widths
         network = build_network(task, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     network.to(chosen)
@@ -162,21 +152,15 @@ def train_task(
     assert report is not None
     if best.dev.value == 0:
         log.warning(
-            "%s on %s is 0 after every epoch (%d): nothing was found that was to be found. Train "
-            "for more epochs, on more examples, or with another train.learning_rate, if there is "
-            "anything to be found in this file.",
+            "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
+            "train for more epochs, on more examples, or with another train.learning_rate.",
             best.dev.metric, dev_path, report.epoch,
         )  # fmt: skip
     return TaskResult(run_dir, best, report.epoch, report.seconds)
 
 
 class TaskRun:
-    """A trained task model with what it reads. Use `TaskRun.load`.
-
-    Attributes:
-        task: What it does.
-        labels: Of the model, in the order of their ids.
-    """
+    """A trained task model with its inputs. Use `TaskRun.load`."""
 
     def __init__(
         self,
@@ -193,24 +177,16 @@ class TaskRun:
 
     @classmethod
     def load(
-        cls,
-        run_dir: Path,
-        *,
-        model: str | None = None,
-        device: str = "auto",
+        cls, run_dir: Path, *, model: str | None = None, device: str = "auto",
         cache_dir: Path | None = None,
-    ) -> "TaskRun":
-        """Load a run directory.
+    ) -> "TaskRun":  # fmt: skip
+        """Load a run directory that `train_task` wrote.
 
-        Args:
-            run_dir: As `train_task` wrote it.
-            model: The biLM's directory, if it is not where it was.
-            device: As in `train_task`.
-            cache_dir: Where layers are kept.
+        ``model`` is the biLM's directory if it has moved; ``cache_dir`` is where layers are kept.
 
         Raises:
-            FileNotFoundError: if there is no such run, or its biLM is gone.
-            FormatError: if it is damaged or without its weights, or the biLM is another one.
+            FileNotFoundError: if there is no such run, or its biLM is missing.
+            FormatError: if it is damaged, has no weights, or the biLM is another one.
         """
         metadata = read_metadata(run_dir)
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
@@ -221,20 +197,11 @@ class TaskRun:
         reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
         path = model or (path_of(reference.path) if reference else None)
         precision = reference.precision if reference else "fp32"
-        chosen = pick_device(device)
-        log.info("the task model computes on %s", chosen)
-        bilm = TaskBiLM.open(
-            config.inputs,
-            path,
-            precision=precision,
-            finetune=config.train.finetune_bilm,
-            device=chosen,
-            cache_dir=cache_dir,
-        )
+        chosen, bilm = _open_bilm(config, path, precision, device, cache_dir)
         if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
             raise FormatError(
-                f"{path} is not the biLM that {run_dir} was trained with: its weights have the "
-                f"hash {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. Give the "
+                f"{path} is not the biLM that {run_dir} was trained with: the hash of its weights "
+                f"is {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. Give the "
                 "right one with --model."
             )
         tensors = read_weights(run_dir)
@@ -251,7 +218,7 @@ class TaskRun:
         return cls(task, network, metadata["labels"], maker, bilm, vectors)
 
     def evaluate(self, path: Path) -> TaskScore:
-        """Score the predictions for a file with gold.
+        """Score the predictions for a file with gold answers.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -264,14 +231,13 @@ class TaskRun:
         return score_model(self._network, self._maker, held)
 
     def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
-        """Yield example and prediction for each text; words come from the biLM's tokenizer.
+        """Yield example and prediction for each text, split by the biLM's tokenizer.
 
-        Memory does not depend on the number of texts, but for the static vectors of their words.
-        Documents are answered one by one.
+        Except for new static vectors, memory does not depend on the number of texts.
 
         Raises:
-            ValueError: for a text that is not what the task reads (two texts, a marked predicate),
-                with its number.
+            InputError: for a text that the task cannot read (two texts, a marked predicate), with
+                its number.
         """
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
@@ -290,26 +256,40 @@ class TaskRun:
             raise InputError(f"Text {number}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> None:
-        """Add static vectors of words that the training data did not have."""
+        """Add static vectors of words that are not in the training data."""
         static = self._maker.static
         if static is None or self._later_words is None:
             return
-        unknown = [
-            word for word in dict.fromkeys(self.task.words(examples)) if static.id_of(word) == 1
-        ]
-        found = self._later_words.find(unknown)
-        if found is None or not found.words:
-            return
-        static = static.extended(found)
-        self._maker.static = static
-        self._network.inputs.set_static(static)
+        words = dict.fromkeys(self.task.words(examples))
+        found = self._later_words.find([word for word in words if static.id_of(word) == 1])
+        if found is not None and found.words:
+            self._maker.static = static.extended(found)
+            self._network.inputs.set_static(self._maker.static)
+
+
+def _open_bilm(
+    config: TaskRunConfig,
+    model: str | None,
+    precision: str,
+    device: str,
+    cache_dir: Path | None,
+    on_layers: OnLayers | None = None,
+) -> tuple[torch.device, TaskBiLM]:
+    chosen = pick_device(device)
+    log.info("the task model computes on %s", chosen)
+    return chosen, TaskBiLM.open(
+        config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
+        device=chosen, cache_dir=cache_dir, on_layers=on_layers,
+    )  # fmt: skip
 
 
 def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
     if inputs.embeddings == "static" and vectors is None:
         raise InputError("embeddings='static' needs word vectors: give a file with --vectors.")
     if inputs.embeddings == "none" and vectors is not None:
-        raise InputError("embeddings='none' reads no word vectors: take --vectors away, or static.")
+        raise InputError(
+            "embeddings='none' reads no word vectors: leave out --vectors, or take static."
+        )
 
 
 def _warn_of_labels(path: Path, unknown: list[str]) -> None:

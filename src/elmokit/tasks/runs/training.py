@@ -1,4 +1,4 @@
-"""Training of a task model on biLM layers, epoch by epoch."""
+"""Training of a task model, epoch by epoch."""
 
 import random
 import time
@@ -33,12 +33,12 @@ class TaskTrainConfig:
     epochs: int = 20
     """Most passes over the training set."""
     batch_size: int | None = None
-    """Examples in an update; none: as many as the task says."""
+    """Examples per update; none: the task's default."""
     learning_rate: float = 1e-3
-    """Of Adam, at its highest."""
+    """Peak rate of Adam."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """Of the rate; ``cosine``: it rises over the first twentieth of all epochs and falls to a
-    twentieth of itself at their end."""
+    """Of the rate; ``cosine`` rises over the first twentieth of all epochs and falls to a twentieth
+    of the peak at their end."""
     clip_norm: float = 5.0
     """Bound on the global norm of the gradient."""
     patience: int = 4
@@ -46,14 +46,13 @@ class TaskTrainConfig:
     seed: int = 0
     """Of weights, order and dropout."""
     label_share: float = 1.0
-    """Share of the training examples that is used, drawn by the seed."""
+    """Share of the training examples that is used, drawn with the seed."""
     finetune_bilm: bool = False
-    """Let the biLM learn, too. Its layers are then computed anew in every update."""
+    """Train the biLM, too; its layers are then computed in every update."""
     bilm_learning_rate: float = 1e-4
-    """Of a biLM that learns."""
+    """Of a biLM that is trained."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -69,7 +68,7 @@ class TaskTrainConfig:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What one pass over the training set came to."""
+    """Result of one pass over the training set."""
 
     epoch: int
     loss: float
@@ -77,20 +76,15 @@ class EpochReport:
     dev: TaskScore
     is_best: bool
     seconds: float
-    """Of training and scoring so far."""
+    """Training and scoring so far."""
 
 
 def train_model(
-    model: TaskModel,
-    maker: BatchMaker,
-    training: Examples,
-    dev: Examples,
-    config: TaskTrainConfig,
+    model: TaskModel, maker: BatchMaker, training: Examples, dev: Examples, config: TaskTrainConfig
 ) -> Iterator[EpochReport]:
-    """Train in place, epoch by epoch; at the end the model holds the weights of the best one.
+    """Train in place with Adam; at the end the model has the weights of the best epoch.
 
-    Adam; the loop is `elmokit.training.loop.train`. What dropout draws depends on the seed alone,
-    and the state of PyTorch's random numbers is put back at the end.
+    Dropout depends on the seed alone, and PyTorch's random state is restored at the end.
 
     Raises:
         FloatingPointError: if the loss is not finite.
@@ -98,9 +92,7 @@ def train_model(
     task, indices = training.task, choose_examples(training, config)
     batch_size = config.batch_size or task.default_batch_size
     num_batches = -(-len(indices) // batch_size)
-    optimizer_config = OptimizerConfig(
-        learning_rate=config.learning_rate, clip_norm=config.clip_norm
-    )
+    updates = OptimizerConfig(learning_rate=config.learning_rate, clip_norm=config.clip_norm)
 
     def objective(batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(config.seed, step)
@@ -117,18 +109,12 @@ def train_model(
     with torch.random.fork_rng(devices=cuda):
         for epoch in range(config.epochs):
             model.train()
+            seed = f"{config.seed} {epoch}"
             reports = train(
-                objective,
-                iter(
-                    training_batches(training, indices, batch_size, seed=f"{config.seed} {epoch}")
-                ),
-                optimizer,
-                carry=None,
-                budget=Budget(steps=config.epochs * num_batches),
-                schedule=SCHEDULES[config.schedule],
-                config=optimizer_config,
-                progress=progress,
-            )
+                objective, iter(training_batches(training, indices, batch_size, seed=seed)),
+                optimizer, carry=None, budget=Budget(steps=config.epochs * num_batches),
+                schedule=SCHEDULES[config.schedule], config=updates, progress=progress,
+            )  # fmt: skip
             losses = []
             try:
                 for report in reports:
@@ -140,10 +126,8 @@ def train_model(
                     "train.clip_norm."
                 ) from error
             score = score_model(model, maker, dev)
-            is_best = early_stopping.update(score.value)
-            yield EpochReport(
-                epoch + 1, float(np.mean(losses)), score, is_best, time.monotonic() - started
-            )
+            is_best, loss = early_stopping.update(score.value), float(np.mean(losses))
+            yield EpochReport(epoch + 1, loss, score, is_best, time.monotonic() - started)
             if early_stopping.is_over:
                 break
     early_stopping.restore()
@@ -153,7 +137,7 @@ def train_model(
 def _build_optimizer(
     model: TaskModel, bilm: nn.Module | None, config: TaskTrainConfig
 ) -> torch.optim.Optimizer:
-    """Return Adam; a biLM that learns is a group of its own, with its share of the rate."""
+    """Return Adam; a biLM that is trained is a group of its own, with its share of the rate."""
     slow = [] if bilm is None else list(bilm.parameters())
     slow_ids = {id(parameter) for parameter in slow}
     own = [p for p in model.parameters() if p.requires_grad and id(p) not in slow_ids]
@@ -163,7 +147,7 @@ def _build_optimizer(
 
 
 def choose_examples(training: Examples, config: TaskTrainConfig) -> list[int]:
-    """Return the examples that are used; a smaller share is part of a larger one."""
+    """Return the examples to train on; a smaller share is a subset of a larger one."""
     indices = [index for index in range(len(training)) if training.length(index)]
     random.Random(config.seed).shuffle(indices)
     return indices[: max(1, round(config.label_share * len(indices)))]
