@@ -1,4 +1,4 @@
-"""What tasks share whose answer is one label."""
+"""Base of tasks whose answer is one label."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar

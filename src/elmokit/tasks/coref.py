@@ -1,7 +1,6 @@
-"""Which mentions of a document mean the same: from documents in columns, or from raw text.
+"""Coreference: which mentions of a document refer to the same thing.
 
-An example is a whole document. In training an update learns from a random window of its sentences,
-if it is long; in prediction it is read as a whole.
+An example is a whole document. Of a long one, an update reads a random window of sentences.
 """
 
 import logging
@@ -24,14 +23,13 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 log = logging.getLogger(__name__)
 
 MAX_TRAINING_SENTENCES = 50
-"""Of a document in one update."""
+"""Sentences of a document in one update."""
 
 
 class CorefTask(Task[CorefDocument]):
     """Coreference, from documents in the columns of CoNLL-2012 (OntoNotes, LitBank, GUM).
 
-    Mentions without another one that means the same are not found and not scored, whether the data
-    has them or not.
+    Single mentions are neither found nor scored, even if the data has them.
     """
 
     name, metric = "coref", "average F1"
@@ -41,19 +39,18 @@ class CorefTask(Task[CorefDocument]):
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
     default_hidden_dims = (100,)
-    """Half of the paper's 200, for a modest machine."""
+    """Half of the paper's 200, for modest machines."""
     batched_by, default_batch_size = "document", 1
     labels_are_answers = False
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[CorefDocument]:
-        """Read documents with their clusters.
+        """Read documents, including those without clusters.
 
-        A mention that stands in two clusters stays in the first alone; how many there were is
-        logged. Documents without clusters are kept: none is right there.
+        A mention in several clusters stays in the first one; a warning says how many there were.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, or is to be learned and has no cluster of two mentions.
+            FormatError: if it is damaged, or for training has no cluster of two mentions.
         """
         documents, num_dropped = [], 0
         for given in read_coreference(path):
@@ -62,15 +59,14 @@ class CorefTask(Task[CorefDocument]):
             documents.append(replace(given, clusters=clusters))
         if num_dropped:
             log.warning(
-                "%s: %d mentions stand in a second cluster, too; there they are left out",
+                "%s: %d mentions are in a second cluster, too, where they are ignored",
                 path, num_dropped,
             )  # fmt: skip
-        if training and not any(
-            len(cluster) > 1 for document in documents for cluster in document.clusters
-        ):
+        clusters = [cluster for document in documents for cluster in document.clusters]
+        if training and max(map(len, clusters), default=0) < 2:
             raise FormatError(
                 f"{path}: none of {len(documents)} documents has two mentions of one cluster, so "
-                "there is nothing to learn. The marks must stand in the last column: (3 and 3)."
+                "there is nothing to learn. The marks must be in the last column: (3 and 3)."
             )
         return documents
 
@@ -78,7 +74,6 @@ class CorefTask(Task[CorefDocument]):
         return example.sentences
 
     def part(self, example: CorefDocument, draw: random.Random) -> CorefDocument:
-        """Return what one update learns: at most `MAX_TRAINING_SENTENCES` in a row."""
         num_more = len(example.sentences) - MAX_TRAINING_SENTENCES
         if num_more <= 0:
             return example
@@ -89,51 +84,44 @@ class CorefTask(Task[CorefDocument]):
         return [list(cluster) for cluster in example.clusters]
 
     def labels(self, examples: Sequence[CorefDocument]) -> Labels:
-        """Return the genres: they are read, not predicted."""
+        """Return the genres, which are inputs, not answers."""
         return sorted({example.genre for example in examples if example.genre is not None})
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        """Compare clusters with gold: the mean F1 of three measures, single mentions left out."""
+        """Return the mean F1 of three measures, without single mentions."""
         score = score_clusters(predicted, gold)
         details = {"muc": score.muc.f1, "b3": score.b_cubed.f1, "ceaf": score.ceaf.f1}
         return TaskScore(self.metric, score.average_f1, details, score.counts)
 
     def example_of(self, *sentences: Sentence) -> CorefDocument:
-        """Make a document of new sentences."""
         location = Location(path=Path("text"), line=1)
         return CorefDocument(
             name="text", part=0, sentences=sentences, clusters=(), location=location
         )
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
-        """Make a document of a line of raw text, with the sentences that the tokenizer finds."""
+        """Make a document of the sentences that the tokenizer finds."""
         return self.example_of(*map(tuple, tokenizer.sentences(text)))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the words with mentions in brackets, numbered by cluster: ``[she]1``."""
-        numbered = [
-            (start, end, number)
-            for number, cluster in enumerate(prediction, 1)
-            for start, end in cluster
-        ]
+        clusters = enumerate(prediction, 1)
+        numbered = [(*mention, number) for number, cluster in clusters for mention in cluster]
         words = list(example.tokens)
         for start, _, _ in numbered:
             words[start] = f"[{words[start]}"
-        # Inner mentions close first: of those that end together, the one that begins last.
+        # of mentions that end together, the inner one (that begins last) closes first
         for _, end, number in sorted(numbered, reverse=True):
             words[end - 1] = f"{words[end - 1]}]{number}"
         return " ".join(words)
 
     def as_json(self, example: CorefDocument, prediction: Clusters) -> dict[str, Any]:
-        """Return the clusters for machines: mentions count words of the document."""
-        return {
-            "tokens": list(example.tokens),
-            "clusters": [[list(mention) for mention in cluster] for cluster in prediction],
-        }
+        clusters = [[list(mention) for mention in cluster] for cluster in prediction]
+        return {"tokens": list(example.tokens), "clusters": clusters}
 
 
 def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:
-    """Return clusters that share no mention: each stays where it stands first."""
+    """Keep each mention in its first cluster only; drop empty clusters."""
     seen: set[Span] = set()
     result = []
     for cluster in clusters:
@@ -149,7 +137,7 @@ def _num_mentions(clusters: Iterable[Sequence[Span]]) -> int:
 
 
 def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
-    """Return the sentences from ``first`` to before ``last``, with the mentions inside."""
+    """Return the sentences ``[first, last)`` with the mentions inside."""
     sentences = document.sentences[first:last]
     start = sum(map(len, document.sentences[:first]))
     end = start + sum(map(len, sentences))
@@ -157,9 +145,6 @@ def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
         tuple((a - start, b - start) for a, b in cluster if start <= a and b <= end)
         for cluster in document.clusters
     )
-    return replace(
-        document,
-        sentences=sentences,
-        clusters=tuple(cluster for cluster in inside if cluster),
-        speakers=None if document.speakers is None else document.speakers[start:end],
-    )
+    speakers = None if document.speakers is None else document.speakers[start:end]
+    clusters = tuple(cluster for cluster in inside if cluster)
+    return replace(document, sentences=sentences, clusters=clusters, speakers=speakers)

@@ -1,4 +1,4 @@
-"""Named entities, from columns of words and IOB2 tags; BIOUL inside."""
+"""Named entities."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +18,8 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     default_hidden_dims = (200, 100)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
-        return [
-            replace(sentence, tags=tuple(convert_tags(sentence.tags, scheme="bioul")))
-            for sentence in read_columns(path, spaces="drop")
-        ]
+        sentences = read_columns(path, spaces="drop")
+        return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:
         return convert_tags(example.tags, scheme="iob2")

@@ -17,7 +17,7 @@ FIELDS = (
     ("hypothesis", "sentence2", "Question"),
     ("label", "gold_label", "Label"),
 )  # fmt: skip
-"""Names of the columns, the first that is there."""
+"""Possible names of the columns; the first that exists is used."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class TokenizedPair:
     second: Sentence
     label: str
     texts: tuple[str, str]
-    """Both as they were given."""
+    """The original texts."""
 
 
 class NliTask(ClassificationTask[TokenizedPair]):
@@ -37,7 +37,7 @@ class NliTask(ClassificationTask[TokenizedPair]):
     name, num_texts = "nli", 2
     network, default_dropout = ESIM, DROPOUT
     positions = ("input", "output", "both")
-    # the paper normalizes the layers; which norm it does not say, and this one sees no batch
+    # the paper does not say how it normalizes the layers; this norm is independent of the batch
     paper_inputs = InputSettings(
         positions="both", characters=False, dropout=0.0, layer_norm="token"
     )

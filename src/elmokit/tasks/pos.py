@@ -1,4 +1,4 @@
-"""Parts of speech, from CoNLL-U."""
+"""Parts of speech."""
 
 from pathlib import Path
 
@@ -10,11 +10,7 @@ from elmokit.tasks.task import Task, Tokenize, Units
 
 
 class PosTask(TaggingTask[TaggedSentence]):
-    """Parts of speech, from CoNLL-U.
-
-    Args:
-        units: ``words`` with universal tags, or ``morphemes`` with the tags of column 5.
-    """
+    """Parts of speech from CoNLL-U: universal tags of words, or morphemes' tags from column 5."""
 
     name, suffixes = "pos", (".conllu",)
     all_units = ("words", "morphemes")

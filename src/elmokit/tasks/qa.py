@@ -1,7 +1,7 @@
-"""Questions whose answer is a stretch of a paragraph: reading, scoring, showing.
+"""Questions whose answer is part of a paragraph.
 
-The network points at words, an answer is characters: `align_words` finds the characters of every
-word, and answers are cut out of the untouched paragraph.
+The network points at words; `align_words` finds their characters, and the answer is cut out of the
+original paragraph.
 """
 
 import itertools
@@ -31,37 +31,33 @@ log = logging.getLogger(__name__)
 MAX_TRAINING_WORDS = 400
 """Of a context in training; longer ones are cut to a window around the answer."""
 MAX_CONTEXT_WORDS = 10_000
-"""Of a context in prediction: self-attention takes 2.5 GB for so many words."""
-
+"""Of a context in prediction; self-attention over that many takes 2.5 GB."""
 
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 
 
 @dataclass(frozen=True, slots=True)
 class GoldAnswers:
-    """What an answer is compared with."""
+    """Correct answers, and how to compare with them."""
 
     texts: tuple[str, ...]
     style: AnswerStyle
-    """KorQuAD's where the question has Hangul."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A paragraph as words, shared by its questions."""
+    """The words of a paragraph; none, and the reason in ``trouble``, if it cannot be used."""
 
     words: Sentence
     offsets: Offsets
     trouble: str
-    """Why it is of no use and has no words; empty if it is."""
 
 
 class QaTask(Task[QaExample]):
     """Answers in a paragraph: SQuAD 1.1 and KorQuAD 1.0.
 
-    The score follows the data, question by question: where the question has Hangul, answers are
-    normalized as KorQuAD does and F1 counts characters; elsewhere as SQuAD does, and it counts
-    words.
+    Questions with Hangul are scored as in KorQuAD (its normalization, F1 over characters), others
+    as in SQuAD (F1 over words).
     """
 
     name, metric, num_texts = "qa", "F1", 2
@@ -75,19 +71,14 @@ class QaTask(Task[QaExample]):
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[QaExample]:
         """Read questions with their gold answers; a context is one sequence of words.
 
-        In training, long contexts are cut to a window around the answer, and questions are left out
-        whose answer has no words or whose context cannot be aligned with its words. Otherwise all
-        are kept: those without an aligned context, or with one of more than `MAX_CONTEXT_WORDS`,
-        have no context words, so that they count as wrong. Either is logged, with numbers.
-
-        Args:
-            path: JSON as of SQuAD.
-            training: Whether the examples are learned.
-            tokenize: Makes words of a question, and of a whole context.
+        In training, long contexts are cut to a window around the answer; questions without words at
+        the answer, or without an aligned context, are left out. In scoring, contexts that cannot be
+        aligned or exceed `MAX_CONTEXT_WORDS` have no words, so their answers are wrong. A warning
+        counts all of them.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, or has no question that can be learned.
+            FormatError: if it is damaged, or training would have no question.
         """
         contexts: dict[str, _Context] = {}
         examples: list[QaExample] = []
@@ -108,15 +99,11 @@ class QaTask(Task[QaExample]):
                 if training:
                     continue
             example = QaExample(
-                name=given.name,
-                question=tuple(tokenize(given.question)),
-                context_words=context.words,
-                offsets=context.offsets,
-                context=given.context,
-                question_text=given.question,
+                name=given.name, question=tuple(tokenize(given.question)),
+                context_words=context.words, offsets=context.offsets, context=given.context,
+                question_text=given.question, spans=spans,
                 answers=tuple(answer.text for answer in given.answers),
-                spans=spans,
-            )
+            )  # fmt: skip
             examples.append(_window(example) if training else example)
         if troubles:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in troubles.most_common())
@@ -133,20 +120,16 @@ class QaTask(Task[QaExample]):
         return examples
 
     def sentences(self, example: QaExample) -> tuple[Sentence, ...]:
-        """Return the words that the biLM reads: of the question, and of the context."""
         return example.question, example.context_words
 
     def gold(self, example: QaExample) -> GoldAnswers:
-        """Return the right answers, and how they are compared."""
         korean = any(_HANGUL.search(word) for word in example.question)
         return GoldAnswers(example.answers, "korquad" if korean else "squad")
 
     def labels(self, examples: Sequence[QaExample]) -> Labels:
-        """Return no labels: an answer is a location in the context."""
         return []
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        """Compare predictions with gold: F1, and exact match among the details."""
         check_same_length(predicted, gold)
         counts = np.zeros((len(gold), 3))
         for style in get_args(AnswerStyle):
@@ -159,38 +142,31 @@ class QaTask(Task[QaExample]):
         return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts)
 
     def example_of(self, *sentences: Sentence) -> QaExample:
-        """Make an example of the words of a question and those of a context.
-
-        The context is then these words, joined by single spaces.
+        """Make an example of the words of a question and of a context, joined by spaces.
 
         Raises:
-            InputError: if there is not one question and one context, or the context is too long.
+            InputError: if there are not two texts, or the context is too long.
         """
         if len(sentences) != 2:
             raise InputError(
-                f"A question is asked about a context: give the words of the two, got "
-                f"{len(sentences)} texts."
+                f"Give the words of a question and of its context, got {len(sentences)} texts."
             )
         question, words = sentences
         if len(words) > MAX_CONTEXT_WORDS:
             raise InputError(
-                f"The context has {len(words)} words, allowed are {MAX_CONTEXT_WORDS}. Ask about "
-                "one part of it at a time."
+                f"The context has {len(words)} words; at most {MAX_CONTEXT_WORDS} are allowed. Ask "
+                "about one part of it at a time."
             )
-        ends = list(itertools.accumulate(len(word) + 1 for word in words))  # after the space
-        offsets = tuple(
-            (end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)
-        )
+        ends = itertools.accumulate(len(word) + 1 for word in words)  # after the space
+        pairs = zip(words, ends, strict=True)
+        offsets = tuple((end - 1 - len(word), end - 1) for word, end in pairs)
         return QaExample(
             name="", question=question, context_words=words, offsets=offsets,
             context=" ".join(words), question_text=" ".join(question),
         )  # fmt: skip
 
     def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:
-        """Return an example whose answer is cut out of the context as it stands there.
-
-        If the words cannot be found in it, the context stays these words.
-        """
+        """Return the example with its original texts, unless the words cannot be aligned."""
         question, context = texts
         example = replace(example, question_text=question)
         offsets = align_words(example.context_words, context)
@@ -200,15 +176,11 @@ class QaTask(Task[QaExample]):
         return f"{prediction.text}\t{example.question_text}"
 
     def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
-        """Return the answer for machines; start and end count characters of the context."""
+        """Return the answer; ``start`` and ``end`` count characters of the context."""
         return {
-            "id": example.name,
-            "question": example.question_text,
-            "answer": prediction.text,
-            "start": prediction.start,
-            "end": prediction.end,
-            "score": prediction.score,
-        }
+            "id": example.name, "question": example.question_text, "answer": prediction.text,
+            "start": prediction.start, "end": prediction.end, "score": prediction.score,
+        }  # fmt: skip
 
 
 def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
@@ -222,7 +194,7 @@ def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
 
 
 def _window(example: QaExample) -> QaExample:
-    """Cut a long context to a window that holds the first answer, at a position drawn by name."""
+    """Cut a long context to a window around the first answer, at a random place seeded by name."""
     start, end = example.spans[0]
     num_words = len(example.context_words)
     size = max(MAX_TRAINING_WORDS, end - start)
@@ -232,9 +204,6 @@ def _window(example: QaExample) -> QaExample:
     first = random.Random(example.name).randint(lowest, highest)
     last = first + size
     inside = (span for span in example.spans if first <= span[0] and span[1] <= last)
-    return replace(
-        example,
-        context_words=example.context_words[first:last],
-        offsets=example.offsets[first:last],
-        spans=tuple((a - first, b - first) for a, b in inside),
-    )
+    spans = tuple((a - first, b - first) for a, b in inside)
+    words, offsets = example.context_words[first:last], example.offsets[first:last]
+    return replace(example, context_words=words, offsets=offsets, spans=spans)

@@ -1,7 +1,6 @@
-"""The tasks, by the names that users type: a line each.
+"""The tasks, by the names that users type.
 
-Only names and help texts: a task's module, and torch with it, is imported when the task is asked
-for, so that help texts are instant.
+A task's module, and torch with it, is imported only when the task is used: help texts are instant.
 """
 
 from importlib import import_module
@@ -14,12 +13,11 @@ if TYPE_CHECKING:
 
 
 class TaskEntry(NamedTuple):
-    """Where a task is, and what it does."""
+    """Where a task is, and what it finds, for help texts."""
 
     module: str
     class_name: str
     summary: str
-    """For help texts."""
 
 
 TASKS = {
@@ -34,11 +32,7 @@ TASKS = {
 
 
 def find_task(name: str) -> "Task[Any]":
-    """Return the task of this name.
-
-    Raises:
-        InputError: if there is none.
-    """
+    """Return the task of this name; InputError if there is none."""
     if name not in TASKS:
         raise InputError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
     entry = TASKS[name]

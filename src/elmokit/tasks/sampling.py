@@ -1,7 +1,4 @@
-"""How the data files of tasks are divided, so that a smaller data set takes examples whole.
-
-Formats stay as they are: a sample is a file that the same task reads.
-"""
+"""Division of task data files into units, for smaller data sets in the same format."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,15 +16,15 @@ class DataFile:
     """A data file in units that a sample keeps whole."""
 
     units: Sequence[Any]
-    """In the order of the file."""
+    """In file order."""
     join: Callable[[Sequence[Any]], str]
-    """Makes the text of a file of some units."""
+    """Makes the text of a file from units."""
     size: Callable[[Any], int] = lambda unit: 1
     """Examples in a unit."""
 
 
 def lines_of(path: Path) -> DataFile:
-    """Divide JSON lines, trees or a TSV table, which keeps its header, into lines."""
+    """Divide JSON lines, trees or a TSV table into lines; samples keep a table's header."""
     lines = [line for _, line in numbered_lines(path)]
     header = lines[:1] if ".tsv" in path.suffixes else []
     units = [line for line in lines[len(header) :] if line.strip()]
@@ -38,7 +35,7 @@ def sentences_of(path: Path) -> DataFile:
     """Divide columns into sentences; each ends with a blank line."""
     units = _blocks(path, lambda line: not line.strip())
     if units and units[-1][-1].strip():
-        units[-1].append("")  # the last sentence of a file may lack its blank line
+        units[-1].append("")  # the last sentence may lack its blank line
     return DataFile(units, _join_blocks)
 
 
@@ -73,7 +70,7 @@ def _join_blocks(blocks: Sequence[Sequence[str]]) -> str:
 
 
 def _blocks(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
-    """Divide lines into blocks; a block without anything but blank lines is left out."""
+    """Divide lines into blocks; blocks of blank lines are dropped."""
     blocks: list[list[str]] = [[]]
     for _, line in numbered_lines(path):
         blocks[-1].append(line)

@@ -14,9 +14,9 @@ from elmokit.tasks.networks.bcn import BCN, DROPOUT
 from elmokit.tasks.task import Sentence, Tokenize
 
 TEXT_FIELDS, LABEL_FIELDS = ("text", "document", "sentence", "Text"), ("label", "Label")
-"""Names of the columns, the first that is there."""
+"""Possible names of the columns; the first that exists is used."""
 MIN_PHRASE_TOKENS = 4
-"""Of trees, phrases of at least so many words are trained on, as in the paper."""
+"""Length of the shortest phrases of a tree used for training, as in the paper."""
 
 
 class SentimentTask(ClassificationTask[LabeledText]):
@@ -31,13 +31,10 @@ class SentimentTask(ClassificationTask[LabeledText]):
         if ".txt" in path.suffixes:
             phrases = MIN_PHRASE_TOKENS if training else None
             return list(read_sentiment_trees(path, min_phrase_tokens=phrases))
-        text, label = (
-            first_named(read_records(path), names) for names in (TEXT_FIELDS, LABEL_FIELDS)
-        )
-        return [
-            replace(example, tokens=tuple(tokenize(example.text)))
-            for example in read_text_labels(path, text=text, label=label)
-        ]
+        fields = TEXT_FIELDS, LABEL_FIELDS
+        text, label = (first_named(read_records(path), names) for names in fields)
+        examples = read_text_labels(path, text=text, label=label)
+        return [replace(example, tokens=tuple(tokenize(example.text))) for example in examples]
 
     def sentences(self, example: LabeledText) -> tuple[Sentence, ...]:
         assert example.tokens is not None

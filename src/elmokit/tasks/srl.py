@@ -1,4 +1,4 @@
-"""Who does what to whom: the semantic roles around one predicate."""
+"""Semantic roles: who does what to whom."""
 
 import json
 import re
@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import Span, SpanScore
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
-from elmokit.tasks.formats.records import Record
+from elmokit.tasks.formats.records import Record, read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile, lines_of
@@ -38,15 +37,10 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a file into sentences; ``verbs`` leaves out the predicates that are no verbs."""
+        """Divide a file into sentences; the subset ``verbs`` drops other predicates."""
         if subset != "verbs":
             return super().divide(path, subset)
-        kept = [
-            _only_verbs(line, Location(path=path, line=number))
-            for number, line in numbered_lines(path)
-            if line.strip()
-        ]
-        return DataFile(kept, "".join)
+        return DataFile([_only_verbs(record) for record in read_records(path)], "".join)
 
     def score_spans(
         self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
@@ -54,7 +48,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return score_roles(predicted, gold)
 
     def example_of(self, *sentences: Sentence) -> PredicateRoles:
-        """Make an example of the words before a predicate, the predicate, and the words after."""
+        """Make an example of the words before a predicate, its words, and those after it."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
         location = Location(path=Path("text"), line=1)
@@ -63,7 +57,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         )
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
-        """Make an example of a text whose predicate stands between asterisks.
+        """Make an example of a text whose predicate is between asterisks.
 
         Raises:
             InputError: if no word is marked, or there are other asterisks.
@@ -86,14 +80,13 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return super().as_json(example, prediction) | {"predicate": example.predicate}
 
 
-def _only_verbs(line: str, location: Location) -> str:
-    record = Record.from_json(line, location)
+def _only_verbs(record: Record) -> str:
     pos = record.strings("pos")
     verbs = []
     for one in record.records("predicates"):
         index = one.integer("index")
         if not 0 <= index < len(pos):
-            raise one.location.error(f"the index {index} is outside the {len(pos)} tokens.")
+            raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
         if pos[index].startswith(("V", "MD")):
             verbs.append(one.fields)
     return json.dumps({**record.fields, "predicates": verbs}, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
 """Tags that mark spans, and which of them may follow which.
 
-``iob2`` (BIO): B-X begins a span of type X, I-X goes on, O is outside. ``bioul`` (BILOU): spans of
-one word are U-X, longer ones run from B-X over I-X to L-X.
+``iob2`` (BIO): B-X begins a span of type X, I-X continues it, O is outside. ``bioul`` (BILOU):
+spans of one word are U-X, longer ones B-X, any I-X, L-X.
 """
 
 from collections import Counter
@@ -23,19 +23,16 @@ _CONTINUES = {"iob2": ("I",), "bioul": ("I", "L")}
 
 
 def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
-    """Tell which tags may follow which.
+    """Return which tags may follow which.
 
-    Args:
-        tags: All tags, in the order of their ids. Types may hold hyphens: ``B-C-ARG1`` is of type
-            ``C-ARG1``.
-        scheme: ``iob2``: I-X only after B-X or I-X. ``bioul`` also: B-X and I-X only before I-X or
-            L-X.
+    ``tags`` are all tags in the order of their ids. Types may contain hyphens: ``B-C-ARG1`` is of
+    type ``C-ARG1``. In ``iob2`` I-X only follows B-X or I-X; in ``bioul`` also, B-X and I-X only
+    precede I-X or L-X.
 
     Returns:
-        bool (Y + 2, Y + 2) for Y tags: entry (i, j) is True if tag j may stand right after tag i;
-        row Y is the start of a sentence, column Y + 1 its end. `elmokit.tasks.networks.crf` takes
-        it as a tensor. A tag that nothing can complete (B-X where the tags hold neither I-X nor
-        L-X) stays in; the search never ends in it.
+        bool (Y + 2, Y + 2) for Y tags: entry (i, j) is True if tag j may come right after tag i;
+        row Y is the start of a sentence, column Y + 1 its end (`elmokit.tasks.networks.crf`). Tags
+        that nothing can complete (B-X without I-X and L-X) are kept; no path ends in them.
 
     Raises:
         ValueError: if a tag is not of the scheme or occurs twice, or there are none.
@@ -53,7 +50,6 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
 
 
 def _split(tag: str, scheme: TagScheme) -> tuple[str, str]:
-    """Return prefix and type of a tag; the type of O is empty."""
     if tag == "O":
         return "O", ""
     prefix, hyphen, kind = tag.partition("-")
@@ -65,7 +61,6 @@ def _split(tag: str, scheme: TagScheme) -> tuple[str, str]:
 
 
 def _may_follow(before: tuple[str, str], after: tuple[str, str], scheme: TagScheme) -> bool:
-    """Tell whether ``after`` may stand right after ``before``, both as (prefix, type)."""
     if before[0] == _END or after[0] == _BEGIN:
         return False
     if after[0] in _CONTINUES[scheme]:

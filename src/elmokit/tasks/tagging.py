@@ -1,4 +1,4 @@
-"""What tasks share that give each word a tag, or each span of words a type."""
+"""Bases of tasks that tag each word, or spans of words."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,16 +17,13 @@ Example = TypeVar("Example")
 
 
 class TaggingTask(Task[Example]):
-    """A task whose examples are sentences with ``tokens`` and ``tags``; scored by accuracy.
-
-    A subclass reads examples, and may choose another network and another score.
-    """
+    """A task whose examples are sentences with ``tokens`` and ``tags``; scored by accuracy."""
 
     metric: ClassVar[str] = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     network: ClassVar[Callable[..., TaskModel]] = Tagger
     default_dropout: ClassVar[float] = DROPOUT
-    paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder drops them
+    paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
     divided_by = staticmethod(sentences_of)
 
     def sentences(self, example: Any) -> tuple[Sentence, ...]:
@@ -48,27 +45,23 @@ class TaggingTask(Task[Example]):
         return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), location=location)
 
     def show(self, example: Any, prediction: list[str]) -> str:
-        return " ".join(
-            f"{word}/{tag}" for word, tag in zip(example.tokens, prediction, strict=True)
-        )
+        pairs = zip(example.tokens, prediction, strict=True)
+        return " ".join(f"{word}/{tag}" for word, tag in pairs)
 
     def as_json(self, example: Any, prediction: list[str]) -> dict[str, Any]:
         return {"tokens": list(example.tokens), "tags": prediction}
 
 
 class SpanTaggingTask(TaggingTask[Example]):
-    """A task whose tags mark spans of words, each with a type; scored by F1.
-
-    A subclass reads examples. It can do without anything else if its tags are BIOUL.
-    """
+    """A task whose tags, BIOUL by default, mark spans of words with a type; scored by F1."""
 
     metric: ClassVar[str] = "span F1"
     score_from_counts = staticmethod(f1_of)
     network: ClassVar[Callable[..., TaskModel]] = CRFTagger
     prefixes: ClassVar[str] = "BILU"
-    """Of tags, in the order of their ids; O stands before all."""
+    """Of tags, in the order of their ids; O comes first."""
     field_names: ClassVar[tuple[str, str]] = ("spans", "type")
-    """Of the spans, and of a span's type, in answers for machines."""
+    """JSON names of the spans, and of a span's type."""
 
     def labels(self, examples: Sequence[Any]) -> Labels:
         types = {tag[2:] for example in examples for tag in example.tags if tag != "O"}
@@ -77,7 +70,7 @@ class SpanTaggingTask(TaggingTask[Example]):
     def score_spans(
         self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
     ) -> SpanScore:
-        """Compare the spans that tags mark with those of gold tags."""
+        """Compare the spans of predicted and gold tags."""
         return score_tags(predicted, gold)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
@@ -93,7 +86,7 @@ class SpanTaggingTask(TaggingTask[Example]):
         return " ".join(words)
 
     def mark(self, words: list[str], span: Span) -> None:
-        """Put a span among words in brackets."""
+        """Put brackets around a span, in place."""
         kind, start, end = span
         words[start] = f"[{words[start]}"
         words[end - 1] = f"{words[end - 1]} {kind}]"

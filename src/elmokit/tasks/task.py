@@ -26,34 +26,31 @@ Widths = tuple[int, ...]
 """Of recurrent layers, one direction."""
 Tokenize = Callable[[str], list[str]]
 Units = Literal["words", "morphemes"]
-"""What a token of the data is: a word as it is written, or one of the morphemes that it is made of.
-"""
+"""What a token of the data is: a written word or a morpheme."""
 
 
 @dataclass(frozen=True)
 class TaskScore:
-    """How well predictions agree with gold."""
+    """Agreement of predictions with gold answers."""
 
     metric: str
-    """Name of the main number."""
     value: float
-    """The main number, in percent."""
+    """Of the metric, in percent."""
     details: dict[str, float] = field(default_factory=dict)
     """Further numbers, by name."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Per example (num_examples, k), from which the main number follows; for significance tests."""
+    """(num_examples, k), whose sum determines ``value``; for significance tests."""
 
 
 class TaskModel(nn.Module, ABC):
-    """A task's network on top of `TokenInputs`; labels have ids in their order.
+    """A task's network on top of `TokenInputs`.
 
-    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``: what is read at each word,
-    labels, widths of the recurrent layers (one direction), and its dropout; that of mixtures is
-    the inputs'.
+    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``: labels in the order of their
+    ids, and widths of the recurrent layers (one direction). Mixtures have the inputs' dropout.
 
-    It gets one batch of sentences for each text of an example: a pair of texts has two. Of
-    documents (`Task.batched_by`) it gets all sentences, one after another, in some batches.
-    Tensors that it makes are on the device of the batches.
+    It reads one batch of sentences for each text of an example (two for pairs of texts), or all
+    sentences of documents (`Task.batched_by`) in order, in any number of batches. It makes tensors
+    on the device of the batches.
     """
 
     def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
@@ -67,7 +64,7 @@ class TaskModel(nn.Module, ABC):
 
     @abstractmethod
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
-        """Return the answer for each example; their gold is not looked at."""
+        """Return the answer for each example, without using its gold answer."""
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -75,38 +72,34 @@ class TaskModel(nn.Module, ABC):
 
 
 class Task(ABC, Generic[Example]):
-    """A task: everything about it but the training loop, the biLM and the disk."""
+    """Everything about a task except the training loop, the biLM and files of runs."""
 
     name: ClassVar[str]
-    """As users type it, in `elmokit.tasks.registry` too."""
+    """As in `elmokit.tasks.registry`."""
     metric: ClassVar[str]
     """Of `score`."""
     network: ClassVar[Callable[..., TaskModel]]
-    """Built as `TaskModel` says."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)
-    """What a token of its data can be."""
+    """Possible units of the data."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
-    """What the network of the paper reads."""
+    """Inputs of the network in the paper."""
     num_texts: ClassVar[int] = 1
     """Texts of one example; in raw text they are separated by tabs."""
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """Endings of the task's files, where a data set has others of the same name."""
+    """Endings of the task's files, if a data set has others of the same name."""
     batched_by: ClassVar[Literal["text", "document"]] = "text"
     """``text``: the first texts of all examples make one batch, the second ones another.
-    ``document``: an example has any number of sentences, which are batched among themselves.
-    """
+    ``document``: an example has any number of sentences, which are batched among themselves."""
     default_hidden_dims: ClassVar[Widths] = (200,)
-    """Widths of the recurrent layers, one direction."""
     default_dropout: ClassVar[float]
-    """Of the network, as in the work that it comes from (``pos``: our own)."""
+    """Of the network, as in its paper (``pos``: our own)."""
     default_batch_size: ClassVar[int] = 32
-    """Examples in an update, where a user does not say."""
     labels_are_answers: ClassVar[bool] = True
-    """False: labels are read, as a genre is; one that the training data lacks is no mistake."""
+    """False: labels are inputs, such as genres, and may be new in other data."""
 
     @staticmethod
     @abstractmethod
@@ -119,11 +112,7 @@ class Task(ABC, Generic[Example]):
         """Divide a data file into units that a smaller data set keeps whole."""
 
     def in_units(self, units: Units) -> "Task[Example]":
-        """Return the task for data in these units.
-
-        Raises:
-            InputError: if its format has none.
-        """
+        """Return the task for data in these units; InputError if it does not support them."""
         if units not in self.all_units:
             raise InputError(
                 f"units={units!r} is not for the task {self.name}, whose data come in "
@@ -137,8 +126,8 @@ class Task(ABC, Generic[Example]):
 
         Args:
             path: A file of the task's format.
-            training: A task may then take more of a file (the phrases of a tree).
-            tokenize: Makes words of a text that comes without.
+            training: Whether to read training examples, which may differ (phrases of a tree).
+            tokenize: Splits texts into words where the format does not.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -150,14 +139,14 @@ class Task(ABC, Generic[Example]):
         """Return the sentences that the biLM reads."""
 
     def words(self, examples: Iterable[Example]) -> Iterator[str]:
-        """Yield the words of examples, in their order, as often as they occur."""
+        """Yield the words of examples, in order."""
         for example in examples:
             for sentence in self.sentences(example):
                 yield from sentence
 
     @abstractmethod
     def gold(self, example: Example) -> Any:
-        """Return what `TaskModel.predict` should return."""
+        """Return the answer that `TaskModel.predict` should give."""
 
     @abstractmethod
     def labels(self, examples: Sequence[Example]) -> Labels:
@@ -166,7 +155,7 @@ class Task(ABC, Generic[Example]):
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, dropout: float
     ) -> TaskModel:
-        """Build the network."""
+        """Return the untrained network."""
         return self.network(inputs, labels, hidden_dims, dropout=dropout)
 
     @abstractmethod
@@ -175,20 +164,17 @@ class Task(ABC, Generic[Example]):
 
     @abstractmethod
     def example_of(self, *sentences: Sentence) -> Example:
-        """Make an example without gold of new sentences, for `TaskModel.predict`."""
+        """Make an example without a gold answer."""
 
     def part(self, example: Example, draw: random.Random) -> Example:
-        """Return what one update learns of an example: all of it, or a random part if it is long.
-
-        The sentences of a part are sentences of the example.
-        """
+        """Return the part of an example that one update reads, made of its sentences."""
         return example
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
         """Make an example of a line of raw text.
 
         Raises:
-            ValueError: if it does not hold as many texts as an example needs.
+            InputError: if it does not have as many texts as an example needs.
         """
         parts = text.split("\t") if self.num_texts > 1 else [text]
         if len(parts) != self.num_texts:
@@ -200,26 +186,23 @@ class Task(ABC, Generic[Example]):
         return self.as_given(example, parts)
 
     def as_given(self, example: Example, texts: Sequence[str]) -> Example:
-        """Return an example of raw texts, which is then shown as they stand.
-
-        Tasks that answer word by word show the words, and keep the example.
-        """
+        """Return an example of raw texts with the originals, if the task shows them."""
         return example
 
     @abstractmethod
     def show(self, example: Example, prediction: Any) -> str:
-        """Return a prediction as a person wants to read it."""
+        """Return a prediction for people."""
 
     @abstractmethod
     def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
-        """Return a prediction for machines."""
+        """Return a prediction for programs."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file, or the part of its examples that ``subset`` names.
+        """Divide a data file, or the subset of its examples.
 
         Raises:
             FormatError: if the file is damaged.
-            InputError: if ``subset`` is none of `subsets`.
+            InputError: if ``subset`` is not one of `subsets`.
         """
         if subset not in self.subsets:
             raise InputError(
@@ -229,11 +212,7 @@ class Task(ABC, Generic[Example]):
         return self.divided_by(path)
 
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:
-        """Return what the network reads: as a user says, and else as in the paper.
-
-        Args:
-            settings: What the user says.
-            with_static: Whether words have static vectors.
+        """Complete a user's settings with those of the paper.
 
         Raises:
             InputError: if the network cannot read layers where ``settings`` say.

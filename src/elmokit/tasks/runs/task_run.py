@@ -177,9 +177,13 @@ class TaskRun:
 
     @classmethod
     def load(
-        cls, run_dir: Path, *, model: str | None = None, device: str = "auto",
+        cls,
+        run_dir: Path,
+        *,
+        model: str | None = None,
+        device: str = "auto",
         cache_dir: Path | None = None,
-    ) -> "TaskRun":  # fmt: skip
+    ) -> "TaskRun":
         """Load a run directory that `train_task` wrote.
 
         ``model`` is the biLM's directory if it has moved; ``cache_dir`` is where layers are kept.
