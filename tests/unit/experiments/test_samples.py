@@ -104,7 +104,7 @@ def test_csv_is_refused(tmp_path):
         ('{"predicates": []}', r"line 3: no field 'pos'"),
         ('{"pos": ["V"]}', r"line 3: no field 'predicates'"),
         ('{"pos": ["V"], "predicates": [{}]}', r"line 3, predicates\[0\]: no field 'index'"),
-        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"line 3, predicates\[0\]: the index 1"),
+        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"line 3, predicates\[0\]: index 1"),
     ],
 )
 def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):

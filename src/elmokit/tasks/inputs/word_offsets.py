@@ -18,7 +18,7 @@ def align_words(words: Sequence[str], text: str) -> Offsets | None:
 
     Words match as they are, or ignoring case. Words that the tokenizer altered (``갔다`` → ``가 었
     다``, ``can't`` → ``ca not``) share the stretch of text up to the next word that matches. A word
-    of which nothing is in the text is empty (``start == end``). Other characters are skipped.
+    with nothing in the text is empty (``start == end``). Other characters are skipped.
 
     Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
     `MAX_ALTERED` words and characters.
