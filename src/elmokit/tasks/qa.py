@@ -42,6 +42,7 @@ class GoldAnswers:
 
     texts: tuple[str, ...]
     style: AnswerStyle
+    """KorQuAD's if the question has Hangul."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class BiLMReference:
     model_hash: str
     """Of the weights as they were read."""
     precision: str = "fp32"
+    """Arithmetic of its layers."""
     finetuned: bool = False
     """Whether it was trained with the task, and its weights are saved with the run."""
 

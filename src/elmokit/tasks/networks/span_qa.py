@@ -45,6 +45,7 @@ class QaExample:
     context: str
     """The original text, from which answers are cut."""
     question_text: str
+    """The original text."""
     answers: tuple[str, ...] = ()
     """Gold alternatives."""
     spans: Offsets = ()
