@@ -77,9 +77,7 @@ class Listeners:
 
 
 def run_experiment(
-    name: str,
-    options: ExperimentOptions,
-    listeners: Listeners = Listeners(),
+    name: str, options: ExperimentOptions, listeners: Listeners = Listeners()
 ) -> Report:
     """Run an experiment, or continue it, and return the report.
 

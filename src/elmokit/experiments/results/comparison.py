@@ -12,11 +12,7 @@ import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult
-from elmokit.metrics.significance import (
-    SeedSummary,
-    approximate_randomization,
-    summarize_seeds,
-)
+from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
 from elmokit.tasks.registry import find_task
 
 NUM_ROUNDS = 10_000

@@ -5,12 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.results.comparison import (
-    Cell,
-    Comparison,
-    collect,
-    compare,
-)
+from elmokit.experiments.results.comparison import Cell, Comparison, collect, compare
 from elmokit.experiments.runs.store import RunResult
 from elmokit.tasks.registry import TASKS
 
