@@ -28,7 +28,7 @@ def embed(
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
     precision: options.PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Number type: float32, float16.")] = "float32",
+    dtype: Annotated[str, typer.Option(help="Numbers in OUT: float32 or float16.")] = "float32",
     format_: Annotated[
         str, typer.Option("--format", help=f"Layout of OUT. {describe_formats()}.")
     ] = "elmokit",
@@ -43,8 +43,7 @@ def embed(
         str | None,
         typer.Option(
             metavar="i/N",
-            help="Embed only every N-th line, starting at line i, such as 0/4. Each shard needs its "
-            "own OUT.",
+            help="Embed every N-th line from line i on, such as 0/4; each needs its own OUT.",
         ),
     ] = None,
     resume: Annotated[
