@@ -23,7 +23,7 @@ _REMEDIES: dict[type[OSError], str] = {
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Return whether the input is at fault: a bad path, or one of elmokit's own errors."""
+    """Return whether the input is at fault: a path the system refuses, or an elmokit error."""
     if isinstance(error, tuple(_REMEDIES)):
         return error.errno is None or error.filename is not None
     return isinstance(error, ElmokitError) and no_room(error) is None

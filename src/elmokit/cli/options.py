@@ -24,7 +24,7 @@ DebugOption = Annotated[
 ]  # fmt: skip
 """Added to every command."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 
 # --- models and devices
 
@@ -35,16 +35,18 @@ ModelOption = Annotated[
 ]
 OtherTokenizerOption = Annotated[
     str | None,
-    typer.Option("--tokenizer", help=f"Instead of the model's tokenizer: {describe_tokenizers()}."),
+    typer.Option(
+        "--tokenizer", help=f"Tokenizer, instead of the model's: {describe_tokenizers()}."
+    ),
 ]
 LayersOption = Annotated[
     str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
 ]
 VectorsOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Static vectors (word2vec, GloVe, fastText)."),
+    typer.Option(metavar="FILE", help="Static word vectors (word2vec, GloVe, fastText)."),
 ]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 ThreadsOption = Annotated[
     int | None, typer.Option(help="Number of CPU threads; default: PyTorch's choice.", min=1)
@@ -52,9 +54,11 @@ ThreadsOption = Annotated[
 
 # --- text
 
-CORPUS_HELP = "Raw text: .txt, .gz, .xz, .zst, .jsonl or .parquet files, or folders"
+CORPUS_HELP = "Files (.txt, .gz, .xz, .zst, .jsonl, .parquet) or folders of raw text"
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
-TextArgument = Annotated[list[Path], typer.Argument(metavar="TEXT", help="One or more text files.")]
+TextArgument = Annotated[
+    list[Path], typer.Argument(metavar="TEXT", help="One or more raw text files.")
+]
 TOKENIZERS = describe_tokenizers()
 
 # --- training runs
@@ -64,7 +68,7 @@ RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
 ]
 RecipeOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.toml", help="Settings that override the preset.")
+    Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -22,9 +22,13 @@ class Progress:
         self._stage, self._total, self._show = description, total, show
 
     def __call__(
-        self, completed: float, *, status: str = "", total: float | None = None,
+        self,
+        completed: float,
+        *,
+        status: str = "",
+        total: float | None = None,
         description: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Show the work done; `total` and `description` replace the previous ones."""
         if description not in (None, self._stage):
             self._stage, self._total = description, None
@@ -36,7 +40,7 @@ class Progress:
 def progress_bar(
     description: str, *, total: float | None = None, log_every_seconds: float = 30.0
 ) -> Iterator[Progress]:
-    """Show progress on stderr; the interval applies where stderr is not a terminal."""
+    """Show progress on stderr; `log_every_seconds` applies where that is not a terminal."""
     if not is_main_process():
         yield Progress(description, total, lambda *_: None)
     elif sys.stderr.isatty():

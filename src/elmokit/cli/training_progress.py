@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def watch_training(
     description: str, run_dir: Path, options: "RunOptions"
 ) -> "Iterator[RunOptions]":
-    """Yield options for a run with a progress bar; if it ends early, say how to resume."""
+    """Yield the options with a progress bar attached; if the run ends early, say how to resume."""
     with note_what_is_safe(lambda: _what_is_safe(run_dir)), progress_bar(description) as update:
         shown = Listeners(description, update)
         yield replace(

@@ -22,9 +22,9 @@ RUN_VERSION = 1
 MODEL_KEY = "model"
 """Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""
 PLANNED_KEYS = {
-    "task": "the experiment's tasks have it, see --tasks",
-    "train.seed": "each run of a cell has its own, see --seeds",
-    "train.label_share": "the experiment's rows have it",
+    "task": "the experiment sets it for each task, see --tasks",
+    "train.seed": "each run of a table cell has its own, see --seeds",
+    "train.label_share": "the rows of the experiment differ in it",
 }
 """Settings that only the plan may set, and why."""
 
@@ -112,12 +112,12 @@ def plan_tasks(
                     key = settings.task, settings.dataset, condition.name
                     if learning_rates and key in learning_rates:
                         config["train"]["learning_rate"] = learning_rates[key]
-                    determines = {**metadata[settings.dataset], "config": config}
+                    run_metadata = {**metadata[settings.dataset], "config": config}
                     if config["inputs"]["embeddings"] not in WITH_LAYERS:
-                        determines.pop(MODEL_KEY, None)  # the weights of the biLM do not matter
+                        run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
                     runs.append(PlannedRun(
                         task=settings.task, dataset=settings.dataset, condition=condition.name,
-                        share=share, seed=seed, metadata=determines,
+                        share=share, seed=seed, metadata=run_metadata,
                     ))  # fmt: skip
     check_distinct(runs)
     return runs

@@ -40,7 +40,7 @@ class ExperimentOptions:
     """Static word vectors, ideally of the same text as the biLM."""
     seeds: int = DEFAULT_SEEDS
     minutes: float | None = None
-    """Time limit for the whole experiment."""
+    """Time limit for the whole experiment; none: no limit."""
     tasks: tuple[str, ...] = ()
     """Empty: all tasks of the experiment."""
     tune: bool = False

@@ -37,9 +37,9 @@ class TaskSettings:
     learning_rate: float = 2e-3
     patience: int = 4
     max_train: int | None = None
-    """Maximum number of training examples; none: all."""
+    """Training sentences, trees, pairs, questions or documents to draw; none: all."""
     max_dev: int | None = None
-    """Maximum number of dev examples; none: all."""
+    """The same for the dev set."""
     units: Units = "words"
     """Unit of a token in the data."""
     subset: str = "all"

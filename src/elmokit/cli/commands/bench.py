@@ -14,7 +14,7 @@ def bench(
     model: options.ModelArgument,
     text: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TEXT]", help="Text to time, read in part; default: the demo's."),
+        typer.Argument(metavar="[TEXT]", help="Text to time, read in part; default: demo text."),
     ] = None,
     *,
     seconds: Annotated[
@@ -24,7 +24,7 @@ def bench(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure embedding speed on this machine, what limits it, and hours for a text."""
+    """Measure embedding speed on this machine: tokens/s, bottleneck, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
     options.use_threads(threads)

@@ -24,18 +24,18 @@ def convert(
     ],
     *,
     options: Annotated[
-        Path | None, typer.Option(help="Original options file: its name in the folder, or a path.")
+        Path | None, typer.Option(help="Original options file: a file name in SRC, or a path.")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Original weight file: its name in the folder, or a path.")
+        Path | None, typer.Option(help="Original weight file: a file name in SRC, or a path.")
     ] = None,
     vocab: Annotated[
         Path | None,
-        typer.Option(help="Vocabulary of the original model; default: vocab.txt in its folder."),
+        typer.Option(help="Original vocabulary; default: vocab.txt beside the options file."),
     ] = None,
     softmax: Annotated[
         Path | None,
-        typer.Option(help="Separate HDF5 file of the softmax, read or written."),
+        typer.Option(help="Separate HDF5 file of the softmax, to read or write."),
     ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,

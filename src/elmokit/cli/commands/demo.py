@@ -41,7 +41,7 @@ class LanguageResult:
 
 def demo(
     *,
-    language: Annotated[list[str] | None, typer.Option(help="en or ko; default: both.")] = None,
+    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models in DIR.")
     ] = None,

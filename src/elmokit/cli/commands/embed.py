@@ -23,12 +23,14 @@ def embed(
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT", help=f"Output: {', '.join(suffixes())}."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
+        ),
     ],
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
     precision: options.PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Numbers in OUT: float32 or float16.")] = "float32",
+    dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
     format_: Annotated[
         str, typer.Option("--format", help=f"Layout of OUT. {describe_formats()}.")
     ] = "elmokit",
@@ -43,7 +45,7 @@ def embed(
         str | None,
         typer.Option(
             metavar="i/N",
-            help="Embed every N-th line from line i on, such as 0/4; each needs its own OUT.",
+            help="Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.",
         ),
     ] = None,
     resume: Annotated[

@@ -21,7 +21,7 @@ def evaluate(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Score the model of RUN on DATA."""
+    """Score a trained task model on labeled data."""
     from elmokit.tasks.runs.task_run import TaskRun
 
     options.use_threads(threads)

@@ -38,7 +38,7 @@ def experiment(
         int, typer.Option(help="Runs per table cell, each with its own seed.", min=1)
     ] = 3,
     minutes: Annotated[
-        float | None, typer.Option(help="Time limit; runs that would exceed it are not started.")
+        float | None, typer.Option(help="Time limit; runs that would exceed it do not start.")
     ] = None,
     tasks: Annotated[
         str | None, typer.Option(metavar="A,B", help="Run only these tasks of the experiment.")
@@ -46,7 +46,7 @@ def experiment(
     tune: Annotated[
         bool,
         typer.Option(
-            "--tune", help="Per condition, use the best of three learning rates for seed 0."
+            "--tune", help="Tune the learning rate of each condition: try three with seed 0."
         ),
     ] = False,
     keep_models: Annotated[

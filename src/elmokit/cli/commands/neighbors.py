@@ -33,7 +33,7 @@ def neighbors(
         int, typer.Option("--neighbors", "-k", help="Neighbors per occurrence.", min=1)
     ] = 3,
     limit: Annotated[
-        int, typer.Option(help="Compare at most this many sentences with WORD.", min=1)
+        int, typer.Option(help="Compare at most this many sentences that contain WORD.", min=1)
     ] = 1000,
     show: Annotated[
         int, typer.Option(help="Without --sentence: occurrences of WORD to show.", min=1)

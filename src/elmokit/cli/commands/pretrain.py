@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pretrain(
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}; or a folder of shards."),
+        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}, or a folder of shards."),
     ],
     *,
     output: options.RunDirOption,
@@ -33,8 +33,8 @@ def pretrain(
         Literal["chars", "words"] | None,
         typer.Option(
             "--input",
-            help="chars (a character CNN, so no word is unknown) or words (an embedding table); "
-            "default: the recipe's, or chars.",
+            help="Input: chars (a character CNN, so no word is unknown) or words (an embedding "
+            "table); default: the recipe's, or chars.",
         ),
     ] = None,
     valid: options.ValidOption = None,

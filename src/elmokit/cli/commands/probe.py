@@ -17,7 +17,7 @@ def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"{describe_probes()}.")],
     *,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Data of the probe; an error names missing files.")
+        Path, typer.Option(metavar="DIR", help="Data directory; an error names missing files.")
     ],
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
@@ -28,9 +28,7 @@ def probe(
     test: Annotated[
         str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Random seed of --random and of samples that a probe draws.", min=0)
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
     precision: options.PrecisionOption = "fp32",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,

@@ -44,7 +44,7 @@ def train(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Train a task model; keep the one that is best on the dev set.
+    """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
     once and cached on disk.

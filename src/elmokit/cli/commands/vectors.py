@@ -18,12 +18,15 @@ def vectors(
         list[str],
         typer.Argument(
             metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}; or the shards of a training run (DIR/shards).",
+            help=f"{options.CORPUS_HELP}, or the shards of a training run (DIR/shards).",
         ),
     ],
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Output: .bin, or .txt for text.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Output: .bin, or .txt for text format."
+        ),
     ],
     model: Annotated[
         str | None,
