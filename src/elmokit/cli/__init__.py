@@ -1,10 +1,8 @@
 """The `elmokit` command: one file per subcommand, imported when that subcommand is used.
 
-Command `name` is the function `name` of the module `elmokit.cli.commands.name`. The first line of
-its docstring is its entry in `elmokit --help`; heavy imports (torch above all) happen inside it.
-
-Exit codes: 0, 2 for wrong input, 1 for everything else; 130 after Ctrl-C and 143 after SIGTERM, as
-a shell counts them. Errors are one message on stderr; `--debug` adds the traceback.
+Command `name` is the function `name` in `elmokit.cli.commands.name`; the first line of its
+docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid input, 1 for
+any other error, 130 after Ctrl-C and 143 after SIGTERM.
 """
 
 import sys
@@ -21,28 +19,14 @@ from elmokit.cli.options import DebugOption
 from elmokit.cli.output import configure_logging
 
 COMMANDS = (
-    "demo",
-    "vocab",
-    "pretrain",
-    "finetune",
-    "perplexity",
-    "vectors",
-    "embed",
-    "train",
-    "evaluate",
-    "predict",
-    "experiment",
-    "neighbors",
-    "probe",
-    "weights",
-    "bench",
-    "convert",
-)
-"""In the order of the pipeline."""
+    "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
+    "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "bench", "convert",
+)  # fmt: skip
+"""In pipeline order."""
 
 
 class _LazyCommands(dict[str, Any]):
-    """Command name -> command, imported at the first look-up."""
+    """Maps names to commands; imports a command on first lookup."""
 
     def __getitem__(self, name: str) -> Any:
         if super().__getitem__(name) is None:
@@ -51,35 +35,31 @@ class _LazyCommands(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Look up as ``self[name]`` does."""
+        """Import the command as ``self[name]`` does."""
         if name not in self:
             return default
         return self[name]
 
 
 class _Group(TyperGroup):
-    """Imports commands on demand and reports every error in one place."""
+    """Imports commands on demand and reports all errors."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _LazyCommands.fromkeys(COMMANDS)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names; imports nothing."""
+        """Return the names without importing the commands."""
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the table of commands for `--help`, without cutting a line."""
+        """Write the table of commands for `--help`; unlike the base class, truncate nothing."""
+        rows = [(n, (self.commands[n].help or "").partition("\n")[0]) for n in COMMANDS]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (n, (getattr(self.commands[n], "help", None) or "").partition("\n")[0])
-                    for n in COMMANDS
-                ]
-            )
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand; turn an exception into a message and an exit code."""
+        """Run the subcommand; turn exceptions into a message and an exit code."""
         configure_logging()
         try:
             return super().invoke(ctx)
@@ -94,11 +74,11 @@ class _Group(TyperGroup):
 
 
 def _only_debug(*, debug: DebugOption = False) -> None:
-    """Holds the option that every command gets."""
+    """Declare the option that every command gets."""
 
 
 def _build(function: Callable[..., Any]) -> Any:
-    """Turn a command function into a command that also knows `--debug`."""
+    """Turn a function into a command with `--debug`."""
     command, debug = (_as_command(f) for f in (function, _only_debug))
     known = {parameter.name for parameter in command.params}
     command.params.extend(p for p in debug.params if p.name not in known)
@@ -151,6 +131,6 @@ def main() -> None:
     """Entry point of the `elmokit` command and of `python -m elmokit`."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # never fail on a character that the terminal cannot show
+        if reconfigure is not None:  # escape characters that the terminal cannot show
             reconfigure(errors="backslashreplace")
     app(prog_name="elmokit")

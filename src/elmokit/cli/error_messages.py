@@ -1,4 +1,4 @@
-"""Errors as messages: what is wrong, what is safe on disk, how to continue; and the exit code."""
+"""Error messages: what is wrong, what is safe on disk, how to continue."""
 
 import errno
 import shutil
@@ -20,15 +20,10 @@ _REMEDIES: dict[type[OSError], str] = {
     PermissionError: "Change the permissions of the file or of its directory (ls -ld shows them), "
     "or give another path.",
 }
-"""System errors about a path, and the remedy."""
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Tell whether the input is at fault (exit code 2) or something else (exit code 1).
-
-    The input is at fault for a path that the system refuses and for elmokit's own errors. A plain
-    ``ValueError`` or ``TypeError`` is a bug.
-    """
+    """Return whether the input is at fault: a path the system refuses, or an elmokit error."""
     if isinstance(error, tuple(_REMEDIES)):
         return error.errno is None or error.filename is not None
     return isinstance(error, ElmokitError) and no_room(error) is None
@@ -36,7 +31,7 @@ def is_user_error(error: BaseException) -> bool:
 
 @contextmanager
 def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
-    """Add what is already on disk to the message after Ctrl-C or on a full disk."""
+    """After Ctrl-C or on a full disk, add a note on what is already on disk."""
     try:
         yield
     except BaseException as error:
@@ -46,7 +41,7 @@ def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
 
 
 def print_error(error: BaseException, *, debug: bool) -> None:
-    """Write the message of `error` and its notes to stderr; with `debug` also the traceback."""
+    """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
     if debug:
         sys.stderr.write("".join(traceback.format_exception(error)))
     lines = [f"elmokit: {describe_error(error)}", *getattr(error, "__notes__", [])]
@@ -56,7 +51,7 @@ def print_error(error: BaseException, *, debug: bool) -> None:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what is wrong, in words, without Python's own decoration."""
+    """Return what is wrong, without Python's own formatting."""
     text = str(error)
     has_notes = bool(getattr(error, "__notes__", None))
     if isinstance(error, Stopped):
@@ -73,23 +68,15 @@ def describe_error(error: BaseException) -> str:
         return message if remedy is None else f"{message}\n{remedy}"
     if is_user_error(error) and text:
         return f"error: {text}"
-    return f"error: {type(error).__name__}: {text}" if text else f"error: {type(error).__name__}"
+    return f"error: {type(error).__name__}" + (f": {text}" if text else "")
 
 
 def _describe_no_room(number: int, path: str | None, *, has_notes: bool) -> str:
-    """Say what could not be written for lack of space, and what to do about it.
-
-    Args:
-        number: The system's error number.
-        path: The file; none: standard output, or a temporary file.
-        has_notes: Whether notes say how to continue.
-    """
     where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
     if number == errno.EFBIG:
         message = (
-            f"error: {where} would exceed the largest file size allowed here. "
-            "Raise the limit (`ulimit -f` shows it), or write to a file system that allows larger "
-            "files"
+            f"error: {where} would exceed the largest file size allowed here. Raise the limit "
+            "(`ulimit -f` shows it), or write to a file system that allows larger files"
         )
     elif number == errno.EDQUOT:
         message = f"error: your disk quota is used up: could not write {where}. Free space"
@@ -103,7 +90,6 @@ def _describe_no_room(number: int, path: str | None, *, has_notes: bool) -> str:
 
 
 def _free_space(path: str | None) -> str:
-    """Return how much space is free for a file, as the end of a sentence."""
     folder = None if path is None else next((p for p in Path(path).parents if p.is_dir()), None)
     if folder is None:
         return ""

@@ -1,4 +1,4 @@
-"""Options that several commands take: the same flag has the same meaning everywhere."""
+"""Options shared by several commands: a flag means the same everywhere."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,22 +18,15 @@ def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class
 DebugOption = Annotated[
     bool,
     typer.Option(
-        "--debug",
-        help="Show the traceback of an error.",
-        is_eager=True,
-        expose_value=False,
-        callback=_remember_debug,
+        "--debug", help="Show the traceback of an error.",
+        is_eager=True, expose_value=False, callback=_remember_debug,
     ),
-]
-"""Added to every command; the group's error report reads it."""
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")
-]
-OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the output if it exists.")
-]
+]  # fmt: skip
+"""Added to every command."""
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 
-# --- models and where they run
+# --- models and devices
 
 _MODEL_HELP = "Model directory, or the name of a packaged model: en, ko."
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)]
@@ -43,29 +36,28 @@ ModelOption = Annotated[
 OtherTokenizerOption = Annotated[
     str | None,
     typer.Option(
-        "--tokenizer",
-        help=f"Use this tokenizer instead of the model's own: {describe_tokenizers()}.",
+        "--tokenizer", help=f"Tokenizer, instead of the model's: {describe_tokenizers()}."
     ),
 ]
 LayersOption = Annotated[
-    str, typer.Option(help="all, top, average, or the number of a layer (0: the token layer).")
+    str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
 ]
 VectorsOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Static word vectors (word2vec, GloVe, fastText)."),
 ]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-PrecisionOption = Annotated[str, typer.Option(help="Arithmetic: fp32, bf16 or int8.")]
+DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
+PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option(help="CPU threads; default: PyTorch's choice.", min=1)
+    int | None, typer.Option(help="Number of CPU threads; default: PyTorch's choice.", min=1)
 ]
 
 # --- text
 
-CORPUS_HELP = "Raw text: .txt, .gz, .xz, .zst, .jsonl, .parquet, or a folder"
+CORPUS_HELP = "Files (.txt, .gz, .xz, .zst, .jsonl, .parquet) or folders of raw text"
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
 TextArgument = Annotated[
-    list[Path], typer.Argument(metavar="TEXT", help="One or more files of raw text.")
+    list[Path], typer.Argument(metavar="TEXT", help="One or more raw text files.")
 ]
 TOKENIZERS = describe_tokenizers()
 
@@ -73,23 +65,22 @@ TOKENIZERS = describe_tokenizers()
 
 PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Run and model directory.")
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
 ]
 RecipeOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.toml", help="Settings; override the preset or the defaults."),
+    Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="a.b=c", help="Override one setting; may be repeated."),
+    typer.Option("--set", metavar="a.b=c", help="Override a setting; repeatable."),
 ]
 ValidOption = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Validation text; default: part of CORPUS is held out."),
+    typer.Option(metavar="FILE", help="Validation text; default: a held-out part of CORPUS."),
 ]
 MinutesOption = Annotated[float | None, typer.Option(help="Stop after this many minutes.")]
 EpochsOption = Annotated[
-    float | None, typer.Option(help="Stop after this many passes over the corpus.")
+    float | None, typer.Option(help="Stop after this many passes over CORPUS.")
 ]
 TokensOption = Annotated[int | None, typer.Option(help="Stop after this many predicted words.")]
 ResumeRunOption = Annotated[
@@ -110,17 +101,17 @@ TaskRunArgument = Annotated[
 ]
 LayerCacheOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Cache of biLM layers; default: the user's cache folder."),
+    typer.Option(metavar="DIR", help="Cache for biLM layers; default: the user cache folder."),
 ]
 
 
 def layers_of(text: str) -> str | int:
-    """Return what ``--layers`` means: a number, or a name that the library checks."""
+    """Parse ``--layers``: a number, or a name that the library checks."""
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def use_threads(threads: int | None) -> None:
-    """Compute with this many CPU threads; none: PyTorch's choice."""
+    """Set the number of CPU threads, unless it is None."""
     if threads is not None:
         import torch
 

@@ -1,4 +1,4 @@
-"""What a command prints: results to stdout, with `--json` as one JSON object; the log to stderr."""
+"""Output of commands: results on stdout, log messages on stderr."""
 
 import dataclasses
 import json
@@ -12,15 +12,9 @@ from typing import Any
 
 
 def emit_json(result: object) -> None:
-    """Print `result` as one JSON object on stdout.
-
-    Dataclasses become objects, paths strings, NumPy and torch scalars numbers; NaN and infinity
-    become null.
-    """
+    """Print `result` as one JSON object; NaN and infinity become null."""
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    text = json.dumps(
-        _plain(result), ensure_ascii=encoding != "utf8", allow_nan=False, sort_keys=False
-    )
+    text = json.dumps(_plain(result), ensure_ascii=encoding != "utf8", allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -42,12 +36,12 @@ def _plain(value: Any) -> Any:
 
 
 def is_main_process() -> bool:
-    """Tell whether this is rank 0 of `torchrun`, or the only process; the others stay silent."""
+    """Return whether this is the only process or rank 0 under `torchrun`."""
     return os.environ.get("RANK", "0") == "0"
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to the current `sys.stderr`, so that lines appear above a live bar."""
+    """Writes to the current `sys.stderr`, so lines appear above a live progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
@@ -55,7 +49,7 @@ class _StderrHandler(logging.Handler):
 
 
 def configure_logging() -> None:
-    """Send the library's log to stderr: information from rank 0, warnings from every process."""
+    """Log to stderr: INFO and above on rank 0, WARNING and above on other ranks."""
     logger = logging.getLogger("elmokit")
     if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
         logger.addHandler(_StderrHandler())

@@ -9,20 +9,14 @@ from contextlib import contextmanager
 from elmokit.cli.output import is_main_process
 
 FIRST_ESTIMATE = 0.01
-"""Share of the work that must be done before the remaining time is estimated."""
+"""Share of the work to finish before the remaining time is estimated."""
 
 Show = Callable[[str, float, float | None, str], None]
-"""Shows the stage, the amount of work done, the total and a short status text."""
+"""Takes the stage, the work done, the total and a short status."""
 
 
 class Progress:
-    """The work done so far; a new description starts a new stage.
-
-    Args:
-        description: The first stage, two or three words.
-        total: Amount of work, if known.
-        show: Shows it.
-    """
+    """Reports the work done so far; a new description starts a new stage."""
 
     def __init__(self, description: str, total: float | None, show: Show) -> None:
         self._stage, self._total, self._show = description, total, show
@@ -35,7 +29,7 @@ class Progress:
         total: float | None = None,
         description: str | None = None,
     ) -> None:
-        """Show `completed` of the total (which may change) and a short status text."""
+        """Show the work done; `total` and `description` replace the previous ones."""
         if description not in (None, self._stage):
             self._stage, self._total = description, None
         self._total = self._total if total is None else total
@@ -46,13 +40,7 @@ class Progress:
 def progress_bar(
     description: str, *, total: float | None = None, log_every_seconds: float = 30.0
 ) -> Iterator[Progress]:
-    """Show progress on stderr: a bar on a terminal, occasional lines elsewhere.
-
-    Args:
-        description: Two or three words.
-        total: Amount of work, if known.
-        log_every_seconds: Interval between lines where stderr is not a terminal.
-    """
+    """Show progress on stderr; `log_every_seconds` applies where that is not a terminal."""
     if not is_main_process():
         yield Progress(description, total, lambda *_: None)
     elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""What an experiment is: tasks and conditions, or a probe, and how the findings are shown."""
+"""An experiment: tasks and conditions, or a probe, and how to show the findings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,33 +19,27 @@ class Experiment:
     name: str
     title: str
     tables: tuple[Callable[[Findings], Table], ...] = ()
-    """Besides the settings of tasks, or the scores of the probe."""
+    """In addition to the settings of the tasks, or the scores of the probe."""
     plot: Callable[[Findings, Path], bool] | None = None
-    """Draws a picture; returns whether there was anything to draw."""
+    """Draws a plot; returns whether there was anything to draw."""
     tasks: tuple[TaskSettings, ...] = ()
     conditions: tuple[Condition, ...] = ()
     shares: tuple[float, ...] = (1.0,)
-    """Of the labels, the most important first."""
+    """Shares of the labels, the most important first."""
     reference: str | None = None
-    """Condition that others are compared with."""
+    """Condition that the others are compared with."""
     language: str = "en"
-    """Of the packaged biLM that is used if none is named."""
+    """Language of the default biLM."""
     probe: ProbeSettings | None = None
-    """What is measured instead of tasks."""
+    """Measured instead of tasks."""
 
     def choose_tasks(self, names: tuple[str, ...]) -> tuple[TaskSettings, ...]:
-        """Return the named tasks, in the experiment's order; none named: all.
-
-        Raises:
-            InputError: for a name that the experiment does not have.
-        """
+        """Return the named tasks in the experiment's order; without names, all."""
         known = [settings.task for settings in self.tasks]
         for name in names:
             if name not in known:
-                raise InputError(
-                    f"{self.name} has no task {name!r}; "
-                    + (f"choose from {', '.join(known)}." if known else "it trains none.")
-                )
+                allowed = f"choose from {', '.join(known)}" if known else "it trains none"
+                raise InputError(f"{self.name} has no task {name!r}; {allowed}.")
         return tuple(one for one in self.tasks if not names or one.task in names)
 
 
@@ -54,5 +48,5 @@ ELMO = Condition(name="elmo", overrides=("inputs.embeddings=elmo",))
 
 
 def elmo(name: str, *overrides: str) -> Condition:
-    """Return a condition with ELMo and other settings."""
+    """Return a condition with ELMo and further settings."""
     return Condition(name=name, overrides=(*ELMO.overrides, *overrides))

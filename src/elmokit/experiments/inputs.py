@@ -1,4 +1,4 @@
-"""What an experiment reads: data sets in one folder, a biLM, static word vectors."""
+"""Inputs of an experiment: data sets and a biLM."""
 
 import re
 from collections.abc import Sequence
@@ -21,22 +21,17 @@ from elmokit.weights.model_dir import load_model
 
 @dataclass(frozen=True)
 class BiLMMetadata:
-    """What identifies a biLM."""
+    """A biLM and what identifies it."""
 
     path: Path
     hash: str
-    """Of its weights."""
+    """Hash of its weights."""
     metadata: dict[str, Any]
-    """JSON-able, for the id of a run."""
+    """Part of a run's id; JSON-serializable."""
 
 
 def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
-    """Return the files of all data sets, by folder.
-
-    Raises:
-        FileNotFoundError: naming everything that is missing, and what belongs there.
-        InputError: for an unknown task.
-    """
+    """Return the files of all data sets, by folder; an error names everything that is missing."""
     found, missing = {}, []
     for settings in tasks:
         folder = data_dir / settings.dataset
@@ -58,41 +53,32 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitF
 
 
 def without_advice(error: Exception) -> str:
-    """Return the message of an error up to its advice, which is about other commands."""
+    """Return an error's message without its advice, which is about other commands."""
     return re.split(r"(?<=\.) (?:Name|Choose) ", str(error))[0]
 
 
 def find_bilm(model: str | None) -> BiLMMetadata:
-    """Load a biLM once and identify it.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        FormatError: if it is damaged.
-    """
+    """Load a biLM once and identify it."""
     path = find_model(model)
     loaded = load_model(path)
     metadata = {
-        MODEL_KEY: loaded.model_hash(),
-        "tokenizer": to_dict(loaded.tokenizer),
+        MODEL_KEY: loaded.model_hash(), "tokenizer": to_dict(loaded.tokenizer),
         "char_vocab": to_dict(loaded.char_vocab.config),
-    }
+    }  # fmt: skip
     return BiLMMetadata(path, metadata[MODEL_KEY], metadata)
 
 
 def task_metadata(
     settings: TaskSettings, files: SplitFiles, model: BiLMMetadata, vectors_hash: str
 ) -> dict[str, Any]:
-    """Return what decides the result of a task besides its configuration."""
+    """Return what determines the result of a task besides its configuration."""
     return {
         "elmokit_version": elmokit.__version__,
         **model.metadata,
         "vectors": vectors_hash,
         "data": {
-            "train": file_sha256(files.train),
-            "dev": file_sha256(files.dev),
-            "max_train": settings.max_train,
-            "max_dev": settings.max_dev,
-            "subset": settings.subset,
-            "sample": SAMPLE_VERSION,
+            "train": file_sha256(files.train), "dev": file_sha256(files.dev),
+            "max_train": settings.max_train, "max_dev": settings.max_dev,
+            "subset": settings.subset, "sample": SAMPLE_VERSION,
         },
-    }
+    }  # fmt: skip

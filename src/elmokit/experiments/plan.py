@@ -1,7 +1,7 @@
-"""What a run is: task, data, condition, share of the labels, seed; and its id.
+"""The plan of an experiment: its runs and their ids.
 
-A run's id is a hash of everything that decides its result: settings, data, biLM, word vectors,
-versions. The same run of two experiments has one id, and a changed setting another.
+A run's id is a hash of everything that determines its result: settings, data, biLM, word vectors
+and versions. Experiments that share a run share its id.
 """
 
 import hashlib
@@ -18,20 +18,20 @@ from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
 RUN_VERSION = 1
-"""Increased whenever the same settings, data, biLM and vectors would give other numbers."""
+"""Increased when the same settings, data, biLM and vectors would give different numbers."""
 MODEL_KEY = "model"
-"""Key of the hash of the biLM's weights, in the metadata of conditions that read the biLM."""
+"""Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""
 PLANNED_KEYS = {
-    "task": "the experiment's tasks have it, see --tasks",
-    "train.seed": "each run of a cell has its own, see --seeds",
-    "train.label_share": "the experiment's rows have it",
+    "task": "the experiment sets it for each task, see --tasks",
+    "train.seed": "each run of a table cell has its own, see --seeds",
+    "train.label_share": "the rows of the experiment differ in it",
 }
-"""Settings that only the plan may give, and why."""
+"""Settings that only the plan may set, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """A column of a table: what a word is represented by, or how."""
+    """A column of a table: how words are represented."""
 
     name: str
     overrides: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One run, done or not."""
+    """One run, finished or not."""
 
     kind: str = "task"
     """``task``, or the kind of a probe."""
@@ -48,26 +48,25 @@ class PlannedRun:
     dataset: str
     condition: str
     share: float = 1.0
-    """Of the training examples."""
+    """Share of the training examples."""
     seed: int = 0
     metadata: Mapping[str, Any]
-    """Everything that decides the result, JSON-able; with ``config`` for a task."""
+    """Everything that determines the result, JSON-serializable; for a task, with ``config``."""
 
     @property
     def id(self) -> str:
         """The run's name on disk."""
-        text = json.dumps(
-            {"kind": self.kind, "run_version": RUN_VERSION, **self.metadata}, sort_keys=True
-        )
+        content = {"kind": self.kind, "run_version": RUN_VERSION, **self.metadata}
+        text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
     def comparison(self) -> tuple[str, str, float, int]:
-        """What runs that are compared with each other have in common."""
+        """Key shared by the runs that are compared with each other."""
         return self.task, self.dataset, self.share, self.seed
 
     def describe(self) -> str:
-        """Return the run in words."""
+        """Describe the run in words."""
         share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
         return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
 
@@ -86,23 +85,20 @@ def plan_tasks(
     overrides: Sequence[str] = (),
     learning_rates: LearningRates | None = None,
 ) -> list[PlannedRun]:
-    """Return task runs, ordered so that comparisons are complete early.
-
-    All tasks and conditions with the first share and seed 0, then the next share, then the next
-    seed.
+    """Return task runs, ordered so that comparisons are complete early: by seed, then by share.
 
     Args:
-        tasks: Their settings.
-        conditions: They differ in their overrides only.
-        shares: Of the labels, the first one first.
+        tasks: Settings of the tasks.
+        conditions: They differ only in their overrides.
+        shares: Shares of the labels.
         seeds: For weights, order, dropout and the draw of the share.
-        metadata: What else decides a result, by data set.
-        overrides: Settings over those of the tasks, for every condition.
-        learning_rates: Tuned ones; they replace those of the settings.
+        metadata: What else determines a result, by data set.
+        overrides: User settings, for every condition.
+        learning_rates: Tuned rates; they replace those of the settings.
 
     Raises:
         ConfigError: for an unknown setting.
-        InputError: for an override of what is compared, or that a condition cannot have.
+        InputError: for an override of what is compared, or one that a condition cannot have.
     """
     check_overrides(overrides, conditions)
     runs = []
@@ -113,32 +109,22 @@ def plan_tasks(
                     continue
                 for condition in conditions:
                     config = config_of(settings, condition, share, seed, overrides)
-                    rate = (learning_rates or {}).get(
-                        (settings.task, settings.dataset, condition.name)
-                    )
-                    if rate is not None:
-                        config["train"]["learning_rate"] = rate
-                    decides = {**metadata[settings.dataset], "config": config}
+                    key = settings.task, settings.dataset, condition.name
+                    if learning_rates and key in learning_rates:
+                        config["train"]["learning_rate"] = learning_rates[key]
+                    run_metadata = {**metadata[settings.dataset], "config": config}
                     if config["inputs"]["embeddings"] not in WITH_LAYERS:
-                        decides.pop(MODEL_KEY, None)  # the result is the same for every such biLM
-                    runs.append(
-                        PlannedRun(
-                            task=settings.task, dataset=settings.dataset, condition=condition.name,
-                            share=share, seed=seed, metadata=decides,
-                        )
-                    )  # fmt: skip
+                        run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
+                    runs.append(PlannedRun(
+                        task=settings.task, dataset=settings.dataset, condition=condition.name,
+                        share=share, seed=seed, metadata=run_metadata,
+                    ))  # fmt: skip
     check_distinct(runs)
     return runs
 
 
 def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
-    """Reject user settings that would override what the experiment compares.
-
-    A whole table (``train={...}``) is rejected too if it contains such a setting.
-
-    Raises:
-        InputError: naming the setting and what sets it.
-    """
+    """Reject user settings, also whole tables, that would override what is compared."""
     given = dict(PLANNED_KEYS)
     for condition in conditions:
         for override in condition.overrides:
@@ -150,11 +136,7 @@ def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -
 
 
 def check_distinct(runs: Sequence[PlannedRun]) -> None:
-    """Reject two runs with one id: one result would be in two cells of a table.
-
-    Raises:
-        InputError: naming both.
-    """
+    """Reject runs with the same id: one result would fill two cells of a table."""
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         other = seen.setdefault(run.id, run)
@@ -172,18 +154,13 @@ def _key(override: str) -> str:
 def config_of(
     settings: TaskSettings, condition: Condition, share: float, seed: int, overrides: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the resolved configuration of a run.
-
-    Raises:
-        ConfigError: for an unknown setting.
-        InputError: if a biLM is to be fine-tuned in a condition without one.
-    """
+    """Return the resolved configuration of a run."""
     table = settings.to_config(share)
     table["train"]["seed"] = seed
     table = apply_overrides(table, condition.overrides)
-    # the user's come last, so that a message about them names them
+    # user overrides come last, so that error messages name them
     config = from_dict(TaskRunConfig, table, source=condition.name, overrides=overrides)
-    config = config.resolved(with_static=True)  # defaults are part of the id, too
+    config = config.resolved(with_static=True)  # the id includes defaults
     if config.train.finetune_bilm and config.inputs.embeddings not in WITH_LAYERS:
         raise InputError(
             f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "

@@ -1,7 +1,7 @@
-"""How the probes are run in experiments, and their plan: tables 4, 5 and 6 of the paper.
+"""Settings and plans of the probes in tables 4, 5 and 6 of the paper.
 
-A run reads the data with one family of vectors: the biLM's layers, those of an untrained biLM (one
-run per seed), or static vectors.
+A run measures one family of vectors: the layers of the biLM, those of an untrained biLM (one run
+per seed), or static vectors.
 """
 
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from elmokit.files.hashing import file_sha256
 from elmokit.probes.probe import Probe
 
 BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
-"""Families of vectors, and the neighbors of table 4 as words."""
+"""Families of vectors, and the example neighbors of table 4."""
 POS_SENTENCES = 6000
-"""Sentences of the training set that the part-of-speech probe learns from."""
+"""Training sentences of the part-of-speech probe."""
 SENSE_FOLDER = (
     "semcor.data.xml and semcor.gold.key.txt, the same two of a test set, and an inventory "
     "…senses.tsv, in the layout of Raganato et al."
@@ -28,30 +28,25 @@ SENSE_FOLDER = (
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
-    """How a probe is run in an experiment, and on what."""
+    """A probe in an experiment, and its data."""
 
     kind: str
-    """Its name in run ids and results."""
+    """Name in run ids and results."""
     probe: Probe
     dataset: str
     """Folder in the data directory."""
     content: str
-    """What the folder must hold."""
+    """Required content of the folder."""
     usual_test_set: str | None = None
-    """Used if the folder has several."""
+    """Test set to use if the folder has several."""
     max_train: int | None = None
-    """Sentences drawn from the training set; none: all."""
+    """Number of training sentences to draw; none: all."""
     reference: str
-    """Name of the representation that others are tested against."""
+    """Representation that the others are tested against."""
     families: tuple[str, ...] = (BILM, STATIC, RANDOM)
 
     def find(self, data_dir: Path) -> Any:
-        """Return the files of the data set.
-
-        Raises:
-            FileNotFoundError: if the folder is missing, or something in it.
-            InputError: if several files could be meant.
-        """
+        """Return the files of the data set; an error says what belongs there."""
         folder = data_dir / self.dataset
         if not folder.is_dir():
             raise FileNotFoundError(
@@ -63,17 +58,11 @@ class ProbeSettings:
         try:
             return self.probe.find(folder, usual if there else None)
         except (FileNotFoundError, InputError) as error:
-            raise type(error)(
-                f"{without_advice(error)} What belongs there: {self.content}."
-            ) from error
+            message = f"{without_advice(error)} What belongs there: {self.content}."
+            raise type(error)(message) from error
 
     def read(self, data_dir: Path, samples: Path) -> Any:
-        """Read the data set, of the training set a sample.
-
-        Args:
-            data_dir: Folder of all data sets.
-            samples: Folder for the sample.
-        """
+        """Read the data set; write a sample of its training set to ``samples``."""
         files = self.find(data_dir)
         if self.max_train is not None:
             small = sample_file(files.train, samples, task="pos", limit=self.max_train)
@@ -84,12 +73,7 @@ class ProbeSettings:
 def plan_probe(
     settings: ProbeSettings, data_dir: Path, *, seeds: int, model: BiLMMetadata, vectors_hash: str
 ) -> list[PlannedRun]:
-    """Return the runs of a probe: one per family, for untrained biLMs one per seed.
-
-    Raises:
-        FileNotFoundError: if the folder is missing, or something in it.
-        InputError: if several files could be meant.
-    """
+    """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     settings.find(data_dir)
     folder = data_dir / settings.dataset
     files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
@@ -104,11 +88,9 @@ def plan_probe(
                 metadata |= model.metadata
             if family in (STATIC, EXAMPLES):
                 metadata["vectors"] = vectors_hash
-            runs.append(
-                PlannedRun(
-                    kind=settings.kind, task=settings.kind, dataset=settings.dataset,
-                    condition=family, seed=seed, metadata=metadata,
-                )
-            )  # fmt: skip
+            runs.append(PlannedRun(
+                kind=settings.kind, task=settings.kind, dataset=settings.dataset,
+                condition=family, seed=seed, metadata=metadata,
+            ))  # fmt: skip
     check_distinct(runs)
     return runs

@@ -1,6 +1,6 @@
-"""The experiments by name. Each is a module of `definitions` with an `Experiment` ``EXPERIMENT``.
+"""The experiments by name; `elmokit.experiments.definitions` has a module for each.
 
-This module stays free of heavy imports: `elmokit experiment --help` reads it.
+No heavy imports here: `elmokit experiment --help` reads this module.
 """
 
 from importlib import import_module
@@ -12,26 +12,13 @@ if TYPE_CHECKING:
     from elmokit.experiments.experiment import Experiment
 
 EXPERIMENTS = [
-    "table1",
-    "table2",
-    "table3",
-    "table4",
-    "table5",
-    "table6",
-    "figure1",
-    "figure2",
-    "korean",
-]
+    "table1", "table2", "table3", "table4", "table5", "table6", "figure1", "figure2", "korean",
+]  # fmt: skip
 
 
 def find_experiment(name: str) -> "Experiment":
-    """Return the experiment of this name.
-
-    Raises:
-        InputError: if there is none.
-    """
+    """Return the experiment of this name, or raise an `InputError` that lists all names."""
     if name not in EXPERIMENTS:
-        raise InputError(
-            f"There is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}."
-        )
+        names = ", ".join(EXPERIMENTS)
+        raise InputError(f"There is no experiment {name!r}; choose one of {names}.")
     return import_module(f"elmokit.experiments.definitions.{name}").EXPERIMENT

@@ -1,4 +1,4 @@
-"""A whole experiment in one call: check, plan, run, and after every run write what is known."""
+"""A whole experiment in one call: check, plan, run, and write a report after every run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,6 @@ from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
 from elmokit.experiments.runs.store import RunResult, RunStore
 from elmokit.experiments.runs.task_runs import TaskRuns
 from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
-from elmokit.experiments.settings import TaskSettings
 from elmokit.files.hashing import file_sha256
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
@@ -29,36 +28,35 @@ DEFAULT_SEEDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOptions:
-    """What a user chooses."""
+    """User options of an experiment."""
 
     data_dir: Path
-    """Folder with a folder per data set."""
+    """Folder with one folder per data set."""
     output: Path
-    """For the tables; runs are stored in ``runs`` beside it, shared by experiments."""
+    """Folder for the report; runs are stored in ``runs`` beside it, shared by experiments."""
     model: str | None = None
     """biLM directory; none: the packaged one of the experiment's language."""
     vectors: Path | None = None
     """Static word vectors, ideally of the same text as the biLM."""
     seeds: int = DEFAULT_SEEDS
     minutes: float | None = None
-    """For everything together; none: no limit."""
+    """Time limit for the whole experiment; none: no limit."""
     tasks: tuple[str, ...] = ()
-    """Empty: all of the experiment."""
+    """Empty: all tasks of the experiment."""
     tune: bool = False
     """Try `RATE_FACTORS` for every condition with seed 0 and use the best."""
     keep_models: bool = False
-    """Keep trained task models in ``models`` beside the tables."""
+    """Keep trained task models in ``models`` in the output folder."""
     overrides: tuple[str, ...] = ()
-    """Dotted settings of `TaskRunConfig` that override those of the experiment."""
+    """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
-    """Where task models compute; ``auto`` is CUDA where there is one."""
+    """Device for task models; ``auto`` is CUDA if available."""
     cache_dir: Path | None = None
     """Cache of layers; none: the user's cache folder."""
     command: str = ""
     """The command line, for the report."""
 
     def __post_init__(self) -> None:
-        """Reject impossible numbers."""
         if self.seeds < 1:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.minutes is not None and self.minutes <= 0:
@@ -70,41 +68,32 @@ class Listeners:
     """Callbacks for the progress of an experiment."""
 
     on_plan: Callable[[str], None] = lambda text: None
-    """The plan in words, before the first run."""
+    """Gets a description of the plan before the first run."""
     on_advance: Callable[[Advance], None] = lambda advance: None
     on_status: Callable[[str], None] = lambda text: None
-    """What the current run is doing."""
+    """Gets the activity of the current run."""
 
 
 def run_experiment(
-    name: str,
-    options: ExperimentOptions,
-    listeners: Listeners = Listeners(),
+    name: str, options: ExperimentOptions, listeners: Listeners = Listeners()
 ) -> Report:
-    """Run an experiment, or continue it, and return the report.
+    """Run or continue an experiment from `elmokit.experiments.registry` and return the report.
 
-    The report is written after every run: ``results.json``, ``table.md`` and, where there is
-    something to draw, ``plot.png``. Finished runs are not repeated, whichever call made them.
-
-    Args:
-        name: As in `elmokit.experiments.registry`.
-        options: What a user chooses.
-        listeners: Called with the progress.
+    ``results.json``, ``table.md`` and, if there is anything to draw, ``plot.png`` are written after
+    every run. Finished runs are not repeated, even if another call made them.
 
     Raises:
-        FileNotFoundError: before anything is computed, if data, biLM or vectors are missing.
-        FormatError: if something is damaged.
-        InputError: for an unknown name or an impossible option.
-        MissingExtraError: before anything is computed, if pictures need matplotlib.
+        FileNotFoundError: before any run, if data, biLM or vectors are missing.
+        FormatError: if a file is damaged.
+        InputError: for an unknown name or an invalid option.
+        MissingExtraError: before any run, if plots need matplotlib.
     """
-    experiment = find_experiment(name)
-    tasks = experiment.choose_tasks(options.tasks)
-    return _Session(experiment, tasks, options, listeners).run()
+    return _Session(find_experiment(name), options, listeners).run()
 
 
 @dataclass
 class _Plan:
-    """All runs, and why some of them cannot be started yet, by id."""
+    """All runs, and by id why some cannot start yet."""
 
     runs: list[PlannedRun]
     reasons: dict[str, str] = field(default_factory=dict)
@@ -114,14 +103,10 @@ class _Session:
     """One call of `run_experiment`."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        tasks: tuple[TaskSettings, ...],
-        options: ExperimentOptions,
-        listeners: Listeners,
+        self, experiment: Experiment, options: ExperimentOptions, listeners: Listeners
     ) -> None:
-        self.experiment, self.tasks, self.options = experiment, tasks, options
-        self.listeners = listeners
+        self.experiment, self.options, self.listeners = experiment, options, listeners
+        self.tasks = experiment.choose_tasks(options.tasks)
         if experiment.plot is not None:
             check_plots()
         self.model = find_bilm(_model_name(experiment, options.model))
@@ -130,13 +115,11 @@ class _Session:
         self.files: dict[str, SplitFiles] = {}
         self.metadata: dict[str, dict[str, Any]] = {}
         if experiment.probe is None:
-            self.files = find_data(options.data_dir, tasks)
-            self.metadata = {
-                one.dataset: task_metadata(
+            self.files = find_data(options.data_dir, self.tasks)
+            for one in self.tasks:
+                self.metadata[one.dataset] = task_metadata(
                     one, self.files[one.dataset], self.model, self.vectors_hash
                 )
-                for one in tasks
-            }
         elif options.tune or options.overrides:
             raise InputError(f"{experiment.name} trains no task: remove --tune and --set.")
         self.store = RunStore(options.output.parent / "runs")
@@ -148,7 +131,6 @@ class _Session:
         self._known: dict[object, Any] = {}
 
     def run(self) -> Report:
-        """Execute the runs; return the report."""
         tuning = self._tuning_runs() if self.options.tune else []
         self.plan = self._make_plan(ChosenRates({}))
         self._tell_plan(tuning)
@@ -174,24 +156,18 @@ class _Session:
         self, rates: LearningRates, *, shares: Sequence[float], seeds: int
     ) -> list[PlannedRun]:
         return plan_tasks(
-            self.tasks,
-            self.experiment.conditions,
-            shares=shares,
-            seeds=range(seeds),
-            metadata=self.metadata,
-            overrides=self.options.overrides,
-            learning_rates=rates,
-        )
+            self.tasks, self.experiment.conditions, shares=shares, seeds=range(seeds),
+            metadata=self.metadata, overrides=self.options.overrides, learning_rates=rates,
+        )  # fmt: skip
 
     def _make_plan(self, chosen: ChosenRates) -> _Plan:
-        """Return the plan; with tuning, conditions without a chosen rate have to wait."""
+        """Return the plan; with tuning, conditions without a chosen rate must wait."""
         options, probe = self.options, self.experiment.probe
         if probe is not None:
-            runs = plan_probe(
+            return _Plan(plan_probe(
                 probe, options.data_dir, seeds=options.seeds, model=self.model,
                 vectors_hash=self.vectors_hash,
-            )  # fmt: skip
-            return _Plan(runs)
+            ))  # fmt: skip
         runs = self._plan_tasks(chosen.rates, shares=self.experiment.shares, seeds=options.seeds)
         if not options.tune:
             return _Plan(runs)
@@ -216,24 +192,15 @@ class _Session:
 
     def _write(self, reasons: Mapping[str, str]) -> Report:
         runs = [(run, self._result(run)) for run in self.plan.runs]
-        findings = Findings(
-            runs,
-            self.experiment.reference,
-            self.plan.reasons | dict(reasons) | self._divergences(),
-            self._known,
-        )
+        diverged = {run.id: self.store.divergence(run) for run in self.plan.runs}
+        diverged = {run: reason for run, reason in diverged.items() if reason is not None}
+        reasons = self.plan.reasons | dict(reasons) | diverged
+        findings = Findings(runs, self.experiment.reference, reasons, self._known)
         metadata = metadata_of(
-            self.experiment,
-            findings,
-            command=self.options.command,
-            model=self.model,
+            self.experiment, findings, command=self.options.command, model=self.model,
             vectors=self.vectors,
-        )
+        )  # fmt: skip
         return write_report(self.experiment, findings, metadata, self.options.output)
-
-    def _divergences(self) -> dict[str, str]:
-        found = {run.id: self.store.divergence(run) for run in self.plan.runs}
-        return {run: reason for run, reason in found.items() if reason is not None}
 
     def _result(self, run: PlannedRun) -> RunResult | None:
         if run.id in self.plan.reasons:

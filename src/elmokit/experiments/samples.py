@@ -1,7 +1,7 @@
-"""A smaller data set: some sentences, pairs, trees, questions or documents of a file.
+"""Samples of data sets, drawn by the units of a task (`Task.divide`).
 
-The draw depends on the file alone, not on a run's seed, so that every run of a task has the same
-examples; a smaller sample is part of a larger one. The task says what is drawn (`Task.divide`).
+The draw depends only on the file, not on a run's seed, so every run of a task has the same
+examples; a smaller sample is part of a larger one.
 """
 
 import random
@@ -14,24 +14,19 @@ from elmokit.files.atomic import atomic_file
 from elmokit.tasks.registry import find_task
 
 SAMPLE_VERSION = 2
-"""Changes whenever the same file would give another sample."""
+"""Increased when the same file would give a different sample."""
 COMPRESSED = (".gz", ".xz", ".zst")
 
 
 def sample_file(
     source: Path, directory: Path, *, task: str, limit: int | None, subset: str = "all"
 ) -> Path:
-    """Return a file with at most ``limit`` examples of a task's file, and at least one unit.
+    """Write a sample of at most ``limit`` examples, but at least one unit, to ``directory``.
 
-    Args:
-        source: The file; it is returned itself where nothing has to be left out.
-        directory: Where a smaller one is written, without compression.
-        task: Divides the file.
-        limit: Most examples; none: all.
-        subset: One of the task's `Task.subsets`, which is kept before anything is drawn.
+    The draw is from ``subset``, one of `Task.subsets`. Returns ``source`` if nothing is left out.
 
     Raises:
-        InputError: for CSV, whose rows may hold line breaks.
+        InputError: for CSV, whose rows may contain line breaks.
         FormatError: if the file is damaged.
     """
     if limit is None and subset == "all":
@@ -49,7 +44,7 @@ def sample_file(
 
 
 def _draw(units: Sequence[Any], limit: int | None, size: Callable[[Any], int]) -> list[Any]:
-    """Take units in random order until one would be too much; return them in their own order."""
+    """Draw units at random until one exceeds the limit; return them in file order."""
     order = list(range(len(units)))
     random.Random(0).shuffle(order)
     taken, total = [], 0

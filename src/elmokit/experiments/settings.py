@@ -1,7 +1,6 @@
-"""The sizes of the tasks in the experiments: one table, the same for every condition.
+"""Sizes of the tasks in the experiments, the same for every condition.
 
-Chosen so that a run takes some two to fourteen minutes of one CPU thread;
-`docs/guides/experiments.md` has the reasons and the times.
+A run takes about two to fourteen minutes on one CPU thread; see `docs/guides/experiments.md`.
 """
 
 import math
@@ -11,68 +10,60 @@ from typing import Any
 from elmokit.tasks.task import Units
 
 MAX_EPOCHS, MAX_PATIENCE = 100, 20
-"""Of runs with few labels."""
+"""Limits for runs with few labels."""
 SCHEDULE = "cosine"
-"""Of the learning rate: with it the last of few epochs brings little more."""
+"""Learning-rate schedule; with it, the last of few epochs adds little."""
 LOW_DROPOUT = 0.2
-"""For a network of a third of the paper's width that is trained for minutes: better than a half,
-with static vectors and with ELMo. The Korean taggers were not tried with it."""
+"""Better than 0.5 for networks a third of the paper's width, trained for minutes, with static
+vectors and with ELMo. Not tried for the Korean taggers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings:
-    """How a task is trained in the experiments, and on what."""
+    """Training and data of a task in the experiments."""
 
     task: str
     dataset: str
-    """Folder with a train… and a dev… file."""
+    """Folder with one train… and one dev… file."""
     content: str
-    """What stands in them, for whoever has to fetch it."""
+    """Content of the files, for error messages."""
     hidden_dims: tuple[int, ...]
     """Widths of the recurrent layers."""
     dropout: float | None = None
-    """Of the network; none: the task's own."""
+    """Dropout of the network; none: the task's default."""
     epochs: int
-    """Most passes; all conditions and shares alike."""
+    """Maximum number of epochs with all labels."""
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
     max_train: int | None = None
-    """Sentences, trees, pairs, questions or documents drawn from the training set; none: all."""
+    """Training sentences, trees, pairs, questions or documents to draw; none: all."""
     max_dev: int | None = None
-    """The same of the dev set."""
+    """The same for the dev set."""
     units: Units = "words"
-    """What a token of the data is."""
+    """Unit of a token in the data."""
     subset: str = "all"
-    """Part of the examples that is kept, one of the task's `Task.subsets`."""
+    """Part of the examples to use, one of `Task.subsets`."""
     shares: tuple[float, ...] | None = None
-    """Label shares of this task, where an experiment would use more."""
+    """The only label shares of this task; none: all of the experiment."""
 
     def to_config(self, share: float = 1.0) -> dict[str, Any]:
-        """Return what `TaskRunConfig` reads, before a condition changes it.
+        """Return settings for `TaskRunConfig`, before the overrides of a condition.
 
-        Fewer labels get more passes, for fewer updates are in one: ``1 / sqrt(share)`` times as
-        many, up to `MAX_EPOCHS`, and as much more patience.
-
-        Args:
-            share: Of the labels.
+        With fewer labels, an epoch has fewer updates: epochs and patience are multiplied by
+        ``1 / sqrt(share)``, up to `MAX_EPOCHS` and `MAX_PATIENCE`.
         """
         scale = 1 / math.sqrt(share)
         return {
-            "task": self.task,
-            "units": self.units,
-            "hidden_dims": list(self.hidden_dims),
-            "dropout": self.dropout,
-            "inputs": {},
+            "task": self.task, "units": self.units, "hidden_dims": list(self.hidden_dims),
+            "dropout": self.dropout, "inputs": {},
             "train": {
                 "epochs": max(self.epochs, min(MAX_EPOCHS, round(scale * self.epochs))),
-                "batch_size": self.batch_size,
-                "learning_rate": self.learning_rate,
-                "schedule": SCHEDULE,
                 "patience": max(self.patience, min(MAX_PATIENCE, round(scale * self.patience))),
-                "label_share": share,
+                "batch_size": self.batch_size, "learning_rate": self.learning_rate,
+                "schedule": SCHEDULE, "label_share": share,
             },
-        }
+        }  # fmt: skip
 
 
 NER = TaskSettings(

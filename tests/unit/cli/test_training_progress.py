@@ -5,12 +5,13 @@ import re
 
 import pytest
 
-from elmokit.cli.training_progress import listeners, watch_training
+from elmokit.cli.training_progress import Listeners, watch_training
 from elmokit.corpus.text_shards import Preparation
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.loop import StepReport
 from elmokit.training.pretraining.run import TrainingEvent
-from elmokit.training.schedules import Limits, Progress
+from elmokit.training.pretraining.start import RunOptions
+from elmokit.training.schedules import Progress
 
 VALIDATION = PerplexityReport(
     forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,
@@ -26,7 +27,7 @@ def shown():
 
 @pytest.fixture
 def two(shown):
-    return listeners("training", lambda completed, **settings: shown.append((completed, settings)))
+    return Listeners("training", lambda completed, **settings: shown.append((completed, settings)))
 
 
 def event(validation=None):
@@ -59,7 +60,7 @@ def test_the_last_validation_stays_in_sight(two, shown):
 @pytest.mark.parametrize(
     ("there", "words"),
     [
-        ([], "not yet prepared"),
+        ([], "not prepared yet"),
         (["run.json"], "no checkpoint yet. .*--resume"),
         (["run.json", "checkpoints/step-000000008"], "step-000000008 is complete; .*--resume"),
     ],
@@ -70,6 +71,6 @@ def test_the_last_validation_stays_in_sight(two, shown):
 def test_a_run_that_ends_early_says_how_to_go_on(there, words, error, tmp_path):
     for name in there:
         (tmp_path / name).mkdir(parents=True)
-    with pytest.raises(type(error)), watch_training("training", tmp_path, Limits()):
+    with pytest.raises(type(error)), watch_training("training", tmp_path, RunOptions()):
         raise error
     assert re.search(words, error.__notes__[-1])

@@ -14,7 +14,7 @@ def bench(
     model: options.ModelArgument,
     text: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TEXT]", help="Your text, read in part; default: the demo's."),
+        typer.Argument(metavar="[TEXT]", help="Text to time, read in part; default: demo text."),
     ] = None,
     *,
     seconds: Annotated[
@@ -24,13 +24,13 @@ def bench(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure embedding on this machine: tokens/s, what limits it, hours for a text."""
+    """Measure embedding speed on this machine: tokens/s, bottleneck, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
     options.use_threads(threads)
-    with progress_bar("measuring", total=6) as update:
+    with progress_bar("measuring", total=6) as show:
         report = measure(
-            model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=update
+            model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
         )
     if json:
         emit_json(report)
@@ -42,7 +42,7 @@ def bench(
             f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
             f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
         )
-    typer.echo("Repeated words are cheaper in `embed` than in this measurement.")
+    typer.echo("`embed` is faster than this on text whose words repeat.")
     if report.corpus is not None:
         hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())
         typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take: {hours}.")

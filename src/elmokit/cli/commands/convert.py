@@ -19,42 +19,37 @@ def convert(
         typer.Argument(
             metavar="[SRC] DST",
             help="Source: a model directory, or a folder with [*]options.json and [*]weights.hdf5; "
-            "omit it if --options and --weights are the source. Destination: the other format.",
+            "omit it if --options and --weights name the source. Destination: the other format.",
         ),
     ],
     *,
     options: Annotated[
-        Path | None,
-        typer.Option(
-            help="Options file in the original format: its name in the folder, or a path."
-        ),
+        Path | None, typer.Option(help="Original options file: a file name in SRC, or a path.")
     ] = None,
     weights: Annotated[
-        Path | None,
-        typer.Option(help="Weight file in the original format: its name in the folder, or a path."),
+        Path | None, typer.Option(help="Original weight file: a file name in SRC, or a path.")
     ] = None,
     vocab: Annotated[
         Path | None,
-        typer.Option(help="Vocabulary file of the original model; default: vocab.txt beside it."),
+        typer.Option(help="Original vocabulary; default: vocab.txt beside the options file."),
     ] = None,
     softmax: Annotated[
         Path | None,
-        typer.Option(help="Separate HDF5 file of the softmax, to read (or, in reverse, to write)."),
+        typer.Option(help="Separate HDF5 file of the softmax, to read or write."),
     ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Convert original options.json + HDF5 weights to a model directory, or back.
 
-    The source decides the direction. The result is read back, both models embed a few sentences,
-    and the largest difference is printed.
+    The source determines the direction. The result is read back, both models embed a few
+    sentences, and the largest difference is printed.
     """
     from elmokit.weights.convert import OriginalFiles
     from elmokit.weights.convert import convert as convert_model
 
     if len(paths) == 2:
-        source = paths[0]
-        files = {"options": options, "weights": weights}
+        source, files = paths[0], {"options": options, "weights": weights}
     elif len(paths) == 1 and options is not None and weights is not None:
         source, files = OriginalFiles(options, weights), {}
     else:

@@ -1,4 +1,4 @@
-"""`elmokit demo`: pre-train a toy model on packaged text and look at its neighbors."""
+"""`elmokit demo`: pre-train a toy model on packaged text and show nearest neighbors."""
 
 import tempfile
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ import typer
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.training_progress import listeners
+from elmokit.cli.training_progress import Listeners
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,38 +20,34 @@ if TYPE_CHECKING:
 
 LANGUAGES = {"en": "English", "ko": "Korean"}
 SETTINGS = (
-    "model.lstm.cell_dim=128",
-    "train.log_steps=50",
-    "train.checkpoint_seconds=60",
-    "validation.num_times=1",
-    "model.dropout=0.2",
-    "optimizer.learning_rate=1e-2",
-)
+    "model.lstm.cell_dim=128", "model.dropout=0.2", "optimizer.learning_rate=1e-2",
+    "train.log_steps=50", "train.checkpoint_seconds=60", "validation.num_times=1",
+)  # fmt: skip
 EPOCHS = 10.0
 LAYERS = "average"
 
 
 @dataclass(frozen=True)
 class LanguageResult:
-    """How well the toy model of one language separates the senses of ambiguous words."""
+    """How well one language's toy model separates the senses of ambiguous words."""
 
     language: str
     seconds: float
     perplexity: float
     words: dict[str, float]
-    """Word -> share of occurrences whose nearest neighbor has the same sense."""
+    """Share of each word's occurrences whose nearest neighbor has the same sense."""
     model_dir: str | None
 
 
 def demo(
     *,
-    language: Annotated[list[str] | None, typer.Option(help="en or ko; default: both.")] = None,
+    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models here.")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models in DIR.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pre-train a toy model on packaged text and show neighbors of ambiguous words; no network."""
+    """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline)."""
     chosen = language or list(LANGUAGES)
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
@@ -59,17 +55,16 @@ def demo(
     for name in chosen:
         if output is not None and (output / name).exists():
             raise FileExistsError(
-                f"{output / name} exists: the demo writes new models. Give another directory, "
-                "or remove this one."
+                f"{output / name} exists: the demo writes new models. Give another directory or "
+                "remove this one."
             )
     import torch
 
     torch.set_num_threads(1)  # with matrices this small, threads only wait for each other
-    results = []
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for name in chosen:
-            results.append(_show_language(name, folder / name, kept=output is not None, quiet=json))
+        kept = output is not None
+        results = [_show_language(one, folder / one, kept=kept, quiet=json) for one in chosen]
     if json:
         emit_json({"languages": results})
         return
@@ -94,7 +89,7 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> Lang
         as_file(files("elmokit").joinpath(f"data/demo/{name}.txt")) as corpus,
         progress_bar(description) as update,
     ):
-        on_event = listeners(description, update).on_event
+        on_event = Listeners(description, update).on_event
         options = RunOptions(limits=Limits(epochs=EPOCHS), device="cpu", on_event=on_event)
         result = pretrain(config, [corpus], run_dir, options)
     perplexity = result.perplexity.mean if result.perplexity is not None else float("nan")
@@ -118,7 +113,6 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> Lang
 
 
 def _read_probes(name: str) -> "dict[str, list[Occurrence]]":
-    """Return the occurrences of each ambiguous word."""
     from elmokit.probes.neighbors import Occurrence
 
     text = files("elmokit").joinpath(f"data/demo/{name}.probe.tsv").read_text(encoding="utf-8")

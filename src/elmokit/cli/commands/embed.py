@@ -1,4 +1,4 @@
-"""`elmokit embed`: contextual vectors of text files in one output file."""
+"""`elmokit embed`: write contextual vectors of text files to one output file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def embed(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT", help="Text files, also .gz or .xz, one sentence per line."),
+        typer.Argument(metavar="TEXT", help="Text files (also .gz or .xz), one sentence per line."),
     ],
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT", help=f"Output: {', '.join(suffixes())}."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
+        ),
     ],
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
     precision: options.PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Number format in the file: float32 or float16.")] = (
-        "float32"
-    ),
+    dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
     format_: Annotated[
-        str, typer.Option("--format", help=f"Layout of the file. {describe_formats()}.")
+        str, typer.Option("--format", help=f"Layout of OUT. {describe_formats()}.")
     ] = "elmokit",
     state: Annotated[
         str,
@@ -45,7 +45,7 @@ def embed(
         str | None,
         typer.Option(
             metavar="i/N",
-            help="Only every N-th line, starting at line i: 0/4 to 3/4. Each needs its own OUT.",
+            help="Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.",
         ),
     ] = None,
     resume: Annotated[
@@ -56,7 +56,7 @@ def embed(
     ] = False,
     tokenizer: options.OtherTokenizerOption = None,
     batch_tokens: Annotated[
-        int, typer.Option(help="Words computed together; does not affect the result.", min=1)
+        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
     ] = 4096,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -64,9 +64,9 @@ def embed(
 ) -> None:
     """Write contextual vectors of a text to a file.
 
-    Each line of TEXT is a sentence, and its line number, from 0, its key; a blank line is an empty
-    sentence. Lines are streamed, so memory does not depend on their number. Finished sentences are
-    kept in OUT.parts until OUT is complete.
+    Each line of TEXT is a sentence; its key is its line number, counted from 0. A blank line is an
+    empty sentence. Lines are streamed, so memory use does not depend on their number. Finished
+    sentences are kept in OUT.parts until OUT is complete.
     """
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.job import embed_files
@@ -81,12 +81,9 @@ def embed(
     )  # fmt: skip
     with progress_bar("embedding") as update:
         report = embed_files(
-            embedder,
-            texts,
-            output,
-            chosen,
+            embedder, texts, output, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
-        )
+        )  # fmt: skip
     if json:
         emit_json(report)
     else:

@@ -1,45 +1,35 @@
-"""`elmokit evaluate`: how well a trained task model does on a file with gold."""
+"""`elmokit evaluate`: score a trained task model on labeled data."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    LayerCacheOption,
-    ModelOption,
-    TaskRunArgument,
-    ThreadsOption,
-    use_threads,
-)
+from elmokit.cli import options
 from elmokit.cli.output import emit_json
 
 
 def evaluate(
-    run: TaskRunArgument,
+    run: options.TaskRunArgument,
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A file with gold, in the task's format.")
+        Path, typer.Argument(metavar="DATA", help="File with gold labels, in the task's format.")
     ],
     *,
-    model: ModelOption = None,
-    device: DeviceOption = "auto",
-    layer_cache: LayerCacheOption = None,
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    model: options.ModelOption = None,
+    device: options.DeviceOption = "auto",
+    layer_cache: options.LayerCacheOption = None,
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
-    """Score the model of RUN on DATA."""
+    """Score a trained task model on labeled data."""
     from elmokit.tasks.runs.task_run import TaskRun
 
-    use_threads(threads)
+    options.use_threads(threads)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
     score = trained.evaluate(data)
     if json:
-        emit_json(
-            {"metric": score.metric, "value": score.value, **score.details,
-             "examples": len(score.counts)}
-        )  # fmt: skip
+        given = {"metric": score.metric, "value": score.value, **score.details}
+        emit_json({**given, "examples": len(score.counts)})
         return
     typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({len(score.counts):,} examples)")
     for name, value in score.details.items():

@@ -1,4 +1,4 @@
-"""`elmokit experiment`: a table or figure of the paper, at the size of a laptop."""
+"""`elmokit experiment`: a table or figure of the paper at laptop scale."""
 
 import shlex
 import sys
@@ -21,7 +21,7 @@ def experiment(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(EXPERIMENTS)}.")],
     *,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory with a folder per data set.")
+        Path, typer.Option(metavar="DIR", help="Directory with one folder per data set.")
     ] = Path("data"),
     model: options.ModelOption = None,
     vectors: options.VectorsOption = None,
@@ -31,19 +31,23 @@ def experiment(
             "--output",
             "-o",
             metavar="DIR",
-            help="Tables and pictures; default: experiments/NAME. Runs go to DIR/../runs.",
+            help="Tables and plots; default: experiments/NAME. Runs are stored in DIR/../runs.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs per cell.", min=1)] = 3,
+    seeds: Annotated[
+        int, typer.Option(help="Runs per table cell, each with its own seed.", min=1)
+    ] = 3,
     minutes: Annotated[
-        float | None, typer.Option(help="Start nothing that would not end within this time.")
+        float | None, typer.Option(help="Time limit; runs that would exceed it do not start.")
     ] = None,
     tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these of the experiment's tasks.")
+        str | None, typer.Option(metavar="A,B", help="Run only these tasks of the experiment.")
     ] = None,
     tune: Annotated[
         bool,
-        typer.Option("--tune", help="Choose each condition's learning rate from three, by seed 0."),
+        typer.Option(
+            "--tune", help="Tune the learning rate of each condition: try three with seed 0."
+        ),
     ] = False,
     keep_models: Annotated[
         bool, typer.Option("--keep-models", help="Keep the task models in DIR/models.")
@@ -54,10 +58,10 @@ def experiment(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Run a table or figure of the paper, scaled down.
+    """Reproduce a table or figure of the paper at laptop scale.
 
-    The tables have error bars and a static baseline, for which --vectors is required. If
-    interrupted, the same command continues after the last finished run.
+    Tables have error bars and a static baseline, which needs --vectors. After an interruption, the
+    same command continues after the last finished run.
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 
@@ -67,7 +71,7 @@ def experiment(
         data_dir=data, output=target, model=model, vectors=vectors, seeds=seeds, minutes=minutes,
         tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
         tune=tune, keep_models=keep_models, overrides=tuple(set_ or ()), device=device,
-        cache_dir=layer_cache,         command=shlex.join(["elmokit", *sys.argv[1:]]),
+        cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
 
     def what_is_safe() -> str:
@@ -75,15 +79,11 @@ def experiment(
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
         shown = _Shown(update)
-        report = run_experiment(
-            name,
-            chosen,
-            Listeners(
-                on_plan=lambda text: typer.echo(text, err=True),
-                on_advance=shown.advance,
-                on_status=shown.status,
-            ),
-        )
+        listeners = Listeners(
+            on_plan=lambda text: typer.echo(text, err=True),
+            on_advance=shown.advance, on_status=shown.status,
+        )  # fmt: skip
+        report = run_experiment(name, chosen, listeners)
     if json:
         emit_json(report.results)
         return
@@ -92,26 +92,25 @@ def experiment(
 
 
 class _Shown:
-    """The progress bar of the runs, with the status of the current one."""
+    """Shows the runs and the status of the current one in a progress bar."""
 
     def __init__(self, update: Progress) -> None:
         self._update = update
         self._done, self._total, self._run = 0, 0, ""
 
     def advance(self, advance: "Advance") -> None:
-        """Show that a run starts, or print the score of one that has ended."""
+        """Show that a run has started, or print the score of a finished one."""
         self._done, self._total = advance.done, advance.total
         self._run = advance.run.describe()
-        left = advance.seconds_left
-        if advance.result is None:
-            self.status("starts")
+        left, result = advance.seconds_left, advance.result
+        if result is None:
+            self.status("starting")
             return
         time = "" if left is None else f"; about {left / 60:.0f} min left"
         typer.echo(
-            f"{advance.done} of {advance.total} runs: {self._run}: {advance.result.metric} "
-            f"{advance.result.value:.2f} in {advance.result.wall_seconds:.0f} s{time}",
-            err=True,
-        )
+            f"{advance.done} of {advance.total} runs: {self._run}: {result.metric} "
+            f"{result.value:.2f} in {result.wall_seconds:.0f} s{time}", err=True,
+        )  # fmt: skip
 
     def status(self, text: str) -> None:
         """Show what the current run is doing."""

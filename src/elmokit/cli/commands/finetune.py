@@ -1,4 +1,4 @@
-"""`elmokit finetune`: continue training a model on text of a domain."""
+"""`elmokit finetune`: continue training a model on in-domain text."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,13 +23,11 @@ def finetune(
     valid: options.ValidOption = None,
     general: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Out-of-domain text, also scored before and after."),
+        typer.Option(metavar="FILE", help="Out-of-domain text to score before and after."),
     ] = None,
     vocab: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="New vocabulary; the word `corpus`: count one from CORPUS."
-        ),
+        typer.Option(metavar="FILE", help="New vocabulary, or `corpus` to count one from CORPUS."),
     ] = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,
@@ -39,26 +37,28 @@ def finetune(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Continue training a model on text of a domain; print perplexity before and after.
+    """Continue training a model on in-domain text; print perplexity before and after.
 
-    The domain is CORPUS, out of domain is --general. Default length: one pass over CORPUS.
+    CORPUS is the in-domain text. Without a limit, training makes one pass over it.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.finetune import finetune as run
     from elmokit.training.pretraining.presets import finetune_config
+    from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     config = finetune_config(recipe=recipe, overrides=set_ or [])
-    fixed_vocab = None if vocab in (None, "corpus") else WordVocab.read(vocab)
-    limits = Limits(minutes=minutes, epochs=epochs, tokens=tokens)
+    run_options = RunOptions(
+        limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
+        vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
+        resume=resume, device=device,
+    )  # fmt: skip
     options.use_threads(threads)
-    with watch_training(
-        "fine-tuning", output, limits, valid=valid, vocab=fixed_vocab, resume=resume, device=device
-    ) as run_options:
-        count_vocab, general = vocab == "corpus", general or []
+    with watch_training("fine-tuning", output, run_options) as watched:
         result = run(
-            config, model, corpus, output, run_options, general=general, count_vocab=count_vocab
-        )
+            config, model, corpus, output, watched,
+            general=general or [], count_vocab=vocab == "corpus",
+        )  # fmt: skip
     if is_main_process():
         _print(result, as_json=json)
 

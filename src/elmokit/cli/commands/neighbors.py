@@ -1,4 +1,4 @@
-"""`elmokit neighbors`: which occurrences of a word a model considers similar."""
+"""`elmokit neighbors`: the occurrences of a word that a model considers similar."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,26 +18,28 @@ STATIC_NEIGHBORS = 10
 def neighbors(
     text: options.TextArgument,
     *,
-    word: Annotated[str, typer.Option(metavar="WORD", help="A word, as the tokenizer writes it.")],
+    word: Annotated[
+        str, typer.Option(metavar="WORD", help="The word, as the tokenizer writes it.")
+    ],
     sentence: Annotated[
         str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
     ] = None,
     any_word: Annotated[
-        bool, typer.Option("--any-word", help="With --sentence: neighbors may be other words.")
+        bool, typer.Option("--any-word", help="With --sentence: allow other words as neighbors.")
     ] = False,
     model: options.ModelOption = None,
-    layers: Annotated[str, typer.Option(help="top, average, or the number of a layer.")] = "top",
+    layers: Annotated[str, typer.Option(help="top, average, or a layer number.")] = "top",
     num_neighbors: Annotated[
         int, typer.Option("--neighbors", "-k", help="Neighbors per occurrence.", min=1)
     ] = 3,
     limit: Annotated[
-        int, typer.Option(help="Compare at most this many sentences of TEXT with WORD.", min=1)
+        int, typer.Option(help="Compare at most this many sentences that contain WORD.", min=1)
     ] = 1000,
     show: Annotated[
         int, typer.Option(help="Without --sentence: occurrences of WORD to show.", min=1)
     ] = 4,
     context: Annotated[
-        int, typer.Option(help="Words shown on each side; --json has full sentences.", min=0)
+        int, typer.Option(help="Context words per side; --json prints full sentences.", min=0)
     ] = 8,
     vectors: options.VectorsOption = None,
     tokenizer: options.OtherTokenizerOption = None,
@@ -46,9 +48,9 @@ def neighbors(
 ) -> None:
     """Show which occurrences of a word have the most similar vectors.
 
-    Occurrences of WORD in TEXT are compared by the cosine of their vectors after the mean of all
-    is subtracted; with --any-word by the plain cosine. Those shown range from those with the
-    nearest neighbors to those with the farthest. With --vectors, WORD's static neighbors follow.
+    Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; with
+    --any-word, by the plain cosine. The occurrences shown range from those with the nearest
+    neighbors to those with the farthest. With --vectors, the static neighbors of WORD follow.
     """
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
@@ -72,20 +74,14 @@ def neighbors(
     if vectors is not None:
         static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
     found = find_neighbors(
-        embedder,
-        read_sentences(text, splitter, normalization=form),
-        word,
-        query=query,
-        any_word=any_word,
-        layers=chosen,
-        num_neighbors=num_neighbors,
-        limit=limit,
-    )
+        embedder, read_sentences(text, splitter, normalization=form), word, query=query,
+        any_word=any_word, layers=chosen, num_neighbors=num_neighbors, limit=limit,
+    )  # fmt: skip
     if json:
-        emit_json(
-            {"word": word, "layers": chosen, "occurrences": [_as_json(one) for one in found],
-             "static": [{"word": other, "similarity": cosine} for other, cosine in static]}
-        )  # fmt: skip
+        emit_json({
+            "word": word, "layers": chosen, "occurrences": [_as_json(one) for one in found],
+            "static": [{"word": other, "similarity": cosine} for other, cosine in static],
+        })  # fmt: skip
         return
     if query is None:
         typer.echo(f"{word}: {len(found):,} occurrences, layers {chosen}")
@@ -97,11 +93,10 @@ def neighbors(
 def _check_layers(text: str, num_layers: int) -> "Layers":
     from elmokit.inference.results import check_layers
 
-    number = options.layers_of(text)
-    if number == "all":
+    if text == "all":
         raise InputError("Neighbors need one vector per word: --layers top, average or a number.")
     with as_input_error():
-        return check_layers(number, num_layers)  # pyright: ignore[reportReturnType]
+        return check_layers(options.layers_of(text), num_layers)  # pyright: ignore[reportReturnType]
 
 
 def _as_json(found: "Neighborhood") -> dict[str, Any]:

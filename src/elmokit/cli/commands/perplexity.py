@@ -14,8 +14,7 @@ def perplexity(
     text: options.TextArgument,
     *,
     batch_size: Annotated[
-        int,
-        typer.Option(help="Sentences computed together; does not affect the result.", min=1),
+        int, typer.Option(help="Sentences per batch; does not affect the result.", min=1)
     ] = 64,
     tokenizer: options.OtherTokenizerOption = None,
     state: Annotated[
@@ -35,14 +34,9 @@ def perplexity(
     options.use_threads(threads)
     read = ReadReport()
     report = perplexity_of_files(
-        model,
-        text,
-        batch_size=batch_size,
-        tokenizer=tokenizer,
-        device=device,
-        state=state,
+        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state,
         read=read,
-    )
+    )  # fmt: skip
     if json:
         emit_json({**dataclasses.asdict(report), "skipped": read.skipped})
         return

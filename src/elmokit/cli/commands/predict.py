@@ -6,38 +6,31 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    ModelOption,
-    TaskRunArgument,
-    ThreadsOption,
-    use_threads,
-)
+from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 
 
 def predict(
-    run: TaskRunArgument,
+    run: options.TaskRunArgument,
     text: Annotated[
         list[Path],
-        typer.Argument(metavar="TEXT", help="Text files, one text a line; - is standard input."),
+        typer.Argument(metavar="TEXT", help="Files with one text per line; - is standard input."),
     ],
     *,
-    model: ModelOption = None,
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    json: JsonOption = False,
+    model: options.ModelOption = None,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: options.JsonOption = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
-    Prints an answer per line of TEXT: tagged words, brackets or labels.
+    Prints one answer per line of TEXT: tagged words, brackets or labels.
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
 
-    use_threads(threads)
+    options.use_threads(threads)
     trained = TaskRun.load(run, model=model, device=device)
     numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
     first = next(numbered, None)

@@ -1,4 +1,4 @@
-"""`elmokit pretrain`: raw text to model in one command."""
+"""`elmokit pretrain`: from raw text to a model in one command."""
 
 import dataclasses
 from pathlib import Path
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 def pretrain(
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}; or a folder of shards."),
+        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}, or a folder of shards."),
     ],
     *,
     output: options.RunDirOption,
     preset: Annotated[
-        str | None,
-        typer.Option(help=f"One of {options.PRESETS}; default: the recipe's, or tiny."),
+        str | None, typer.Option(help=f"One of {options.PRESETS}; default: the recipe's, or tiny.")
     ] = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,
@@ -34,18 +33,17 @@ def pretrain(
         Literal["chars", "words"] | None,
         typer.Option(
             "--input",
-            help="What the model reads: chars (the characters of each word, so no word is unknown) "
-            "or words (an embedding table); default: the recipe's, or chars.",
+            help="Input: chars (a character CNN, so no word is unknown) or words (an embedding "
+            "table); default: the recipe's, or chars.",
         ),
     ] = None,
     valid: options.ValidOption = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help=f"One of {options.TOKENIZERS}; short for --set text.tokenizer.name=…"),
+        typer.Option(help=f"One of {options.TOKENIZERS}; sets text.tokenizer.name."),
     ] = None,
     vocab: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Use this vocabulary instead of counting one."),
+        Path | None, typer.Option(metavar="FILE", help="Vocabulary; default: counted from CORPUS.")
     ] = None,
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",
@@ -54,23 +52,23 @@ def pretrain(
 ) -> None:
     """Train a biLM on raw text: tokenize, count the vocabulary, write shards, train, validate.
 
-    Under torchrun the same command is data-parallel: torchrun --nproc-per-node 2 -m elmokit
-    pretrain …
+    For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.presets import pretrain_config
     from elmokit.training.pretraining.pretrain import pretrain as run
+    from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     overrides = [*([f'text.tokenizer.name="{tokenizer}"'] if tokenizer else []), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
-    fixed_vocab = None if vocab is None else WordVocab.read(vocab)
-    limits = Limits(minutes=minutes, epochs=epochs, tokens=tokens)
+    run_options = RunOptions(
+        limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
+        vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
+    )  # fmt: skip
     options.use_threads(threads)
-    with watch_training(
-        "training", output, limits, valid=valid, vocab=fixed_vocab, resume=resume, device=device
-    ) as run_options:
-        result = run(config, corpus, output, run_options)
+    with watch_training("training", output, run_options) as watched:
+        result = run(config, corpus, output, watched)
     if is_main_process():
         _print(result, as_json=json)
 
@@ -87,7 +85,7 @@ def _print(result: "TrainingResult", *, as_json: bool) -> None:
     )
     typer.echo(f"time           {result.progress.seconds / 60:.1f} minutes")
     if result.stopped_early:
-        typer.echo("stopped early: the held-out perplexity no longer fell")
+        typer.echo("stopped early: held-out perplexity stopped improving")
     if result.perplexity is not None:
         report = result.perplexity
         typer.echo(

@@ -17,7 +17,7 @@ def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"{describe_probes()}.")],
     *,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Data of the probe; an error says what is missing.")
+        Path, typer.Option(metavar="DIR", help="Data directory; an error names missing files.")
     ],
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
@@ -26,9 +26,9 @@ def probe(
     ] = False,
     vectors: options.VectorsOption = None,
     test: Annotated[
-        str | None, typer.Option(metavar="SET", help="The test set, if DIR has several.")
+        str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of --random, and of what a probe samples.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
     precision: options.PrecisionOption = "fp32",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -36,7 +36,7 @@ def probe(
 ) -> None:
     """Measure what each layer of a model knows by itself.
 
-    Nothing is trained but a linear classifier or a threshold.
+    Trains at most a linear classifier or a threshold.
     """
     from elmokit.probes.probe import run_probe
 
@@ -55,16 +55,14 @@ def probe(
 
 
 def _plain(score: Any) -> dict[str, Any]:
-    """Return the figures of a score, without the counts of every example."""
+    """Return the numbers of a score, without the counts per example."""
     return {one.name: getattr(score, one.name) for one in fields(score) if one.repr}
 
 
 def _print(name: str, scores: list[dict[str, Any]]) -> None:
     probe = find_probe(name)
     columns = {
-        field: title
-        for field, title in probe.columns.items()
-        if isinstance(scores[0][field], float)
+        name: title for name, title in probe.columns.items() if isinstance(scores[0][name], float)
     }
     typer.echo(" " * 20 + "".join(f"{title.strip():>20}" for title in columns.values()))
     for score in scores:

@@ -1,4 +1,4 @@
-"""`elmokit vectors`: static word vectors of a corpus, as a baseline for a biLM."""
+"""`elmokit vectors`: train static word vectors as a baseline for a biLM."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,13 +18,15 @@ def vectors(
         list[str],
         typer.Argument(
             metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}; or the shards of a training run (DIR/shards).",
+            help=f"{options.CORPUS_HELP}, or the shards of a training run (DIR/shards).",
         ),
     ],
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Output: .bin, or .txt for text."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Output: .bin, or .txt for text format."
+        ),
     ],
     model: Annotated[
         str | None,
@@ -38,16 +40,18 @@ def vectors(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help=f"One of {options.TOKENIZERS}; default: that of --model or the shards, or simple."
+            help=f"One of {options.TOKENIZERS}; default: as --model or the shards, or simple."
         ),
     ] = None,
     kind: Annotated[
         Literal["skipgram", "cbow", "fasttext"],
         typer.Option(help="skipgram, cbow, or fasttext (skip-gram with character n-grams)."),
     ] = "skipgram",
-    dim: Annotated[int, typer.Option(help="Dimensions of a vector.", min=1)] = 256,
-    window: Annotated[int, typer.Option(help="Context words on each side, at most.", min=1)] = 5,
-    min_count: Annotated[int, typer.Option(help="Rarer words get no vector.", min=1)] = 5,
+    dim: Annotated[int, typer.Option(help="Vector dimensions.", min=1)] = 256,
+    window: Annotated[
+        int, typer.Option(help="Maximum number of context words per side.", min=1)
+    ] = 5,
+    min_count: Annotated[int, typer.Option(help="Minimum occurrences of a word.", min=1)] = 5,
     epochs: Annotated[int, typer.Option(help="Passes over the corpus.", min=1)] = 5,
     negative: Annotated[int, typer.Option(help="Negative samples per target word.", min=1)] = 5,
     buckets: Annotated[
@@ -55,17 +59,16 @@ def vectors(
     ] = 500_000,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     threads: Annotated[
-        int,
-        typer.Option(help="CPU threads; with more than one, training is not reproducible.", min=1),
+        int, typer.Option(help="CPU threads; results are reproducible only with 1.", min=1)
     ] = 1,
     overwrite: options.OverwriteOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Train static word vectors on a corpus, as a baseline for a model.
 
-    gensim trains them, and FILE is in word2vec's format; FILE.json describes how it was made. With
-    --model the text is exactly what that model would be trained on. One thread and the same seed
-    give the same vectors. Needs the extra `static`.
+    Trains with gensim and writes FILE in word2vec format; FILE.json records how it was made. With
+    --model, the text is exactly what that model would be trained on. With one thread, the same
+    seed gives the same vectors. Needs the extra `static`.
     """
     from elmokit.vectors.training import VectorsConfig, train_vectors
 
@@ -75,17 +78,11 @@ def vectors(
     )  # fmt: skip
     with progress_bar("tokenizing") as update:
         report = train_vectors(
-            corpus,
-            output,
-            config,
-            model=model,
-            tokenizer=tokenizer,
-            threads=threads,
-            overwrite=overwrite,
-            on_progress=lambda stage, done, total: update(
+            corpus, output, config, model=model, tokenizer=tokenizer, threads=threads,
+            overwrite=overwrite, on_progress=lambda stage, done, total: update(
                 done, total=total, description=stage, status=f"{done:,} words"
             ),
-        )
+        )  # fmt: skip
     if json:
         emit_json(report)
     else:

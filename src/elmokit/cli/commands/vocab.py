@@ -1,4 +1,4 @@
-"""`elmokit vocab`: count words and write the target vocabulary, or check one."""
+"""`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
     from elmokit.text.vocab_doctor import CorpusFit, VocabReport
 
-_SENTENCES_AN_UPDATE = 10_000
+_SENTENCES_PER_UPDATE = 10_000
 
 
 def vocab(
     corpus: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}. Optional with --check.",
-        ),
+        typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}. Optional with --check."),
     ] = None,
     *,
     output: Annotated[
@@ -38,18 +35,16 @@ def vocab(
         typer.Option(metavar="FILE", help="Check this vocabulary, against CORPUS if given."),
     ] = None,
     max_size: Annotated[
-        int | None,
-        typer.Option(help="Keep this many words at most, plus three specials.", min=1),
+        int | None, typer.Option(help="Keep at most this many words, plus three specials.", min=1)
     ] = None,
-    min_count: Annotated[int, typer.Option(help="Leave out rarer words.", min=1)] = 1,
+    min_count: Annotated[int, typer.Option(help="Minimum occurrences of a word.", min=1)] = 1,
     max_characters: Annotated[
-        int,
-        typer.Option(help="With --check: the model's characters per word.", min=3),
+        int, typer.Option(help="With --check: the model's characters per word.", min=3)
     ] = 50,
     tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
     normalization: Annotated[
         Normalization,
-        typer.Option(help="Normalization of the text, as in the model: plain-1, NFC or none."),
+        typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
     json: options.JsonOption = False,
 ) -> None:
@@ -59,91 +54,49 @@ def vocab(
             "vocab needs either -o FILE (count CORPUS, write the vocabulary) or --check FILE "
             "(check that vocabulary), not both."
         )
-    if check is not None:
-        _check(check, corpus or [], max_characters, tokenizer, normalization, as_json=json)
-        return
-    if not corpus:
+    if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
-    from elmokit.files.sources import find_files
-
-    target = Path(output or "")
-    check_target(target, inputs=find_files(corpus), overwrite=overwrite)
-    _build(corpus, target, max_size, min_count, tokenizer, normalization, as_json=json)
-
-
-def _build(
-    corpus: list[str],
-    output: Path,
-    max_size: int | None,
-    min_count: int,
-    tokenizer_name: str,
-    normalization: Normalization,
-    *,
-    as_json: bool,
-) -> None:
     from elmokit.corpus.readers import ReadReport
+    from elmokit.files.sources import find_files
+    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.vocab_doctor import check_vocab
     from elmokit.text.word_counter import build_vocab
 
-    report = ReadReport()
-    built = build_vocab(
-        _sentences(corpus, tokenizer_name, normalization, report),
-        max_size=max_size,
-        min_count=min_count,
-    )
-    built.vocab.write(output)
-    if as_json:
-        tokenizer = build_tokenizer(tokenizer_name)
-        emit_json(
-            {
-                "path": output,
-                "size": len(built.vocab),
-                "sentences": built.num_sentences,
-                "words": built.num_words,
-                "coverage": built.coverage,
-                "skipped": report.skipped,
-                "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
-                "normalization": normalization,
-            }
-        )
+    corpus, read = corpus or [], ReadReport()
+    sentences = _sentences(corpus, tokenizer, normalization, read)
+    if check is not None:
+        config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
+        report = check_vocab(check, sentences if corpus else None, char_vocab=CharVocab(config))
+        if json:
+            emit_json(report)
+        else:
+            _print(report)
+        if report.errors:
+            raise typer.Exit(2)
         return
-    typer.echo(f"vocabulary     {output}")
+    target = Path(output or "")
+    check_target(target, inputs=find_files(corpus), overwrite=overwrite)
+    built = build_vocab(sentences, max_size=max_size, min_count=min_count)
+    built.vocab.write(target)
+    if json:
+        used = build_tokenizer(tokenizer)
+        emit_json({
+            "path": target, "size": len(built.vocab), "sentences": built.num_sentences,
+            "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
+            "tokenizer": {"name": used.name, "version": used.version},
+            "normalization": normalization,
+        })  # fmt: skip
+        return
+    typer.echo(f"vocabulary     {target}")
     typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
     typer.echo(f"corpus         {built.num_words:,} words in {built.num_sentences:,} sentences")
     typer.echo(f"coverage       {built.coverage:.2%} of the words")
 
 
-def _check(
-    path: Path,
-    corpus: list[str],
-    max_characters: int,
-    tokenizer_name: str,
-    normalization: Normalization,
-    *,
-    as_json: bool,
-) -> None:
-    from elmokit.corpus.readers import ReadReport
-    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-    from elmokit.text.vocab_doctor import check_vocab
-
-    sentences = _sentences(corpus, tokenizer_name, normalization, ReadReport()) if corpus else None
-    config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
-    report = check_vocab(path, sentences, char_vocab=CharVocab(config))
-    if as_json:
-        emit_json(report)
-    else:
-        _print(report)
-    if report.errors:
-        raise typer.Exit(2)
-
-
 def _sentences(
-    corpus: list[str],
-    tokenizer_name: str,
-    normalization: Normalization,
-    report: "ReadReport",
+    corpus: list[str], tokenizer_name: str, normalization: Normalization, report: "ReadReport"
 ) -> Iterator[list[str]]:
-    """Yield the sentences of the corpus and show progress."""
     from elmokit.corpus.readers import read_sentences
     from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -151,7 +104,7 @@ def _sentences(
     with progress_bar("counting") as update:
         sentences = read_sentences(corpus, tokenizer, normalization=normalization, report=report)
         for i, sentence in enumerate(sentences):
-            if i % _SENTENCES_AN_UPDATE == 0:
+            if i % _SENTENCES_PER_UPDATE == 0:
                 update(report.words, status=f"{report.words:,} words")
             yield sentence
 
@@ -179,7 +132,9 @@ def _print(report: "VocabReport") -> None:
 
 
 def _print_fit(fit: "CorpusFit") -> None:
-    order = "sorted by falling count" if fit.is_sorted else "not sorted by the counts in this text"
+    order = (
+        "sorted by descending count" if fit.is_sorted else "not sorted by the counts in this text"
+    )
     typer.echo(f"corpus         {fit.num_words:,} words in {fit.num_sentences:,} sentences")
     typer.echo(f"coverage       {fit.coverage:.2%}; {fit.num_unseen:,} words not in the corpus")
     typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")

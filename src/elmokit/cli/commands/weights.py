@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption
+from elmokit.cli import options
 from elmokit.cli.output import emit_json
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ def weights(
         Path | None,
         typer.Option(metavar="FILE.png", help="Also draw a heat map: .png, .pdf or .svg."),
     ] = None,
-    json: JsonOption = False,
+    json: options.JsonOption = False,
 ) -> None:
     """Show the layer weights that task models learned, as a table or a heat map.
 
-    Weights after the softmax, and gamma, for each RUN and each position of ELMo in its network.
+    Prints softmax-normalized weights and gamma for each RUN and position of ELMo in its network.
     """
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
 

@@ -1,1 +1,1 @@
-"""The experiments, a file each, listed in `elmokit.experiments.registry`."""
+"""One file per experiment, listed in `elmokit.experiments.registry`."""

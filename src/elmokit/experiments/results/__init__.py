@@ -1,1 +1,1 @@
-"""What the runs of an experiment found: compared, as tables, as plots."""
+"""Comparisons, tables and plots of the runs of an experiment."""

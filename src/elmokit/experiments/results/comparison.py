@@ -1,8 +1,8 @@
-"""Several seeds of two conditions, compared: mean, spread, gain, error reduction, significance.
+"""Comparison of two conditions over seeds: mean, spread, gain, error reduction, significance.
 
-The paired test adds up the counts of each dev example over the seeds that both conditions have, and
-swaps the two conditions example by example (approximate randomization). An example is one unit
-however many seeds answered it, so that more seeds do not make a small dev set large.
+The paired test sums the counts of each dev example over the seeds that both conditions have and
+swaps the conditions example by example (approximate randomization). The unit is the example, so
+more seeds do not make a small dev set look large.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,7 @@ import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult
-from elmokit.metrics.significance import (
-    SeedSummary,
-    approximate_randomization,
-    summarize_seeds,
-)
+from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
 from elmokit.tasks.registry import find_task
 
 NUM_ROUNDS = 10_000
@@ -24,14 +20,14 @@ NUM_ROUNDS = 10_000
 
 @dataclass(frozen=True)
 class Cell:
-    """The seeds of one condition on one task, data set and share that are there."""
+    """The finished seeds of one condition on one task, data set and share."""
 
     task: str
     dataset: str
     share: float
     condition: str
     results: Mapping[int, RunResult]
-    """By seed; at least one."""
+    """Results by seed; at least one."""
 
     @property
     def key(self) -> tuple[str, str, float, str]:
@@ -40,17 +36,17 @@ class Cell:
 
     @property
     def summary(self) -> SeedSummary:
-        """Mean and sample standard deviation of the main number."""
+        """Mean and sample standard deviation of the main score."""
         return summarize_seeds([result.value for result in self.results.values()])
 
     @property
     def num_examples(self) -> int:
-        """Training examples."""
+        """Number of training examples."""
         return next(iter(self.results.values())).num_examples
 
     @property
     def metric(self) -> str:
-        """Name of the main number."""
+        """Name of the main score."""
         return next(iter(self.results.values())).metric
 
 
@@ -65,20 +61,20 @@ class Comparison:
     reference: str
     seeds: tuple[int, ...]
     gain: float
-    """Mean of the condition less mean of the reference, in points."""
+    """Mean of the condition minus mean of the reference, in points."""
     gain_sd: float | None
-    """Of the gain over the seeds; none for one seed."""
+    """Standard deviation of the gain over the seeds; none for one seed."""
     error_reduction: float | None
-    """Gain as a share of what the reference lacks to 100, in percent; none if it lacks nothing."""
+    """Gain in percent of the reference's error (100 - score); none without error."""
     p_value: float
     """Two-sided."""
     epochs_to_reference: float | None
-    """Mean over seeds of the first epoch in which the condition is as good as the reference in
-    its best; none if it never is for some seed."""
+    """First epoch in which the condition matches the reference's best score, averaged over seeds;
+    none if a seed never does."""
 
 
 def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
-    """Return the cells of all finished runs, in the order in which they come first."""
+    """Group finished runs into cells, in order of first appearance."""
     found: dict[tuple[str, str, float, str], dict[int, RunResult]] = {}
     for run, result in runs:
         found.setdefault((run.task, run.dataset, run.share, run.condition), {})[run.seed] = result
@@ -86,16 +82,8 @@ def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
 
 
 def compare(cell: Cell, reference: Cell) -> Comparison | None:
-    """Compare two conditions on the seeds that both have; none if there is none.
-
-    Raises:
-        ValueError: if they are not of one task, data set and share.
-    """
-    if (cell.task, cell.dataset, cell.share) != (
-        reference.task,
-        reference.dataset,
-        reference.share,
-    ):
+    """Compare two conditions of one task, data set and share; none if they have no common seed."""
+    if cell.key[:3] != reference.key[:3]:
         raise ValueError(f"{cell.task} and {reference.task}: not of one task, data set and share.")
     seeds = tuple(sorted(cell.results.keys() & reference.results.keys()))
     if not seeds:
@@ -104,33 +92,25 @@ def compare(cell: Cell, reference: Cell) -> Comparison | None:
     gains = summarize_seeds([a.value - b.value for a, b in zip(ours, theirs, strict=True)])
     base = summarize_seeds([result.value for result in theirs]).mean
     score = find_task(cell.task).score_from_counts
-    test = approximate_randomization(
-        _pool(ours), _pool(theirs), score, num_rounds=NUM_ROUNDS, seed=0
-    )
+    counts = _pool(ours), _pool(theirs)
+    test = approximate_randomization(*counts, score, num_rounds=NUM_ROUNDS, seed=0)
     return Comparison(
-        task=cell.task, dataset=cell.dataset, share=cell.share, condition=cell.condition,
-        reference=reference.condition, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
+        *cell.key, reference=reference.condition, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
         error_reduction=error_reduction(base, base + gains.mean), p_value=test.p_value,
         epochs_to_reference=_epochs_to(ours, theirs),
     )  # fmt: skip
 
 
 def error_reduction(base: float, new: float) -> float | None:
-    """Return by how many percent ``100 - score`` got smaller; none if nothing was left."""
+    """Return the reduction of ``100 - score`` in percent; none if ``base`` is 100."""
     return None if base >= 100 else 100 * (new - base) / (100 - base)
 
 
 def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> float | None:
-    """Return the share of labels at which a learning curve reaches a score.
+    """Return the smallest share of labels at which a learning curve reaches a score.
 
-    Straight lines between the points, on a logarithmic axis of shares.
-
-    Args:
-        points: Shares and scores, in any order.
-        target: The score.
-
-    Returns:
-        The smallest share; that of the first point if it is there already, none if no point is.
+    Interpolates linearly between the points (share, score), on a logarithmic axis of shares; none
+    if no point reaches the score.
     """
     ordered = sorted(points)
     for number, (share, score) in enumerate(ordered):

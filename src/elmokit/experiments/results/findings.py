@@ -1,16 +1,11 @@
-"""The results of an experiment so far, in the order of its plan."""
+"""The results of an experiment so far, in plan order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.results.comparison import (
-    Cell,
-    Comparison,
-    collect,
-    compare,
-)
+from elmokit.experiments.results.comparison import Cell, Comparison, collect, compare
 from elmokit.experiments.runs.store import RunResult
 from elmokit.tasks.registry import TASKS
 
@@ -20,19 +15,15 @@ Row = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Findings:
-    """Planned runs and their results so far.
-
-    Args:
-        runs: All planned runs, with their result or none.
-        reference: Condition that others are compared with; none: nothing is compared.
-        reasons: Why a run has no result, by its id, if known.
-        known: Cache of comparisons.
-    """
+    """Planned runs and their results so far."""
 
     runs: Sequence[tuple[PlannedRun, RunResult | None]]
     reference: str | None
+    """Condition that others are compared with; none: compare nothing."""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a run has no result, by its id."""
     known: dict[object, Comparison | None] = field(default_factory=dict)
+    """Cache of comparisons."""
 
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:
@@ -50,12 +41,12 @@ class Findings:
 
     @cached_property
     def conditions(self) -> list[str]:
-        """Names, in their order."""
+        """Names of the conditions, in plan order."""
         return list(dict.fromkeys(run.condition for run, _ in self.runs))
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Tasks with their shares, task by task."""
+        """Tasks in plan order, each with its shares from the largest on."""
         tasks = list(dict.fromkeys((run.task, run.dataset) for run, _ in self.runs))
         seen = dict.fromkeys((run.task, run.dataset, run.share) for run, _ in self.runs)
         return sorted(seen, key=lambda row: (tasks.index(row[:2]), -row[2]))
@@ -67,15 +58,13 @@ class Findings:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every condition against the reference, if they share a seed."""
+        """Every condition against the reference, if they have a common seed."""
         found = []
         for row in self.rows:
-            base = None if self.reference is None else self.cells.get((*row, self.reference))
+            base = self.cells.get((*row, self.reference or ""))
             for condition in self.conditions:
                 cell = self.cells.get((*row, condition))
-                if base is None or cell is None or condition == self.reference:
-                    continue
-                if cell.task in TASKS:
+                if base and cell and condition != self.reference and cell.task in TASKS:
                     found.append(self._compare(cell, base))
         return [one for one in found if one is not None]
 
@@ -86,16 +75,13 @@ class Findings:
         return self.known[key]
 
     def curve(self, task: str, dataset: str, condition: str) -> list[Cell]:
-        """Return the learning curve of a condition, from the smallest share on."""
-        found = [
-            cell
-            for cell in self.cells.values()
-            if (cell.task, cell.dataset, cell.condition) == (task, dataset, condition)
-        ]
-        return sorted(found, key=lambda cell: cell.share)
+        """Return the cells of a condition by increasing share."""
+        shares = sorted({share for *_, share in self.rows})
+        found = [self.cells.get((task, dataset, share, condition)) for share in shares]
+        return [cell for cell in found if cell is not None]
 
     def num_planned(self, row: Row, condition: str) -> int:
-        """Return how many seeds are planned for a cell."""
+        """Return the number of seeds planned for a cell."""
         return sum(
             (run.task, run.dataset, run.share, run.condition) == (*row, condition)
             for run, _ in self.runs

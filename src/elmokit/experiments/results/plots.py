@@ -1,4 +1,4 @@
-"""Pictures of findings: learning curves with error bars, layer weights as a heat map."""
+"""Plots of findings: learning curves with error bars, layer weights as a heat map."""
 
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,7 @@ DOTS_PER_INCH = 150
 
 
 def check_plots() -> None:
-    """Raise if pictures cannot be drawn.
-
-    Raises:
-        MissingExtraError: without matplotlib.
-    """
+    """Raise `MissingExtraError` if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -28,10 +24,9 @@ def check_plots() -> None:
 
 
 def plot_curves(findings: Findings, path: Path) -> bool:
-    """Draw score over share of the labels, a panel for each task, error bars for the seeds.
+    """Plot score over share of labels, a panel per task; return whether there was anything to draw.
 
-    Returns:
-        Whether there was anything to draw.
+    Error bars show the standard deviation over seeds.
     """
     check_plots()
     from matplotlib.figure import Figure
@@ -41,9 +36,8 @@ def plot_curves(findings: Findings, path: Path) -> bool:
         return False
     size = (len(tasks) * INCHES, INCHES)
     figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
-    for axes, (task, dataset) in zip(
-        figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True
-    ):
+    panels = figure.subplots(1, len(tasks), squeeze=False)[0]
+    for axes, (task, dataset) in zip(panels, tasks, strict=True):
         for condition in findings.conditions:
             _draw_curve(axes, condition, findings.curve(task, dataset, condition))
         axes.set_xscale("log")
@@ -62,19 +56,13 @@ def _draw_curve(axes: Any, condition: str, cells: list[Cell]) -> None:
         [100 * cell.share for cell in cells],
         [cell.summary.mean for cell in cells],
         yerr=[cell.summary.sd or 0.0 for cell in cells],
-        marker="o",
-        capsize=3,
-        label=condition,
-    )
+        marker="o", capsize=3, label=condition,
+    )  # fmt: skip
     axes.set_ylabel(f"dev {cells[0].metric} (%)")
 
 
 def plot_mixes(findings: Findings, path: Path) -> bool:
-    """Draw the layer weights of all tasks, means over the seeds.
-
-    Returns:
-        Whether there was anything to draw.
-    """
+    """Plot mean layer weights over seeds; return whether there was anything to draw."""
     check_plots()
     tasks: dict[tuple[str, str], list[MixWeights]] = {}
     for row in mix_rows(findings):

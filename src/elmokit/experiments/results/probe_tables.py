@@ -1,4 +1,4 @@
-"""Findings of a probe as tables: a row per representation, and neighbors as words."""
+"""Tables of a probe: scores per representation, and example neighbors."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ NUM_ROUNDS = 10_000
 
 @dataclass(frozen=True)
 class _Representation:
-    """Scores of one representation, one per seed (untrained biLMs have several)."""
+    """Scores and counts of one representation per seed (several for untrained biLMs)."""
 
     name: str
     scores: list[dict[str, float]]
@@ -22,7 +22,7 @@ class _Representation:
 
 
 def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
-    """Return a row per representation: baselines, layers, static vectors, untrained layers."""
+    """Return the scores of baselines, layers, static vectors and untrained layers."""
     probe = settings.probe
     rows = _representations(findings)
     reference = next((row for row in rows if row.name == settings.reference), None)
@@ -36,10 +36,8 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
             cells.append(spread_text(summary.mean, summary.sd, 0 if whole else 2))
         p_value = NOTHING
         if reference is not None and row is not reference:
-            ours, theirs = (_pool(one.counts, len(row.counts)) for one in (row, reference))
-            test = approximate_randomization(
-                ours, theirs, probe.score, num_rounds=NUM_ROUNDS, seed=0
-            )
+            a, b = (_pool(one.counts, len(row.counts)) for one in (row, reference))
+            test = approximate_randomization(a, b, probe.score, num_rounds=NUM_ROUNDS, seed=0)
             p_value = p_text(test.p_value)
         lines.append((row.name, *cells, p_value, str(len(row.scores))))
     return Table(
@@ -55,16 +53,16 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
 
 
 def example_table(findings: Findings) -> Table:
-    """Return the neighbors of a word, and of two of its occurrences."""
-    lines = []
-    for _, result in findings.finished:
-        for one in result.details.get("examples", ()):
-            lines.append((one["source"], one["query"], "; ".join(one["nearest"])))
-    return Table("Nearest neighbors", ("by", "of", "nearest first"), tuple(lines))
+    """Return the neighbors of a word and of two of its occurrences."""
+    lines = tuple(
+        (one["source"], one["query"], "; ".join(one["nearest"]))
+        for _, result in findings.finished for one in result.details.get("examples", ())
+    )  # fmt: skip
+    return Table("Nearest neighbors", ("by", "of", "nearest first"), lines)
 
 
 def _representations(findings: Findings) -> list[_Representation]:
-    """Return the baselines, which every family measures, then the families in order."""
+    """Return the baselines, which every family measures, then the families in plan order."""
     found: dict[str, _Representation] = {}
     for run, result in findings.finished:
         for number, score in enumerate(result.details.get("scores", ())):
@@ -77,5 +75,5 @@ def _representations(findings: Findings) -> list[_Representation]:
 
 
 def _pool(counts: list[np.ndarray], times: int) -> np.ndarray:
-    """Return the sum over seeds; for a single seed, ``times`` its counts."""
+    """Return the sum over seeds; for a single seed, its counts multiplied by ``times``."""
     return np.sum(counts, axis=0) if len(counts) == times else counts[0] * times

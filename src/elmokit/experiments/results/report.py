@@ -1,4 +1,4 @@
-"""The files that an experiment writes: ``results.json``, ``table.md`` and ``plot.png``."""
+"""The files of an experiment: ``results.json``, ``table.md`` and ``plot.png``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from elmokit.experiments.inputs import BiLMMetadata
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.probe_tables import probe_table
-from elmokit.experiments.results.tables import Table, settings_table, to_markdown
+from elmokit.experiments.results.tables import settings_table, to_markdown
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.files.atomic import atomic_file
@@ -27,21 +27,16 @@ class Report:
 
     markdown: str
     results: dict[str, Any]
-    """The same, JSON-able."""
+    """The same as JSON-serializable data."""
     files: tuple[Path, ...]
-    """Written files."""
     num_missing: int
-    """Runs without a result."""
+    """Planned runs without a result."""
 
 
 def write_report(
     experiment: Experiment, findings: Findings, metadata: Mapping[str, str], output: Path
 ) -> Report:
-    """Write tables and picture, each completely or not at all.
-
-    Raises:
-        OSError: if the disk is full.
-    """
+    """Write tables and plot, each file completely or not at all."""
     tables = [show(findings) for show in experiment.tables]
     if experiment.probe is None:
         tables.append(settings_table(findings))
@@ -52,7 +47,7 @@ def write_report(
         "experiment": experiment.name,
         "title": experiment.title,
         "made": dict(metadata),
-        "tables": [_table(table) for table in tables],
+        "tables": [vars(table) for table in tables],
         "comparisons": [vars(one) | {"seeds": list(one.seeds)} for one in findings.comparisons],
         "runs": [_run(run, result) for run, result in findings.finished],
         "missing": [
@@ -72,7 +67,7 @@ def write_report(
 def metadata_of(
     experiment: Experiment, findings: Findings, *, command: str, model: BiLMMetadata, vectors: Path
 ) -> dict[str, str]:
-    """Return how the numbers were made, as text; with all machines and versions of the runs."""
+    """Return how the numbers were produced: command, models, all machines and versions."""
     now = provenance()
     made = [result.made for _, result in findings.finished] or [now]
     seeds = sorted({run.seed for run, _ in findings.finished})
@@ -91,15 +86,6 @@ def metadata_of(
     }
 
 
-def _table(table: Table) -> dict[str, Any]:
-    return {
-        "title": table.title,
-        "header": list(table.header),
-        "rows": [list(row) for row in table.rows],
-        "notes": list(table.notes),
-    }
-
-
 def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
     return {
         "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
@@ -113,5 +99,5 @@ def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
 
 
 def _shown(path: Path) -> str:
-    """Return the name of a model in the package, or a path as it was given."""
+    """Return the name of a packaged model, or the path of another."""
     return path.name if path.parent == PACKAGED_MODELS else str(path)

@@ -1,4 +1,4 @@
-"""Findings as tables, for Markdown and for JSON."""
+"""Tables of findings, for Markdown and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_MISSING_SHOWN = 60
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text, under a title."""
+    """A table of text cells."""
 
     title: str
     header: tuple[str, ...]
@@ -25,22 +25,16 @@ class Table:
 
 
 def score_table(findings: Findings) -> Table:
-    """Return mean ± deviation: a row per task and share, a column per condition."""
+    """Return mean ± standard deviation, with a row per task and share, a column per condition."""
     rows = []
     for row in findings.rows:
         cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
-        there = [cell for cell in cells if cell is not None]
-        rows.append(
-            (
-                *_row_head(row),
-                there[0].metric if there else NOTHING,
-                f"{there[0].num_examples:,}" if there else NOTHING,
-                *(
-                    _score(cell, findings.num_planned(row, condition))
-                    for cell, condition in zip(cells, findings.conditions, strict=True)
-                ),
-            )
+        first = next((cell for cell in cells if cell is not None), None)
+        metric, examples = (
+            (first.metric, f"{first.num_examples:,}") if first else (NOTHING, NOTHING)
         )
+        planned = [findings.num_planned(row, condition) for condition in findings.conditions]
+        rows.append((*_row_head(row), metric, examples, *map(_score, cells, planned)))
     return Table(
         "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
@@ -49,7 +43,7 @@ def score_table(findings: Findings) -> Table:
 
 
 def gain_table(findings: Findings) -> Table:
-    """Return every condition against the reference: gain, error reduction, p, epochs needed."""
+    """Compare every condition with the reference: gain, error reduction, p, epochs needed."""
     return Table(
         f"Against {findings.reference}",
         (
@@ -70,7 +64,7 @@ COMPARED = (score_table, gain_table)
 
 
 def curve_table(findings: Findings) -> Table:
-    """Return the share of labels at which a condition matches the reference with all labels."""
+    """Return the share of labels with which a condition matches the reference with all labels."""
     rows = []
     for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
         largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
@@ -94,7 +88,7 @@ def curve_table(findings: Findings) -> Table:
 
 @dataclass(frozen=True)
 class MixRow:
-    """Layer weights of a task at one position, over seeds."""
+    """Layer weights of a task at one position, averaged over seeds."""
 
     task: str
     dataset: str
@@ -106,7 +100,7 @@ class MixRow:
 
 
 def mix_rows(findings: Findings) -> list[MixRow]:
-    """Return the learned layer weights: those at the input first, each task by task."""
+    """Return the learned layer weights by position, then by task."""
     rows = []
     for position in POSITIONS:
         for cell in findings.cells.values():
@@ -120,13 +114,11 @@ def mix_rows(findings: Findings) -> list[MixRow]:
                 continue
             by_layer = zip(*(one.weights for one in found), strict=True)
             layers = [summarize_seeds(list(values)) for values in by_layer]
-            rows.append(
-                MixRow(
-                    cell.task, cell.dataset, position,
-                    tuple(layer.mean for layer in layers), tuple(layer.sd for layer in layers),
-                    summarize_seeds([one.gamma for one in found]).mean, len(found),
-                )
-            )  # fmt: skip
+            rows.append(MixRow(
+                cell.task, cell.dataset, position,
+                tuple(layer.mean for layer in layers), tuple(layer.sd for layer in layers),
+                summarize_seeds([one.gamma for one in found]).mean, len(found),
+            ))  # fmt: skip
     return rows
 
 
@@ -149,30 +141,26 @@ def mix_table(findings: Findings) -> Table:
 
 
 def settings_table(findings: Findings) -> Table:
-    """Return how the tasks were trained; conditions differ only in what their names say."""
+    """Return how the tasks were trained."""
     rows: dict[tuple[str, ...], None] = {}
     rates: dict[tuple[str, str], dict[str, float]] = {}
     for run, _ in findings.runs:
-        rate = run.metadata["config"]["train"]["learning_rate"]
-        rates.setdefault((run.task, run.dataset), {})[run.condition] = rate
+        learning_rate = run.metadata["config"]["train"]["learning_rate"]
+        rates.setdefault((run.task, run.dataset), {})[run.condition] = learning_rate
     for run, _ in findings.runs:
         config, data = run.metadata["config"], run.metadata["data"]
         train = config["train"]
         by_condition = rates[run.task, run.dataset]
-        alike = len(set(by_condition.values())) == 1
-        rows[
-            (
-                *_row_head((run.task, run.dataset, run.share)),
-                f"{_limit(data['max_train'])} / {_limit(data['max_dev'])}",
-                ", ".join(map(str, config["hidden_dims"])),
-                f"{config['dropout']:g}",
-                f"{train['epochs']}, patience {train['patience']}",
-                str(train["batch_size"]),
-                f"{next(iter(by_condition.values())):g}"
-                if alike
-                else ", ".join(f"{condition} {rate:g}" for condition, rate in by_condition.items()),
-            )
-        ] = None
+        rate = f"{by_condition[run.condition]:g}"
+        if len(set(by_condition.values())) > 1:
+            rate = ", ".join(f"{name} {value:g}" for name, value in by_condition.items())
+        row = (
+            *_row_head((run.task, run.dataset, run.share)),
+            f"{_limit(data['max_train'])} / {_limit(data['max_dev'])}",
+            ", ".join(map(str, config["hidden_dims"])), f"{config['dropout']:g}",
+            f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
+        )  # fmt: skip
+        rows[row] = None
     order = [_row_head(row) for row in findings.rows]
     return Table(
         "Settings, the same for all conditions",
@@ -191,7 +179,7 @@ def _limit(limit: int | None) -> str:
 def to_markdown(
     title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
 ) -> str:
-    """Return a page: tables, missing runs, and how it was made."""
+    """Return a page with the tables, the missing runs and the metadata."""
     parts = [f"# {title}\n"]
     for table in tables:
         if not table.rows:
@@ -243,12 +231,12 @@ def _gain_row(one: Comparison) -> tuple[str, ...]:
 
 
 def spread_text(mean: float, sd: float | None, digits: int) -> str:
-    """Return mean ± standard deviation, or the mean alone."""
+    """Format mean ± standard deviation, or the mean alone."""
     return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value as text."""
+    """Format a p-value."""
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 

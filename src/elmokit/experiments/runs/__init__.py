@@ -1,1 +1,1 @@
-"""Making the runs of an experiment, and keeping those that are finished."""
+"""Executes the runs of an experiment and stores their results."""

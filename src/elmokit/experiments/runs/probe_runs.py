@@ -1,4 +1,4 @@
-"""Executes probe runs: each measures one family of vectors."""
+"""Executes probe runs; each measures one family of vectors."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,37 +23,33 @@ QUERIES = (
     "Chico Ruiz made a spectacular play on Alusik 's grounder",
     "Olivia De Havilland signed to do a Broadway play for Garson",
 )
-"""Of table 4 in the paper; `QUERY_WORD` is in each."""
+"""From table 4 of the paper; each contains `QUERY_WORD`."""
 NUM_WORDS, NUM_SENTENCES, CONTEXT_WORDS = 10, 3, 8
 NO_VECTOR = "no vector"
-"""Shown if the static vectors lack the word."""
+"""Shown if `QUERY_WORD` has no static vector."""
 
 
 @dataclass(kw_only=True)
 class ProbeRuns:
-    """Measures families of vectors; reads the data once."""
+    """Measures families of vectors; reads the data only once."""
 
     settings: ProbeSettings
     data_dir: Path
     """Folder of all data sets."""
     work_dir: Path
-    """For samples."""
+    """Folder for samples."""
     model: Path
     """biLM directory."""
     vectors: Path
     """Static word vectors."""
     cache_dir: Path | None = None
-    """Cache of layers."""
+    """Cache for layers."""
     on_status: Callable[[str], None] = lambda text: None
-    """Called now and then with the current activity."""
+    """Called with the current activity."""
     _data: Any = field(default=None, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
-        """Measure one family.
-
-        Raises:
-            OutOfTime: from ``check_time``, between sentences.
-        """
+        """Measure one family; `OutOfTime` may come from ``check_time``, between sentences."""
         if self._data is None:
             samples = self.work_dir / "samples" / self.settings.dataset
             self._data = self.settings.read(self.data_dir, samples)
@@ -69,15 +65,11 @@ class ProbeRuns:
         main = next(iter(probe.columns))
         seconds = time.monotonic() - started
         return RunResult(
-            metric=probe.columns[main],
-            value=max(score[main] for score in scores),
-            details={"scores": scores},
-            num_examples=len(getattr(self._data, "train", ())),
-            seconds=seconds,
-            wall_seconds=seconds,
-            made=provenance(),
+            metric=probe.columns[main], value=max(score[main] for score in scores),
+            details={"scores": scores}, num_examples=len(getattr(self._data, "train", ())),
+            seconds=seconds, wall_seconds=seconds, made=provenance(),
             counts=np.stack([getattr(one, probe.counts) for one in measured]),
-        )
+        )  # fmt: skip
 
     def _sources(self, run: PlannedRun, check_time: CheckTime) -> Sequence[VectorSource]:
         num_read = 0
@@ -90,16 +82,14 @@ class ProbeRuns:
 
         if run.condition == STATIC:
             return [static_source(self.vectors, self.settings.probe.words(self._data))]
+        seed = run.seed if run.condition == RANDOM else None
         sources = layer_sources(
-            str(self.model),
-            random_seed=run.seed if run.condition == RANDOM else None,
-            cache_dir=self.cache_dir,
-            on_sentence=on_sentence,
+            str(self.model), random_seed=seed, cache_dir=self.cache_dir, on_sentence=on_sentence
         )
         return sources[-1:]
 
     def _examples(self, started: float, check_time: CheckTime) -> RunResult:
-        """Return neighbors of a word by static vectors, and of two of its occurrences."""
+        """Return static neighbors of a word, and neighbors of two of its occurrences."""
         examples = [
             {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self.vectors)}
         ]
@@ -109,29 +99,18 @@ class ProbeRuns:
             self.on_status(f"neighbors of {QUERY_WORD!r} in context")
             tokens = tuple(query.split())
             found = nearest_occurrences(
-                embedder,
-                Occurrence(tokens, tokens.index(QUERY_WORD)),
-                (sentence.tokens for sentence in self._data),
-                num_neighbors=NUM_SENTENCES,
-            )
-            nearest = [one.marked(context=CONTEXT_WORDS) for one in found.neighbors]
-            examples.append(
-                {
-                    "source": "biLM, top layer",
-                    "query": found.occurrence.marked(),
-                    "nearest": nearest,
-                }
-            )
+                embedder, Occurrence(tokens, tokens.index(QUERY_WORD)),
+                (sentence.tokens for sentence in self._data), num_neighbors=NUM_SENTENCES,
+            )  # fmt: skip
+            examples.append({
+                "source": "biLM, top layer", "query": found.occurrence.marked(),
+                "nearest": [one.marked(context=CONTEXT_WORDS) for one in found.neighbors],
+            })  # fmt: skip
         seconds = time.monotonic() - started
         return RunResult(
-            metric="",
-            value=0.0,
-            details={"examples": examples},
-            num_examples=len(self._data),
-            seconds=seconds,
-            wall_seconds=seconds,
-            made=provenance(),
-        )
+            metric="", value=0.0, details={"examples": examples}, num_examples=len(self._data),
+            seconds=seconds, wall_seconds=seconds, made=provenance(),
+        )  # fmt: skip
 
 
 def _nearest_static(path: Path) -> list[str]:

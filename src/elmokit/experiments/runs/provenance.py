@@ -1,4 +1,4 @@
-"""When a result was made, on what machine, with what versions."""
+"""Date, machine and versions of a result."""
 
 import os
 import platform
@@ -13,17 +13,17 @@ import elmokit
 
 def provenance() -> dict[str, str]:
     """Return date, hardware and versions, as text."""
+    threads = torch.get_num_threads()
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "hardware": f"{processor_name()}, {os.cpu_count()} cores, "
-        f"{torch.get_num_threads()} threads",
+        "hardware": f"{processor_name()}, {os.cpu_count()} cores, {threads} threads",
         "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
     }
 
 
 def processor_name() -> str:
-    """Return the processor's name, or its architecture if the system does not tell."""
+    """Return the processor's name, or its architecture if the name is unknown."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

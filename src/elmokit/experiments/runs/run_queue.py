@@ -1,6 +1,6 @@
-"""Runs one after the other within a time limit; those that are done are not repeated.
+"""Executes runs one by one within a time limit; finished runs are not repeated.
 
-A kill loses the current run only; the same call continues with it.
+If the process is killed, only the current run is lost.
 """
 
 import logging
@@ -15,18 +15,17 @@ from elmokit.experiments.runs.store import RunResult, RunStore
 log = logging.getLogger(__name__)
 
 SMALLEST_SCALE = 0.15
-"""A run with few labels takes at least this share of the time with all: the dev set is the same."""
+"""Least share of the full time for a run with few labels: the dev set stays the same."""
 NO_TIME = "no time left"
 
 
 class OutOfTime(Exception):
-    """A run was stopped because the time is over."""
+    """A run was stopped at the time limit."""
 
 
 CheckTime = Callable[[], None]
-"""Raises `OutOfTime` when the time is over; a run calls it now and then."""
+"""Raises `OutOfTime` at the time limit; runs call it regularly."""
 Execute = Callable[[PlannedRun, CheckTime], RunResult]
-"""Executes a run."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,14 @@ class Advance:
     """The progress of a queue."""
 
     done: int
-    """Runs that have a result or have diverged."""
+    """Number of runs with a result or a divergence."""
     total: int
     seconds_left: float | None
-    """Estimate from the finished runs; none if there are none."""
+    """Estimate from the finished runs; none without any."""
     run: PlannedRun
-    """The run that starts now, or has just ended."""
+    """The run that starts now or has just ended."""
     result: RunResult | None = None
-    """Its result; none: it starts now."""
+    """None if the run starts now."""
 
 
 class RunQueue:
@@ -50,8 +49,8 @@ class RunQueue:
     Args:
         store: Where results are stored.
         execute: Executes a run.
-        minutes: For all calls together; none: no limit.
-        on_advance: Called when a run starts and when it has ended.
+        minutes: Limit for all calls of `run_all` together.
+        on_advance: Called when a run starts and when it has a result.
         clock: Returns seconds.
     """
 
@@ -73,15 +72,13 @@ class RunQueue:
     def run_all(self, runs: Sequence[PlannedRun]) -> dict[str, str]:
         """Execute the runs without a result, in order, except those that have diverged.
 
-        A run is not started if it, or the rest of its comparison, would take longer than the time
-        left. A run of unknown duration is started, and stopped when the time is over.
-
-        Returns:
-            Why a run has no result, by its id.
+        A run is not started if it or the rest of its comparison would exceed the time limit. A run
+        of unknown duration is started, and stopped at the limit. Returns the ids of the runs that
+        have no result, and why.
         """
-        known = [(run, self.store.read(run)) for run in runs]
         self._runs = runs
-        self._finished = [(run, result) for run, result in known if result is not None]
+        results = [(run, self.store.read(run)) for run in runs]
+        self._finished = [(run, result) for run, result in results if result is not None]
         reasons = {}
         for run in runs:
             if run in self.store:
@@ -92,7 +89,7 @@ class RunQueue:
         return reasons
 
     def _try(self, run: PlannedRun) -> str | None:
-        """Execute one run; return why it has no result, if it has none."""
+        """Execute one run; return why it has no result, or none if it has one."""
         if not self._fits(run):
             return NO_TIME
         self._report(run, None)
@@ -143,8 +140,8 @@ class RunQueue:
 def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) -> float | None:
     """Estimate the seconds that a run will take; none if no similar run has finished.
 
-    Based on runs of the same task and data, preferably of the same share and condition; other
-    shares are scaled in proportion.
+    Uses runs of the same task and data, preferably of the same share and condition; the time of
+    other shares is scaled in proportion.
     """
     alike = [
         (other, result)
@@ -153,7 +150,7 @@ def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) 
     ]
     if not alike:
         return None
-    # the smallest: only the first run computes layers
+    # the minimum, because only the first run computes layers
     overhead = min(max(0.0, result.wall_seconds - result.seconds) for _, result in alike)
     for closer in (
         lambda other: other.share == run.share and other.condition == run.condition,

@@ -1,4 +1,4 @@
-"""Finished runs on disk: a directory each, complete or absent."""
+"""Finished runs on disk, each in a directory that is complete or absent."""
 
 import shutil
 import tempfile
@@ -25,32 +25,28 @@ class RunResult:
 
     metric: str
     value: float
-    """The main number of the dev set, in percent."""
+    """The main score, in percent."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further numbers, by name."""
+    """Further scores, by name."""
     num_examples: int
-    """In training."""
+    """Number of training examples."""
     epochs: tuple[Mapping[str, float], ...] = ()
-    """``epoch``, ``loss``, ``dev`` of each."""
+    """``epoch``, ``loss`` and ``dev`` of each epoch."""
     best_epoch: int = 0
     seconds: float
-    """Of training and of scoring the dev set."""
+    """Time of training and scoring the dev set."""
     wall_seconds: float = 0.0
-    """The same with reading, and with the biLM's layers if they were not cached."""
+    """The same plus reading, and computing biLM layers that were not cached."""
     layer_weights: tuple[MixWeights, ...] = ()
-    """Learned weights of the layers, at each position."""
+    """Learned layer weights at each position."""
     made: Mapping[str, str] = field(default_factory=dict)
     """Date, hardware and versions."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Per dev example (examples, k); the main number is computed from them."""
+    """Counts per dev example, of shape (examples, k), that the main score is computed from."""
 
 
 class RunStore:
-    """Results by the id of their run.
-
-    Args:
-        directory: Shared by experiments; created with the first result.
-    """
+    """Results by the id of their run, in a directory created with the first result."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -63,42 +59,30 @@ class RunStore:
         return (self.path(run) / RESULT_FILE).is_file()
 
     def is_settled(self, run: PlannedRun) -> bool:
-        """Return whether a run has a result or has diverged, so that it is not repeated."""
+        """Return whether a run has a result or has diverged, so it is not repeated."""
         return run in self or self._divergence_path(run).is_file()
 
     def divergence(self, run: PlannedRun) -> str | None:
-        """Return the message of a run that diverged, or none if it did not.
-
-        Raises:
-            FormatError: if the message is damaged.
-        """
+        """Return the message of a diverged run, or none; `FormatError` if it is damaged."""
         path = self._divergence_path(run)
         if run in self or not path.is_file():
             return None
-        advice = "Remove that file, and the run is repeated."
+        advice = "Remove that file to repeat the run."
         return f"diverged: {read_json(path, advice=advice, required=['message'])['message']}"
 
     def write_divergence(self, run: PlannedRun, message: str) -> None:
-        """Record that a run diverged.
-
-        Raises:
-            OSError: if there is no room on disk.
-        """
+        """Record that a run diverged."""
         write_json(self._divergence_path(run), {"run": _table(run), "message": message})
 
     def _divergence_path(self, run: PlannedRun) -> Path:
         return self.directory / f"{run.id}{DIVERGED_ENDING}"
 
     def read(self, run: PlannedRun) -> RunResult | None:
-        """Return the result of a run, or none if it is not there.
-
-        Raises:
-            FormatError: if it is damaged.
-        """
+        """Return the result of a run, or none without one; `FormatError` if it is damaged."""
         if run not in self:
             return None
         directory = self.path(run)
-        advice = "Remove that directory, and the run is repeated."
+        advice = "Remove that directory to repeat the run."
         try:
             table = read_json(directory / RESULT_FILE, advice=advice, required=["result"])
             result = dict(table["result"])
@@ -116,11 +100,7 @@ class RunStore:
             raise FormatError(f"The run in {directory} is damaged: {error}. {advice}") from error
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
-        """Store a result, unless another process has stored one meanwhile.
-
-        Raises:
-            OSError: if there is no room on disk.
-        """
+        """Store a result, unless another process has stored one meanwhile."""
         table = {
             "run": _table(run),
             "result": {
@@ -134,7 +114,7 @@ class RunStore:
         if run in self:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        # written under a name of its own: another process may write the same run
+        # in a directory of its own: another process may write the same run
         with tempfile.TemporaryDirectory(prefix=f".{run.id}-", dir=self.directory) as own:
             with atomic_directory(Path(own) / run.id) as temp_path:
                 write_json(temp_path / RESULT_FILE, table)

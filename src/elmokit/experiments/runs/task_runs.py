@@ -1,4 +1,4 @@
-"""Executes task runs: samples the data, trains, stores the numbers, discards the weights."""
+"""Executes task runs: samples the data, trains, returns the scores, discards the weights."""
 
 import json
 import shutil
@@ -33,26 +33,25 @@ class TaskRuns:
     files: Mapping[str, SplitFiles]
     """The data sets, by folder."""
     work_dir: Path
-    """For samples and unfinished models."""
+    """Folder for samples and unfinished models."""
     model: Path
     """biLM directory."""
     vectors: Path | None = None
-    """Static word vectors, used beside the biLM in every condition."""
+    """Static word vectors, an input in every condition."""
     device: str = "auto"
-    """Where task models compute, as in `train_task`."""
+    """Device for task models, see `train_task`."""
     cache_dir: Path | None = None
-    """Cache of layers."""
+    """Cache for layers."""
     models_dir: Path | None = None
-    """Where trained models are stored; none: they are discarded."""
+    """Folder for trained models; none: discard them."""
     on_status: OnStatus = lambda text: None
-    """Called now and then with the current activity."""
+    """Called with the current activity."""
     _samples: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
-        """Train and score.
+        """Train and score; `OutOfTime` may come from ``check_time``, between epochs or sentences.
 
         Raises:
-            OutOfTime: from ``check_time``, between epochs or sentences.
             FloatingPointError: if the loss is not finite.
         """
         started = time.monotonic()
@@ -72,33 +71,22 @@ class TaskRuns:
 
         try:
             trained = train_task(
-                config,
-                self._sample(run, "train"),
-                self._sample(run, "dev"),
-                run_dir,
-                model=str(self.model),
-                vectors=self.vectors,
-                device=self.device,
-                cache_dir=self.cache_dir,
-                on_epoch=on_epoch,
-                on_layers=on_layers,
-            )
+                config, self._sample(run, "train"), self._sample(run, "dev"), run_dir,
+                model=str(self.model), vectors=self.vectors, device=self.device,
+                cache_dir=self.cache_dir, on_epoch=on_epoch, on_layers=on_layers,
+            )  # fmt: skip
             num_examples = read_metadata(run_dir)["data"]["examples"]
+            dev = trained.best.dev
             result = RunResult(
-                metric=trained.best.dev.metric,
-                value=trained.best.dev.value,
-                details=dict(trained.best.dev.details),
+                metric=dev.metric, value=dev.value, details=dict(dev.details), counts=dev.counts,
                 num_examples=max(1, round(run.share * num_examples)),
                 epochs=tuple(
                     {"epoch": one.epoch, "loss": one.loss, "dev": one.dev.value} for one in reports
                 ),
-                best_epoch=trained.best.epoch,
-                seconds=trained.seconds,
+                best_epoch=trained.best.epoch, seconds=trained.seconds,
                 wall_seconds=time.monotonic() - started,
-                layer_weights=_layer_weights(run_dir, config),
-                made=provenance(),
-                counts=trained.best.dev.counts,
-            )
+                layer_weights=_layer_weights(run_dir, config), made=provenance(),
+            )  # fmt: skip
             if self.models_dir is not None:
                 self._keep(run, run_dir)
             shutil.rmtree(own_dir, ignore_errors=True)
@@ -106,13 +94,13 @@ class TaskRuns:
         except (OutOfTime, FloatingPointError):
             shutil.rmtree(own_dir, ignore_errors=True)
             raise
-        except BaseException:  # the message mentions a model trained so far
+        except BaseException:  # keep a model trained so far: the message mentions it
             with suppress(OSError):
                 own_dir.rmdir()
             raise
 
     def _own_dir(self, run: PlannedRun) -> Path:
-        """Make a directory of this process; another one may train the same run."""
+        """Make a directory for this process; another one may train the same run."""
         parent = self.work_dir / "training"
         parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
@@ -129,21 +117,13 @@ class TaskRuns:
         key = run.dataset, split
         if key not in self._samples:
             data: Mapping[str, Any] = run.metadata["data"]
-            limits = {split: data[f"max_{split}"], "subset": data["subset"]}
-            name = f"{run.dataset}-{data[split][:12]}-{_digest(limits)}"
+            limit, subset = data[f"max_{split}"], data["subset"]
+            name = f"{run.dataset}-{data[split][:12]}-{json.dumps(limit)}-{subset}"
             source: Path = getattr(self.files[run.dataset], split)
             self._samples[key] = sample_file(
-                source,
-                self.work_dir / "samples" / name,
-                task=run.task,
-                limit=data[f"max_{split}"],
-                subset=data["subset"],
+                source, self.work_dir / "samples" / name, task=run.task, limit=limit, subset=subset
             )
         return self._samples[key]
-
-
-def _digest(limits: Mapping[str, Any]) -> str:
-    return "-".join(json.dumps(value).strip('"') for value in limits.values())
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:

@@ -1,4 +1,4 @@
-"""Learning rates: three are tried per condition with seed 0; the best on dev is used."""
+"""Tuning: with seed 0, three learning rates are tried per condition; the best on dev is used."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from elmokit.experiments.plan import LearningRates, PlannedRun
 from elmokit.experiments.runs.store import RunStore
 
 RATE_FACTORS = (1.0, 0.5, 2.0)
-"""Multiples of the learning rate in the settings that are tried."""
+"""Multiples to try of the learning rate in the settings."""
 NOT_TUNED = "its learning rate has not been chosen yet"
 ALL_DIVERGED = "diverged with every learning rate that was tried"
 
@@ -20,7 +20,7 @@ class ChosenRates:
     """The outcome of the tuning runs so far."""
 
     rates: LearningRates
-    """Of conditions with all rates tried."""
+    """Best rates of the conditions that have tried all rates."""
     hopeless: frozenset[ConditionKey] = frozenset()
     """Conditions that diverged with every rate."""
 
@@ -32,15 +32,14 @@ class ChosenRates:
 
 
 def condition_of(run: PlannedRun) -> ConditionKey:
-    """Return what a learning rate is chosen for."""
+    """Return the condition of a run, as a key for learning rates."""
     return run.task, run.dataset, run.condition
 
 
 def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[PlannedRun]:
     """Return the runs that try rates, those of one comparison together.
 
-    Args:
-        plan: Returns the runs of seed 0 with all labels, with these rates.
+    ``plan`` returns the runs of seed 0 with all labels, with the given rates.
     """
     runs = []
     for factor in RATE_FACTORS:
@@ -50,7 +49,7 @@ def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[Plann
 
 
 def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
-    """Return the learning rate with the best dev score, of conditions with all rates tried.
+    """Return the learning rate with the best dev score per condition, once all rates are tried.
 
     A rate with which training diverged counts as tried. Ties go to the first in `RATE_FACTORS`.
     """
