@@ -1,9 +1,8 @@
-"""What an unfinished embedding job has already done, safe against a kill at any moment.
+"""The finished part of an embedding job, safe against a kill at any moment.
 
-Beside the output OUT is a directory ``OUT.parts`` with a file for each block of finished sentences,
-each complete or absent. The names of the parts record the progress: ``part-FIRST-END.npz`` holds
-the sentences FIRST to END - 1 of this job. ``job.json`` describes the job; only the same job may
-continue with the parts.
+The directory ``OUT.parts`` holds a file for each block of finished sentences, complete or absent:
+``part-FIRST-END.npz`` has the sentences FIRST to END - 1 of the job. ``job.json`` describes the
+job; only the same job may continue with the parts.
 """
 
 import json
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.writers.protocol import Block
+from elmokit.embed.writers.block import Block
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
@@ -42,22 +41,18 @@ class Part:
     first: int
     """Number of its first sentence within the job."""
     end: int
-    """Number after that of its last."""
+    """Number of its last sentence + 1."""
 
 
 class PartStore:
-    """The directory of parts of one job.
-
-    Args:
-        directory: ``OUT.parts``.
-    """
+    """The directory of parts of one job: ``OUT.parts``."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     @property
     def exists(self) -> bool:
-        """Whether an earlier run left something."""
+        """Whether an earlier run left anything."""
         return self.directory.exists()
 
     def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
@@ -67,25 +62,27 @@ class PartStore:
         write_json(self._job_path, {"settings": settings, "replaces": _identity(output)})
 
     def is_finished(self, output: Path) -> bool:
-        """Tell whether ``output`` is the finished work, not an older file to be replaced."""
+        """Return whether ``output`` is finished, not an older file to be replaced."""
         if not output.exists():
             return False
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Continue the job with these settings, or start it; drop what cannot be used.
+        """Continue the job with these settings, or start it; remove unusable files.
 
         Raises:
-            InputError: if the parts belong to another job; the message has the differences.
+            InputError: if the parts belong to another job; the message lists the differences.
         """
-        if not self._job_path.exists():  # nothing there, or killed before it started
+        if not self._job_path.exists():  # no earlier run, or killed before it started
             self.start(settings, output=output)
             return
         check_same_job(self._read_job()["settings"], settings, where=str(self.directory))
         usable = {part.path for part in self.parts()}
         for file in self.directory.iterdir():
             if file not in usable and file != self._job_path:
-                logger.info("%s is incomplete or follows a gap: its sentences are done again", file)
+                logger.info(
+                    "%s is incomplete or follows a gap: embedding its sentences again", file
+                )
                 file.unlink()
 
     @property
@@ -94,9 +91,7 @@ class PartStore:
 
     def _read_job(self) -> dict[str, Any]:
         return read_json(
-            self._job_path,
-            advice="Start over with --overwrite.",
-            required=("settings", "replaces"),
+            self._job_path, advice="Start over with --overwrite.", required=("settings", "replaces")
         )
 
     def remove(self) -> None:
@@ -132,11 +127,7 @@ class PartStore:
 
     @contextmanager
     def writer(self, first: int) -> Iterator["BlockWriter"]:
-        """Open a writer of blocks from sentence ``first`` on; all are on disk at the end.
-
-        Raises:
-            OSError: if a block could not be written.
-        """
+        """Open a writer of blocks from sentence ``first`` on; at the end all are on disk."""
         with ThreadPoolExecutor(1, thread_name_prefix="elmokit-write") as pool:
             writer = BlockWriter(self, first, pool)
             try:
@@ -158,11 +149,7 @@ class PartStore:
             yield from zip(indices, texts, strict=True)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the contents of the parts, in order.
-
-        Raises:
-            FormatError: if a part is damaged; the message says how to continue.
-        """
+        """Yield the contents of the parts, in order; raise `FormatError` for a damaged one."""
         for part in self.parts():
             with _opened(part) as file:
                 texts, tokens = _from_bytes(file["sentences"])
@@ -193,41 +180,30 @@ class PartStore:
 
 
 class BlockWriter:
-    """Stores blocks in order, each while the next one is computed.
-
-    Attributes:
-        end: The number of the sentence after the last one handed over.
-    """
+    """Stores blocks in order, each while the next one is computed."""
 
     def __init__(self, store: PartStore, first: int, pool: ThreadPoolExecutor) -> None:
         self._store, self._pool = store, pool
         self._underway: Future[None] | None = None
         self.end = first
+        """Number of the next sentence."""
 
     def add(self, block: Block, state: BiLMState | None) -> None:
-        """Hand over a block and the state after it, as soon as the block before is on disk.
-
-        Raises:
-            OSError: if that one could not be written.
-        """
+        """Start to write a block once the previous one is on disk, or raise its `OSError`."""
         self.wait()
         if block.indices:
             self._underway = self._pool.submit(self._store.add, self.end, block, state)
             self.end += len(block.indices)
 
     def wait(self) -> None:
-        """Wait for what is underway; raises what `add` does."""
+        """Wait until the last block is on disk, or raise its `OSError`."""
         underway, self._underway = self._underway, None
         if underway is not None:
             underway.result()
 
 
 def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> None:
-    """Raise unless two jobs have the same settings.
-
-    Raises:
-        InputError: naming every difference.
-    """
+    """Raise `InputError` with the differences unless two jobs have the same settings."""
     if found := changes(stored, settings):
         raise InputError(
             f"Cannot resume: {where} was made with other settings ({'; '.join(map(str, found))}). "
@@ -237,7 +213,7 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
 
 @contextmanager
 def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
-    """Open a part; turn whatever a damaged one raises into a `FormatError`."""
+    """Open a part; raise `FormatError` if it is damaged."""
     try:
         with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             yield arrays
@@ -257,7 +233,7 @@ def _from_bytes(array: np.ndarray) -> Any:
 
 
 def _identity(path: Path) -> list[int] | None:
-    """Return size and time of a file, which tell it from one that replaced it."""
+    """Return size and time of a file, to tell it from a replacement."""
     if not path.exists():
         return None
     status = path.stat()

@@ -138,11 +138,7 @@ class _PackedReader:
     """One direction's stack and its state; see `elmokit.inference.backend.Reader`."""
 
     def __init__(
-        self,
-        stack: list[PackedLSTM],
-        skip: bool,
-        vectors: Tensor,
-        state: DirectionState,
+        self, stack: list[PackedLSTM], skip: bool, vectors: Tensor, state: DirectionState
     ) -> None:
         self._stack, self._skip, self._vectors = stack, skip, vectors
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)

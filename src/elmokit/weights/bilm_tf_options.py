@@ -85,8 +85,7 @@ def parse_softmax(data: Mapping[str, Any]) -> SoftmaxConfig:
     if not isinstance(samples, int) or samples < 1:
         samples = DEFAULT_NUM_SAMPLES
     return SoftmaxConfig(
-        kind="full" if data.get("sample_softmax") is False else "sampled",
-        num_samples=samples,
+        kind="full" if data.get("sample_softmax") is False else "sampled", num_samples=samples
     )
 
 

@@ -191,10 +191,7 @@ class PretrainedBiLM(BiLM):
         )
 
     def save(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        dtype: Literal["float32", "float16"] = "float32",
+        self, directory: str | os.PathLike[str], *, dtype: Literal["float32", "float16"] = "float32"
     ) -> None:
         """Write the model directory, whole or not at all; an older model in its place goes.
 
