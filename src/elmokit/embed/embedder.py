@@ -307,9 +307,8 @@ class Embedder:
         results: list[np.ndarray | None] = [None] * len(buffer)
         lengths = [len(sentence) for sentence in tokens.sentences]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
-            state = (
-                None if start is None else start.rows(torch.zeros(len(batch), dtype=torch.int64))
-            )
+            rows = torch.zeros(len(batch), dtype=torch.int64)
+            state = None if start is None else start.rows(rows)
             sentences = [tokens.sentences[i] for i in batch]
             out = self._bilm.engine.run(vectors, sentences, layers=layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):

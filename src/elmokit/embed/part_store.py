@@ -80,9 +80,7 @@ class PartStore:
         usable = {part.path for part in self.parts()}
         for file in self.directory.iterdir():
             if file not in usable and file != self._job_path:
-                logger.info(
-                    "%s is incomplete or follows a gap: embedding its sentences again", file
-                )
+                logger.info("%s is incomplete or follows a gap: its sentences are redone", file)
                 file.unlink()
 
     @property
