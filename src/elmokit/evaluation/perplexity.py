@@ -81,8 +81,8 @@ def perplexity(
         start = warm_state(bilm, warm_text(model))
     counter = PerplexityCounter()
     form = model.config.char_vocab.normalization
-    words = ([normalize(word, form) for word in sentence] for sentence in sentences if sentence)
-    for buffer in fill_buffers(words, max_tokens=BUFFER_TOKENS):
+    stream = ([normalize(word, form) for word in words] for words in sentences if len(words))
+    for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
         vectors, tokens = bilm.encode(buffer)
         _count(tokens, vocab, counter)
         word_ids = vocab.encode(tokens.words)

@@ -78,11 +78,9 @@ class Engine:
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        num_layers, dim = (
-            self.network.config.lstm.num_layers,
-            self.network.config.lstm.projection_dim,
-        )
-        results = Results(lengths - 2, layers, num_layers=num_layers + 1, dim=dim)
+        lstm = self.network.config.lstm
+        num_layers, dim = lstm.num_layers + 1, lstm.projection_dim
+        results = Results(lengths - 2, layers, num_layers=num_layers, dim=dim)
         results.add_token_layer(vectors, sentences)
         hidden, cell = state.hidden.clone(), state.cell.clone()
         rows = slice(0, len(sentences))
