@@ -66,12 +66,8 @@ def bench(
 ) -> BenchReport:
     """Measure tokens per second, one sentence and many at a time, at each precision.
 
-    Args:
-        model: Model directory or name.
-        text: A text like the one to embed; default: the demo text.
-        seconds: Duration of a measurement; there are two per precision.
-        tokenizer: Default: the model's own.
-        on_progress: Called with the number of finished measurements.
+    ``text`` should resemble the text to embed (default: the demo text). Each measurement takes
+    ``seconds``; ``on_progress`` gets the number of finished ones, two per precision.
 
     Raises:
         FormatError: if the text holds no words.

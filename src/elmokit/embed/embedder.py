@@ -57,9 +57,6 @@ class Embedder:
         device: As in `load`.
         precision: Arithmetic of the matrix products: ``"fp32"``, ``"bf16"`` or ``"int8"``.
         word_cache: Keep token vectors between calls (64 MB at most).
-
-    Raises:
-        ValueError: for an unknown precision or device.
     """
 
     def __init__(
@@ -117,20 +114,15 @@ class Embedder:
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
         source = (model_dir, _signature(model_dir))
-        embedder = cls(
-            load_model(model_dir), device=chosen, precision=precision, word_cache=word_cache
-        )
+        loaded = load_model(model_dir)
+        embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
         # The engine has its own weights; the loaded ones would only take up memory.
         embedder._model, embedder._source = None, source
         return embedder
 
     @property
     def model(self) -> PretrainedBiLM:
-        """The model; one that came from a directory is reloaded on first access.
-
-        Raises:
-            FormatError: if the files in the directory have changed.
-        """
+        """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
             model_dir, signature = self._source
@@ -214,18 +206,9 @@ class Embedder:
     ) -> tuple[list[np.ndarray], BiLMState]:
         """Embed a batch whose row *k* continues from row *k* of ``state``, as the original does.
 
-        Args:
-            sentences: One per row.
-            layers: As in `embed`.
-            state: From an earlier call; default: zeros. Rows beyond the batch keep their state;
-                new rows start at zero.
-
-        Returns:
-            The vectors of each sentence, and the state to pass to the next call.
-
-        Raises:
-            TypeError: as `embed`.
-            ValueError: as `embed`, and if ``state`` belongs to another model.
+        Return the vectors of each sentence, and the state for the next call. Rows of ``state``
+        beyond the batch stay unchanged; new rows start at zero, as all do by default. Raise what
+        `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
         which = check_layers(layers, self.num_layers)
         vectors, tokens = self._bilm.encode(list(self._tokenized(sentences)))

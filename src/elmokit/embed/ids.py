@@ -19,10 +19,7 @@ def batch_to_ids(
 
     By default equal to AllenNLP's function: 50 characters, no Unicode normalization, long words cut
     at byte 48. This suits imported original weights; for a model trained with elmokit pass
-    ``char_vocab=model.char_vocab``.
-
-    Returns:
-        int64 ids, padded with 0 to the longest sentence.
+    ``char_vocab=model.char_vocab``. Rows are padded with 0 to the longest sentence.
 
     Raises:
         TypeError: if a sentence is a string instead of a list of words.

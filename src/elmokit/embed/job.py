@@ -71,13 +71,9 @@ def embed_files(
     needs room for the vectors twice. An interrupted job continues with ``resume``. Memory does not
     depend on the number of lines.
 
-    Args:
-        embedder: The model.
-        texts: Files; line *i* of all of them together, from 0, has key *i*. A blank line is an
-            empty sentence.
-        output: Its suffix sets the format (`elmokit.embed.writers.registry`); one per shard.
-        options: Default: those of `EmbedOptions`.
-        on_progress: Called after each sentence.
+    Line *i* of all ``texts`` together, from 0, has key *i*; a blank line is an empty sentence. The
+    suffix of ``output`` sets the format (`elmokit.embed.writers.registry`); each shard needs its
+    own output.
 
     Raises:
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``

@@ -29,7 +29,6 @@ from elmokit.files.json_files import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
-_JOB_NAME = "job.json"
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -48,7 +47,7 @@ class PartStore:
     """The directory of parts of one job: ``OUT.parts``."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self._job_path = directory, directory / "job.json"
 
     @property
     def exists(self) -> bool:
@@ -68,11 +67,7 @@ class PartStore:
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Continue the job with these settings, or start it; remove unusable files.
-
-        Raises:
-            InputError: if the parts belong to another job; the message lists the differences.
-        """
+        """Continue or start the job and remove unusable files; `InputError` for another job's."""
         if not self._job_path.exists():  # no earlier run, or killed before it started
             self.start(settings, output=output)
             return
@@ -82,10 +77,6 @@ class PartStore:
             if file not in usable and file != self._job_path:
                 logger.info("%s is incomplete or follows a gap: its sentences are redone", file)
                 file.unlink()
-
-    @property
-    def _job_path(self) -> Path:
-        return self.directory / _JOB_NAME
 
     def _read_job(self) -> dict[str, Any]:
         return read_json(
@@ -110,11 +101,12 @@ class PartStore:
 
     def add(self, first: int, block: Block, state: BiLMState | None) -> None:
         """Store a block whose first sentence is number ``first``, and the state after it."""
+        texts = json.dumps([block.texts, block.tokens])
         arrays: dict[str, np.ndarray] = {
             "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
             "shapes": np.array([vectors.shape for vectors in block.vectors], dtype=np.int64),
             "indices": np.array(block.indices, dtype=np.int64),
-            "sentences": _to_bytes([block.texts, block.tokens]),
+            "sentences": np.frombuffer(texts.encode("ascii"), dtype=np.uint8),
         }
         if state is not None:
             arrays["hidden"] = state.hidden.cpu().numpy()
@@ -220,10 +212,6 @@ def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
             f"{part.path}: damaged: {error}. Remove this file and run the command again with "
             "--resume; its sentences and those after them are embedded again."
         ) from error
-
-
-def _to_bytes(value: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps(value).encode("ascii"), dtype=np.uint8)
 
 
 def _from_bytes(array: np.ndarray) -> Any:

@@ -173,9 +173,8 @@ def _other_weights(config: BiLMConfig) -> int:
     weights = 2 * lstm.num_layers * 4 * lstm.cell_dim * lstm.projection_dim
     if cnn is not None:
         window = sum(width * count for width, count in cnn.filters) * cnn.embedding_dim
-        weights += window + cnn.num_filters * (
-            cnn.num_highway * 2 * cnn.num_filters + lstm.projection_dim
-        )
+        per_filter = cnn.num_highway * 2 * cnn.num_filters + lstm.projection_dim
+        weights += window + cnn.num_filters * per_filter
     return weights
 
 

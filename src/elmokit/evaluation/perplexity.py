@@ -171,16 +171,10 @@ def perplexity_of_files(
     state: StartState | str = "warm",
     read: ReadReport | None = None,
 ) -> PerplexityReport:
-    """Score text files with a stored model; warn if too many words are unknown. See `perplexity`.
+    """Score raw text files, read like a corpus, with a stored model; see `perplexity`.
 
-    Args:
-        model_path: Model directory or name.
-        paths: Raw text, read like a corpus.
-        batch_size: As in `perplexity`.
-        tokenizer: Default: the model's own; warns if it differs.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        state: As in `perplexity`.
-        read: Counts lines read and skipped.
+    ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
+    default), and if too many words are unknown.
     """
     with as_input_error():
         torch_device = pick_device(device)

@@ -10,10 +10,7 @@ NUM_BOUNDARIES = 2
 
 
 def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[list[Sentence]]:
-    """Cut a stream into lists of about ``max_tokens`` positions, boundaries included.
-
-    A list ends with the sentence that fills it, so a sentence of any length is accepted.
-    """
+    """Cut a stream into lists that end once they have ``max_tokens`` positions with boundaries."""
     buffer: list[Sentence] = []
     num_tokens = 0
     for sentence in sentences:

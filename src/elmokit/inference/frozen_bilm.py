@@ -17,11 +17,8 @@ from elmokit.weights.model_dir import PretrainedBiLM
 class FrozenBiLM:
     """Everything that runs a frozen biLM on words goes through here.
 
-    Args:
-        model: Later changes to its weights may have no effect.
-        device: Default: that of the model.
-        precision: Of the matrix products.
-        word_cache: Keep token vectors between calls (64 MB at most); CPU and character input only.
+    Later changes to the weights of ``model`` may have no effect; its device is the default.
+    ``word_cache`` keeps token vectors between calls (64 MB at most; CPU, character input).
     """
 
     def __init__(

@@ -24,13 +24,7 @@ MAX_POSITIONS = 2**13
 
 
 class PackedNetwork:
-    """A `Network` with weights packed for the kernels.
-
-    Args:
-        model: On any device, of any floating type; not changed.
-        precision: How the weights are held.
-        kernels: The library.
-    """
+    """A `Network` with weights packed for the kernels; ``model`` may be on any device."""
 
     def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
         self.config = model.config

@@ -29,10 +29,7 @@ def check_precision(precision: str) -> Precision:
 
 
 def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:
-    """Build a network from the model's weights, through kernels on the CPU, else through PyTorch.
-
-    PyTorch computes int8 as bf16. The log says what was chosen.
-    """
+    """Build a network of compiled kernels on the CPU, else of PyTorch, where int8 becomes bf16."""
     kernels = load_kernels() if device.type == "cpu" else None
     if kernels is not None:
         network = PackedNetwork(model, precision=precision, kernels=kernels)

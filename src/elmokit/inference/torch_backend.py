@@ -31,10 +31,7 @@ MAX_CHARACTERS_PER_CHUNK = 4096
 
 
 class ModuleNetwork:
-    """A `Network` of the model's own modules, copied only if they must be converted.
-
-    ``use_bf16`` holds and multiplies matrices as bfloat16.
-    """
+    """A `Network` of the model's own modules, copied only if they must be converted."""
 
     def __init__(self, model: BiLM, *, use_bf16: bool, device: torch.device) -> None:
         self.config = model.config

@@ -243,15 +243,11 @@ def _shapes(file: h5py.File) -> dict[str, tuple[int, ...]]:
 
 def _matrix_shape(file: h5py.File, name: str, expected: str) -> tuple[int, int]:
     """Return the shape of a matrix whose size is not in the options."""
-    stored = file.get(name)
+    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
     if not isinstance(stored, h5py.Dataset):
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` is missing; expected shape {expected}."
-        )
+        raise FormatError(f"{where} is missing; expected shape {expected}.")
     if len(stored.shape) != 2:
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {expected}."
-        )
+        raise FormatError(f"{where} has shape {stored.shape}, expected {expected}.")
     return stored.shape
 
 
@@ -265,37 +261,27 @@ def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> 
 
 def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
     """Read one dataset as float32, after checking it against the options."""
-    name, stored = next(
-        ((n, file[n]) for n in dataset.names if isinstance(file.get(n), h5py.Dataset)),
-        (dataset.name, None),
-    )
+    found = (name for name in dataset.names if isinstance(file.get(name), h5py.Dataset))
+    name, shape = next(found, dataset.name), dataset.shape
+    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
     if not isinstance(stored, h5py.Dataset):
-        raise FormatError(
-            f"{file.filename}: dataset `{dataset.name}` is missing; expected shape {dataset.shape}."
-            + _unidirectional_hint(file, dataset.name)
-        )
-    if stored.shape != dataset.shape:
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {dataset.shape} "
-            "by the options."
-        )
-    where = f"{file.filename}: dataset `{name}` of shape {dataset.shape}"
+        hint = ""
+        if "rnn" in file or (name.startswith("RNN_1") and "RNN_1" not in file):
+            hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
+        raise FormatError(f"{where} is missing; expected shape {shape}.{hint}")
+    if stored.shape != shape:
+        raise FormatError(f"{where} has shape {stored.shape}, expected {shape} by the options.")
     if stored.dtype.kind != "f":
-        raise FormatError(f"{where} holds {stored.dtype}, expected float32.")
+        raise FormatError(f"{where} of shape {shape} holds {stored.dtype}, expected float32.")
     if stored.dtype != np.float32:
         logger.warning("%s: `%s` is %s, read as float32.", file.filename, name, stored.dtype)
     try:
         return stored[...].astype(np.float32, copy=False)
     except OSError as error:
         raise FormatError(
-            f"{where} cannot be read: {error}. The file is damaged or incomplete: fetch it again."
+            f"{where} of shape {shape} cannot be read: {error}. The file is damaged or incomplete: "
+            "fetch it again."
         ) from error
-
-
-def _unidirectional_hint(file: h5py.File, missing: str) -> str:
-    if "rnn" in file or (missing.startswith("RNN_1") and "RNN_1" not in file):
-        return " It looks like a unidirectional model; elmokit reads bidirectional ones only."
-    return ""
 
 
 # --- writing

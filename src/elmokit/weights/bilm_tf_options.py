@@ -47,9 +47,7 @@ def parse_options(
         )
     lstm, char_cnn = options.table("lstm"), options.table("char_cnn")
     if lstm is None:
-        raise FormatError(
-            f"{source}: `lstm` is missing; expected an object with `dim` and `projection_dim`."
-        )
+        raise options.error("lstm", "an object with `dim` and `projection_dim`")
     max_characters = DEFAULT_MAX_CHARACTERS
     if char_cnn is not None:
         max_characters = char_cnn.integer("max_characters_per_token", default=max_characters)

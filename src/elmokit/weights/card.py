@@ -2,31 +2,23 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmokit.bilm.bilm import BiLM
-from elmokit.text.tokenizers.registry import TokenizerConfig
+if TYPE_CHECKING:
+    from elmokit.weights.model_dir import PretrainedBiLM
 
 UNKNOWN = "not stated"
 _NOT_LISTED = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
 """Metadata that the list under "Training" leaves out."""
 
 
-def model_card(
-    model: BiLM,
-    *,
-    metadata: Mapping[str, Any],
-    tokenizer: TokenizerConfig,
-    num_words: int | None,
-    num_parameters: int,
-    model_hash: str,
-) -> str:
+def model_card(model: "PretrainedBiLM") -> str:
     """Return the card as Markdown with the header that model hubs read.
 
-    In the training ``metadata``, ``language``, ``license``, ``perplexity``, ``scores`` (by task)
-    and ``scores_note`` have their own places. ``num_parameters`` leaves out the softmax.
+    In the training metadata, ``language``, ``license``, ``perplexity``, ``scores`` (by task) and
+    ``scores_note`` have their own places.
     """
-    config = model.config
+    config, metadata, tokenizer = model.config, model.training_metadata, model.tokenizer
     language, license_name = (str(metadata.get(key) or UNKNOWN) for key in ("language", "license"))
     header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
     if metadata.get("language"):
@@ -45,9 +37,9 @@ def model_card(
         "Normalization": config.char_vocab.normalization,
         "Input": reads,
         "Layers": f"{model.num_layers} of {model.output_dim} (cell {config.lstm.cell_dim})",
-        "Parameters": f"{num_parameters:,} without softmax",
-        "Vocabulary": "none" if num_words is None else f"{num_words:,} words",
-        "Model hash": f"`{model_hash}`",
+        "Parameters": f"{model.num_parameters():,} without softmax",
+        "Vocabulary": "none" if model.word_vocab is None else f"{len(model.word_vocab):,} words",
+        "Model hash": f"`{model.model_hash()}`",
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     listed = "\n".join(

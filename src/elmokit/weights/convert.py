@@ -69,12 +69,10 @@ class ConversionReport:
 def find_original(
     directory: StrPath, *, options: StrPath | None = None, weights: StrPath | None = None
 ) -> OriginalFiles:
-    """Find the files in a folder: ``options`` and ``weights``, or the standard names.
+    """Find the files in a folder: by their names, else by the standard names.
 
-    Standard are ``options.json`` or the only ``*options.json``, and likewise ``weights.hdf5``.
-
-    Raises:
-        FileNotFoundError: if there is none, or more than one to choose from.
+    These are ``options.json`` or the only ``*options.json``, and likewise ``weights.hdf5``. Raises
+    `FileNotFoundError` if there is none, or more than one to choose from.
     """
     folder = Path(directory)
     return OriginalFiles(
@@ -162,9 +160,9 @@ def _to_original(
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     model = load_model(source)
     write_bilm_tf(model, files.options, files.weights, softmax=softmax_path)
-    vocab = None
     if model.word_vocab is not None:
-        model.word_vocab.write(vocab := vocab_path)
+        model.word_vocab.write(vocab_path)
+        vocab = vocab_path
     written = read_bilm_tf(files.options, files.weights, vocab=vocab, softmax=softmax_path)
     return _report(model, written, str(source), str(files), original=True)
 

@@ -129,12 +129,8 @@ class PretrainedBiLM(BiLM):
             raise TypeError("`sentences` must be lists of words, got a string; tokenize it first.")
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
-        rows = [
-            np.concatenate(
-                (edge[0], vocab.encode([normalize(word, form) for word in words]), edge[1])
-            )
-            for words in sentences
-        ]
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in sentences)
+        rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
             row[: len(word_ids)] = word_ids
@@ -166,14 +162,7 @@ class PretrainedBiLM(BiLM):
 
     def card(self) -> str:
         """Return the model card as Markdown."""
-        return model_card(
-            self,
-            metadata=self.training_metadata,
-            tokenizer=self.tokenizer,
-            num_words=None if self.word_vocab is None else len(self.word_vocab),
-            num_parameters=self.num_parameters(),
-            model_hash=self.model_hash(),
-        )
+        return model_card(self)
 
     def save(
         self, directory: str | os.PathLike[str], *, dtype: Literal["float32", "float16"] = "float32"

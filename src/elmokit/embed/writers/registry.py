@@ -93,14 +93,10 @@ def write_embeddings(
     metadata: Mapping[str, Any],
     num_bytes: int,
 ) -> None:
-    """Write a whole embedding file; after an error the file is unusable.
+    """Write a whole embedding file, replacing ``path``; after an error it is unusable.
 
-    Args:
-        path: Replaced if it exists.
-        blocks: The sentences.
-        output_format: From `find_format`.
-        metadata: ``layers``, ``num_layers``, ``dim`` and ``dtype`` set the layout of some formats.
-        num_bytes: Approximate size of the file.
+    In ``metadata``, ``layers``, ``num_layers``, ``dim`` and ``dtype`` set the layout of some
+    formats. ``num_bytes`` is the approximate size of the file.
     """
     writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
     try:
