@@ -42,7 +42,7 @@ class CorpusEstimate:
     tokens: int
     """Words and sentence boundaries, estimated from a sample at the start."""
     hours: dict[str, float]
-    """By precision; at the speed of the larger batch, with every word computed afresh."""
+    """By precision, at the speed of the larger batch without a word cache."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BenchReport:
     threads: int
     speeds: list[Speed]
     corpus: CorpusEstimate | None
-    """None without a text, or for a text that is not plain."""
+    """None without a text, or if it is not plain text."""
 
 
 def bench(

@@ -2,7 +2,7 @@
 
 A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
 returns JSON, and a class ``Writer(path, metadata, *, num_bytes)`` with ``write(block)`` and
-``close()``; the file is complete after ``close``. No heavy imports: `elmokit embed --help` is here.
+``close()``; the file is complete after ``close``. No heavy imports: `embed --help` reads this.
 """
 
 import json
