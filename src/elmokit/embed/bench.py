@@ -29,25 +29,25 @@ from elmokit.text.tokenizers.registry import build_tokenizer
 log = logging.getLogger(__name__)
 
 BATCHES = (1, 64)
-"""Sentences in one call."""
+"""Sentences per call."""
 MAX_LINES_READ, MAX_SENTENCES = 2000, 512
 """Sentences read as a sample of the text, and how many of them are embedded."""
 
 
 @dataclass(frozen=True)
 class CorpusEstimate:
-    """How long a whole text would take."""
+    """How long the whole text would take."""
 
     num_bytes: int
     tokens: int
     """Words and sentence boundaries, estimated from a sample at the start."""
     hours: dict[str, float]
-    """At the speed of the larger batch, without repeated words."""
+    """By precision, at the speed of the larger batch without a word cache."""
 
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What was measured."""
+    """All measurements."""
 
     model: str
     threads: int
@@ -66,12 +66,8 @@ def bench(
 ) -> BenchReport:
     """Measure tokens per second, one sentence and many at a time, at each precision.
 
-    Args:
-        model: Model directory or name.
-        text: A text like the one to embed; none: the demo's.
-        seconds: Duration of a measurement; there are two per precision.
-        tokenizer: As for `elmokit embed`; none: the model's own.
-        on_progress: Called with the number of finished measurements.
+    ``text`` should resemble the text to embed (default: the demo text). Each measurement takes
+    ``seconds``; ``on_progress`` gets the number of finished ones, two per precision.
 
     Raises:
         FormatError: if the text holds no words.
@@ -82,27 +78,23 @@ def bench(
     splitter = build_tokenizer(tokenizer or loaded.tokenizer)
     form = loaded.config.char_vocab.normalization
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
-        paths = demo if text is None else text
-        sentences = list(
-            islice(read_sentences(paths, splitter, normalization=form), MAX_LINES_READ)
-        )
+        stream = read_sentences(demo if text is None else text, splitter, normalization=form)
+        sentences = list(islice(stream, MAX_LINES_READ))
     sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
     speeds = []
     for precision in get_args(Precision):
         embedder = Embedder(loaded, precision=precision, word_cache=False)
         ceilings = measure_ceilings(precision)
         for batch in BATCHES:
-            speed = measure_speed(
-                embedder, sample, ceilings, sentences_at_once=batch, seconds=seconds
+            speeds.append(
+                measure_speed(embedder, sample, ceilings, sentences_at_once=batch, seconds=seconds)
             )
-            speeds.append(speed)
             on_progress(len(speeds))
     corpus = _estimate(text_files, sentences, speeds) if text_files else None
     return BenchReport(str(model), torch.get_num_threads(), speeds, corpus)
 
 
 def _files_to_read_twice(text: Paths) -> list[Path]:
-    """Return the files of a text, which is read for a sample and again for its size."""
     paths = find_files(text)
     for path in paths:
         if path == STANDARD_INPUT or not path.is_file():
@@ -116,15 +108,13 @@ def _files_to_read_twice(text: Paths) -> list[Path]:
 def _estimate(
     paths: Sequence[Path], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
 ) -> CorpusEstimate | None:
-    other = next((path for path in paths if file_kind(path) != "text"), None)
-    if other is not None:
-        log.warning(
-            "the hours for the whole text are not estimated: %s is %s, whose size does not show "
-            "how much text it holds",
-            other,
-            file_kind(other),
-        )
-        return None
+    for path in paths:
+        if (kind := file_kind(path)) != "text":
+            log.warning(
+                "the hours for the whole text are not estimated: %s is %s, whose size does not "
+                "show how much text it holds", path, kind,
+            )  # fmt: skip
+            return None
     num_bytes = sum(map(_text_bytes, paths))
     sample_bytes = sum(len(" ".join(sentence).encode()) + 1 for sentence in sentences)
     sample_tokens = sum(len(sentence) + 2 for sentence in sentences)
@@ -138,7 +128,6 @@ def _estimate(
 
 
 def _text_bytes(path: Path) -> int:
-    """Return the size of a text file, decompressed."""
     if path.suffix.lower() in COMPRESSIONS:
         return sum(map(len, read_pieces(path)))
     return path.stat().st_size

@@ -1,4 +1,4 @@
-"""`Embedder`: sentences in, arrays out, in the order they came."""
+"""`Embedder`: sentences in, arrays out, in the same order."""
 
 import hashlib
 import logging
@@ -31,20 +31,16 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 logger = logging.getLogger(__name__)
 
 StatePolicy = Literal["reset", "carry", "warm"]
-"""What a sentence starts from: zeros, the end of the sentence before, or one fixed warm state."""
+"""What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""
 
 DEFAULT_BATCH_TOKENS = 4096
 """Positions (words and sentence boundaries) that are computed together."""
 BATCHES_PER_BUFFER = 4
-"""A stream is read this many batches ahead, so that sentences of like length can go together."""
+"""A stream is read this many batches ahead, to batch sentences of similar length."""
 
 
 def check_state_policy(state: str) -> StatePolicy:
-    """Return ``state`` if it is one of the policies.
-
-    Raises:
-        ValueError: if it is not; the message has the choices.
-    """
+    """Return ``state``; raise `ValueError` with the choices if it is not a policy."""
     if state not in get_args(StatePolicy):
         raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
     return cast(StatePolicy, state)
@@ -53,17 +49,14 @@ def check_state_policy(state: str) -> StatePolicy:
 class Embedder:
     """Turn sentences into contextual word vectors.
 
-    The same sentence always gets the same vectors, whatever stands beside it: LSTM state is an
-    argument (`embed_batch`) or a policy (``state=``), never something the object remembers.
+    A sentence gets the same vectors in any batch: LSTM state is an argument (`embed_batch`) or a
+    policy (``state=``), never something the object remembers.
 
     Args:
-        model: The model; it is used as it is, and neither moved nor changed.
-        device: Where to compute, as in `load`; a model that is elsewhere is copied there.
-        precision: ``"fp32"``; ``"bf16"`` or ``"int8"`` for products in half or a quarter of it.
-        word_cache: Keep the token vectors of words from call to call (64 MB at most).
-
-    Raises:
-        ValueError: if ``precision`` is none of these, or there is no such device.
+        model: Neither moved nor changed; copied if it is on another device.
+        device: As in `load`.
+        precision: Arithmetic of the matrix products: ``"fp32"``, ``"bf16"`` or ``"int8"``.
+        word_cache: Keep token vectors between calls (64 MB at most).
     """
 
     def __init__(
@@ -100,17 +93,16 @@ class Embedder:
         """Load a model for embedding.
 
         Args:
-            model: Model directory or name, a model that is already loaded, or none for the model in
-                the package.
-            device: ``"auto"`` is CUDA where there is one, else the CPU; or a name torch knows.
-            precision: ``"fp32"``, ``"bf16"`` or ``"int8"``.
-            num_threads: Threads of the processor, for the whole process; none: leave as it is.
+            model: Directory, name or loaded model; default: the model in the package.
+            device: A torch device; ``"auto"`` is CUDA if available, else the CPU.
+            precision: As for the class.
+            num_threads: CPU threads of the whole process; default: unchanged.
             word_cache: As for the class.
 
         Raises:
             FileNotFoundError: if there is no such model.
             FormatError: if its directory is damaged.
-            ValueError: if an option has none of its allowed values.
+            ValueError: for an invalid option.
         """
         check_precision(precision)
         if num_threads is not None:
@@ -122,27 +114,22 @@ class Embedder:
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
         source = (model_dir, _signature(model_dir))
-        embedder = cls(
-            load_model(model_dir), device=chosen, precision=precision, word_cache=word_cache
-        )
-        # The engine has what it needs; the weights as loaded would only take memory beside it.
+        loaded = load_model(model_dir)
+        embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
+        # The engine has its own weights; the loaded ones would only take up memory.
         embedder._model, embedder._source = None, source
         return embedder
 
     @property
     def model(self) -> PretrainedBiLM:
-        """The model; one that came from a directory is loaded again when it is asked for.
-
-        Raises:
-            FormatError: if the directory does not hold the same files any more.
-        """
+        """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
             model_dir, signature = self._source
             if _signature(model_dir) != signature:
                 raise FormatError(
-                    f"{model_dir} has changed since this embedder was loaded from it, so it no "
-                    "longer says what computes. Load a new one: Embedder.load(...)."
+                    f"{model_dir} has changed since this embedder was loaded from it. Load a new "
+                    "one: Embedder.load(...)."
                 )
             self._model = load_model(model_dir)
         return self._model
@@ -154,7 +141,7 @@ class Embedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The model's own tokenizer, for sentences given as strings; it sees normalized text."""
+        """The model's tokenizer, for sentences given as strings; it sees normalized text."""
         return NormalizingTokenizer(build_tokenizer(self.tokenizer_config), self.normalization)
 
     def embed(
@@ -169,16 +156,15 @@ class Embedder:
         """Return the vectors of every sentence, in the order given.
 
         Args:
-            sentences: Lists of words, or strings, which go through the model's own tokenizer. In a
-                list any string is one word: what has no UTF-8 is left out of its spelling, and an
-                empty word has its two borders only.
-            layers: ``"all"``, ``"top"``, ``"average"`` (plain mean) or the number of one layer, 0
-                being the token layer.
+            sentences: Lists of words, or strings, which the model's tokenizer splits. In a list
+                any string is one word: characters that UTF-8 cannot encode are dropped, and an
+                empty word consists of its two boundary characters.
+            layers: ``"all"``, ``"top"``, ``"average"`` (plain mean) or the number of a layer; 0 is
+                the token layer.
             state: ``"reset"`` starts every sentence at zero; ``"carry"`` reads the input as one
-                stream of text, one sentence after the other (slower); ``"warm"`` starts every
-                sentence from one fixed state, the average after reading some neutral text.
-            batch_tokens: Positions computed together: memory against speed, without effect on the
-                result.
+                running text (slower); ``"warm"`` starts every sentence from one fixed state, the
+                average after some neutral text.
+            batch_tokens: Positions computed together; affects memory and speed, not the result.
             progress: Show a progress bar on stderr.
 
         Returns:
@@ -186,8 +172,7 @@ class Embedder:
 
         Raises:
             TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
-            ValueError: if an option has none of its allowed values, or a string is no text: it
-                holds NUL, or half of a surrogate pair.
+            ValueError: for an invalid option, or a string with NUL or half a surrogate pair.
         """
         stream = self.embed_stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
         if not progress:
@@ -206,11 +191,7 @@ class Embedder:
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> Iterator[np.ndarray]:
-        """Yield the vectors of every sentence in order, reading ahead no more than a buffer.
-
-        The arguments, the results and the errors are those of `embed`; memory does not depend on
-        the number of sentences.
-        """
+        """Yield what `embed` returns; memory does not depend on the number of sentences."""
         pairs = self.stream_with_states(
             sentences, layers=layers, state=state, batch_tokens=batch_tokens
         )
@@ -223,20 +204,11 @@ class Embedder:
         layers: Layers | str = "all",
         state: BiLMState | None = None,
     ) -> tuple[list[np.ndarray], BiLMState]:
-        """Embed one batch whose row *k* goes on from row *k* of ``state``: what the original did.
+        """Embed a batch whose row *k* continues from row *k* of ``state``, as the original does.
 
-        Args:
-            sentences: One sentence a row.
-            layers: As in `embed`.
-            state: What an earlier call returned; none: zeros. Rows beyond the batch keep their
-                state; new rows start at zero.
-
-        Returns:
-            The vectors of each sentence, and the state to pass to the next call.
-
-        Raises:
-            TypeError: as `embed`.
-            ValueError: as `embed`, and if ``state`` is of another model.
+        Return the vectors of each sentence, and the state for the next call. Rows of ``state``
+        beyond the batch stay unchanged; new rows start at zero, as all do by default. Raise what
+        `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
         which = check_layers(layers, self.num_layers)
         vectors, tokens = self._bilm.encode(list(self._tokenized(sentences)))
@@ -252,17 +224,10 @@ class Embedder:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: BiLMState | None = None,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
-        """Do the same as `embed_stream`, with what is needed to stop and go on later.
+        """Like `embed_stream`, but yield (vectors, state after the sentence) so a job can resume.
 
-        Args:
-            sentences: As in `embed`.
-            layers: As in `embed`.
-            state: As in `embed`.
-            batch_tokens: As in `embed`.
-            initial_state: For ``"carry"``, one row: the state after the sentence before.
-
-        Returns:
-            The vectors of each sentence and, for ``"carry"``, the state after it.
+        The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
+        state to continue from.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
@@ -275,7 +240,7 @@ class Embedder:
     def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
-        """Return what made the vectors: model, text processing, options, versions; JSON-able."""
+        """Return how the vectors are made: model, text processing, options, versions; JSON-able."""
         tokenizer = self.tokenizer_config
         metadata = {
             "model_hash": self.model.model_hash(),
@@ -319,20 +284,14 @@ class Embedder:
                     yield results.popleft(), None
 
     def _embed_buffer(
-        self,
-        buffer: list[list[str]],
-        layers: Layers,
-        batch_tokens: int,
-        start: BiLMState | None,
+        self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
     ) -> list[np.ndarray]:
-        """Embed sentences that all start from the same state of one row, batch after batch."""
         vectors, tokens = self._bilm.encode(buffer)
         results: list[np.ndarray | None] = [None] * len(buffer)
         lengths = [len(sentence) for sentence in tokens.sentences]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
-            state = None
-            if start is not None:
-                state = start.rows(torch.zeros(len(batch), dtype=torch.int64))
+            rows = torch.zeros(len(batch), dtype=torch.int64)
+            state = None if start is None else start.rows(rows)
             sentences = [tokens.sentences[i] for i in batch]
             out = self._bilm.engine.run(vectors, sentences, layers=layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):
@@ -363,12 +322,11 @@ class Embedder:
 
     @cached_property
     def _warm_state(self) -> BiLMState:
-        """The state of one row that ``"warm"`` starts from."""
         return warm_state(FrozenBiLM(self.model), warm_text(self.model))
 
 
 def _signature(model_dir: Path) -> list[tuple[int, ...]]:
-    """Return what changes when a file of a model directory is replaced."""
+    """Return values that change when a file of a model directory is replaced."""
     found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
     return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 

@@ -17,17 +17,9 @@ def batch_to_ids(
 ) -> Int[Tensor, "B W C"]:
     """Encode tokenized sentences as character ids, without sentence boundaries.
 
-    Named and shaped like AllenNLP's function, and by default equal to it: 50 characters, no Unicode
-    normalization, long words cut at byte 48. That is right for imported original weights. For a
-    model trained with elmokit pass ``char_vocab=model.char_vocab``, so that words are encoded
-    as they were in its training.
-
-    Args:
-        sentences: Lists of words.
-        char_vocab: How words become characters; none: the original's convention.
-
-    Returns:
-        int64 ids, padded with 0 to the longest sentence.
+    By default equal to AllenNLP's function: 50 characters, no Unicode normalization, long words cut
+    at byte 48. This suits imported original weights; for a model trained with elmokit pass
+    ``char_vocab=model.char_vocab``. Rows are padded with 0 to the longest sentence.
 
     Raises:
         TypeError: if a sentence is a string instead of a list of words.

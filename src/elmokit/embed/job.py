@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore, check_same_job
-from elmokit.embed.writers.protocol import Block
+from elmokit.embed.writers.block import Block
 from elmokit.embed.writers.registry import OutputFormat, read_metadata, write_embeddings
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
@@ -36,25 +35,24 @@ _COUNTS = ("num_sentences", "num_words")
 _TEXT_HASH = "text_sha256"
 
 OnProgress = Callable[[int, int | None, str], object]
-"""Called with the bytes of text done, the total (if known) and a short status."""
+"""(bytes of text done, total if known, short status)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedReport:
-    """What an embedding job did."""
+    """The result of an embedding job."""
 
     output: Path
-    """The embedding file."""
     sentences: int
     """In the file."""
     words: int
     """In the file."""
     resumed_sentences: int
-    """Sentences that an earlier run had finished."""
+    """Finished by an earlier run."""
     seconds: float
-    """Duration of this run with reading and writing, without loading the model."""
+    """Duration of this run, without loading the model."""
     words_per_second: float
-    """Of this run."""
+    """In this run."""
     metadata: dict[str, Any]
     """How the vectors were made, as in the file."""
 
@@ -73,35 +71,28 @@ def embed_files(
     needs room for the vectors twice. An interrupted job continues with ``resume``. Memory does not
     depend on the number of lines.
 
-    Args:
-        embedder: The model.
-        texts: Files; line *i* of all of them together, from 0, has key *i*. A blank line is an
-            empty sentence.
-        output: The file to write; its suffix decides the format, see
-            `elmokit.embed.writers.registry`. Each shard needs its own.
-        options: What a user chooses.
-        on_progress: Called now and then.
+    Line *i* of all ``texts`` together, from 0, has key *i*; a blank line is an empty sentence. The
+    suffix of ``output`` sets the format (`elmokit.embed.writers.registry`); each shard needs its
+    own output.
 
     Raises:
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
             is set.
-        InputError: for an option with none of its allowed values, if the output is one of the
-            texts, and if ``resume`` finds the work of another job or of another text.
+        InputError: for an invalid option, if the output is one of the texts, and if ``resume``
+            finds another job or another text.
         FormatError: for a line that cannot be read, and if there is no line at all.
     """
     path, options = Path(output), options or EmbedOptions()
     output_format = options.check(path, num_layers=embedder.num_layers)
-    tokenizer, shard = options.tokenizer, options.shard
+    tokenizer, shard, trained_with = options.tokenizer, options.shard, embedder.tokenizer_config
     splitter = embedder.tokenizer
     if tokenizer is not None:
         splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
-    if splitter.name != embedder.tokenizer_config.name:
+    if splitter.name != trained_with.name:
         logger.warning(
             "the model was trained with the tokenizer %r but reads text split by %r: expect worse "
-            "vectors",
-            embedder.tokenizer_config.name,
-            splitter.name,
-        )
+            "vectors", trained_with.name, splitter.name,
+        )  # fmt: skip
     metadata = embedder.metadata(layers=options.layers, state=options.state) | {
         "tokenizer": {"name": splitter.name, "version": splitter.version},
         "dtype": options.dtype,
@@ -123,12 +114,12 @@ def embed_files(
         store.resume(metadata, output=path)
     else:
         store.start(metadata, output=path)
-    return job.run(splitter.tokenize, options.batch_tokens, on_progress)
+    return job.run(splitter.tokenize, options.batch_tokens, on_progress or (lambda *_: None))
 
 
 @dataclass
 class _Job:
-    """One run of `embed_files`, after its options were checked."""
+    """One run of `embed_files`, with checked options."""
 
     embedder: Embedder
     text: NumberedLines
@@ -143,7 +134,7 @@ class _Job:
         return PartStore(self.path.with_name(self.path.name + ".parts"))
 
     def already_done(self) -> EmbedReport:
-        """Report on a complete output, after checking that it is of this job and this text."""
+        """Report on a complete output, after checking that it is from this job and this text."""
         stored = read_metadata(self.path)
         counts = [stored.pop(name, 0) for name in _COUNTS]
         text_hash = stored.pop(_TEXT_HASH, None)
@@ -153,9 +144,9 @@ class _Job:
         if text_hash != self.lines.sha256():
             raise InputError(
                 f"Cannot resume: {self.path} is complete, but holds another text: it was made from "
-                f"{counts[0]:,} lines, and the text given has {self.lines.count:,}, some of them "
-                "different. Give the same files in the same order or another output, or start over "
-                "with --overwrite."
+                f"{counts[0]:,} lines, and the text given has {self.lines.count:,} with "
+                "differences. Give the same files in the same order or another output, or start "
+                "over with --overwrite."
             )
         self.metadata = self.metadata | {_TEXT_HASH: text_hash}
         self.store.remove()  # if killed just after the rename
@@ -163,21 +154,16 @@ class _Job:
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
 
     def run(
-        self,
-        make_words: Callable[[str], list[str]],
-        batch_tokens: int,
-        on_progress: OnProgress | None,
+        self, make_words: Callable[[str], list[str]], batch_tokens: int, on_progress: OnProgress
     ) -> EmbedReport:
         """Embed the remaining lines, then merge the parts."""
         resumed = self._skip_finished()
-        state = self.store.last_state()
         try:
-            new_words = self._embed(resumed, make_words, state, batch_tokens, on_progress)
+            new_words = self._embed(resumed, make_words, batch_tokens, on_progress)
         except BaseException as error:
             self._note_what_is_safe(error)
             raise
-        if on_progress is not None:
-            on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
+        on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
         try:
             sentences, words = self._finish()
         except (OSError, KeyboardInterrupt) as error:
@@ -186,7 +172,7 @@ class _Job:
         return self._report(sentences, words, resumed=resumed, new_words=new_words)
 
     def _skip_finished(self) -> int:
-        """Read past the finished lines, comparing them; return how many there are."""
+        """Read and compare the finished lines; return their number."""
         count = 0
         for done in self.store.texts():
             line = next(self.lines, None)
@@ -204,11 +190,10 @@ class _Job:
         self,
         num_done: int,
         make_words: Callable[[str], list[str]],
-        state: BiLMState | None,
         batch_tokens: int,
-        on_progress: OnProgress | None,
+        on_progress: OnProgress,
     ) -> int:
-        """Embed the remaining lines and store them; return the number of their words."""
+        """Embed and store the remaining lines; return their number of words."""
         pending: deque[tuple[int, str, list[str]]] = deque()
 
         def sentences() -> Iterator[list[str]]:
@@ -225,9 +210,9 @@ class _Job:
             layers=self.metadata["layers"],
             state=self.metadata["state"],
             batch_tokens=batch_tokens,
-            initial_state=state,
+            initial_state=self.store.last_state(),
         )
-        dtype = np.dtype(self.metadata["dtype"])
+        dtype, total_bytes = np.dtype(self.metadata["dtype"]), self.text.total_bytes
         block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
         with closing(ahead), self.store.writer(num_done) as writer:
             try:
@@ -242,22 +227,20 @@ class _Job:
                     if num_bytes >= PART_BYTES:
                         writer.add(block, last_state)
                         block, num_bytes = Block([], [], [], []), 0
-                    if on_progress is not None:
-                        speed = num_words / max(time.monotonic() - self.started, 1e-9)
-                        done = writer.end + len(block.indices)
-                        status = f"{done:,} sentences, {speed:,.0f} words/s"
-                        on_progress(self.text.num_bytes, self.text.total_bytes, status)
+                    speed = num_words / max(time.monotonic() - self.started, 1e-9)
+                    done = writer.end + len(block.indices)
+                    status = f"{done:,} sentences, {speed:,.0f} words/s"
+                    on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
                 raise  # the disk may be full
-            except BaseException:
-                # what was computed before a bad line or Ctrl-C is kept
+            except BaseException:  # a bad line or Ctrl-C: keep what was computed before
                 writer.add(block, last_state)
                 raise
             writer.add(block, last_state)
         return num_words
 
     def _finish(self) -> tuple[int, int]:
-        """Merge the parts into the output; return its numbers of sentences and words."""
+        """Merge the parts into the output; return its number of sentences and of words."""
         parts = self.store.parts()
         if not parts and not self.text.num_bytes:
             self.store.remove()
@@ -278,9 +261,8 @@ class _Job:
         return counts
 
     def _note_what_is_safe(self, error: BaseException) -> None:
-        """Note in the error what is on disk; remove the directory of parts if it is empty."""
-        parts = self.store.parts()
-        if parts:
+        """Add to the error what is on disk; remove the directory of parts if it is empty."""
+        if parts := self.store.parts():
             error.add_note(
                 f"{parts[-1].end:,} sentences are safe in {self.store.directory}; the same command "
                 "with --resume continues after them."

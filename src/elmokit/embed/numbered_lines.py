@@ -1,7 +1,7 @@
-"""Text files as numbered sentences, one per line, without gaps.
+"""Text files as consecutively numbered sentences, one per line.
 
-`elmokit.corpus.readers` skips and counts bad lines, which is right for training. Here the number of
-a line is the key of its vectors, so a line that cannot be read stops the job.
+`elmokit.corpus.readers` skips and counts bad lines. Here the number of a line is the key of its
+vectors, so a line that cannot be read stops the job.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ class NumberedLines:
 
     Raises:
         FileNotFoundError: if one does not exist.
-        FormatError: if one is not plain text; while reading: for a line that is not UTF-8, holds
-            NUL or is longer than `MAX_LINE_BYTES`, with its file and its number there.
+        FormatError: if one is not plain text; while reading: with file and line number, for a line
+            that is not UTF-8, holds NUL or is longer than `MAX_LINE_BYTES`.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -44,11 +44,10 @@ class NumberedLines:
 
     @property
     def total_bytes(self) -> int | None:
-        """What ``num_bytes`` will be at the end; none if unknown (compressed files, pipes)."""
-        if any(path == STANDARD_INPUT or not path.is_file() for path in self.files):
-            return None
-        if any(path.suffix.lower() in COMPRESSIONS for path in self.files):
-            return None
+        """Final value of ``num_bytes``; None if unknown (compressed files, pipes)."""
+        for path in self.files:
+            if path == STANDARD_INPUT or not path.is_file() or path.suffix.lower() in COMPRESSIONS:
+                return None
         return sum(path.stat().st_size for path in self.files)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
@@ -62,7 +61,7 @@ class NumberedLines:
 
 
 class LineShare:
-    """The lines of one job, and a hash that identifies them. Iterate once."""
+    """The lines of one job, and a hash of them. Iterate once."""
 
     def __init__(self, lines: NumberedLines, index: int, number: int) -> None:
         self._lines = (pair for pair in lines if pair[0] % number == index)
@@ -71,16 +70,14 @@ class LineShare:
         """Lines read so far."""
 
     def __iter__(self) -> "LineShare":
-        """Return itself."""
         return self
 
     def __next__(self) -> tuple[int, str]:
-        """Return the next line and its number."""
         index, line = next(self._lines)
         self.count += 1
         self._digest.update(f"{index} {line}\n".encode())
         return index, line
 
     def sha256(self) -> str:
-        """Return the hash, in hex, of the lines read so far and their numbers."""
+        """Return the hex hash of the lines read so far and their numbers."""
         return self._digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What an embedding job may be asked for."""
+"""The options of an embedding job."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ FileDtype = Literal["float32", "float16"]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """What a user chooses for `embed_files`."""
+    """User options of `embed_files`."""
 
     layers: Layers | str = "all"
     """As in `Embedder.embed`."""
@@ -26,7 +26,7 @@ class EmbedOptions:
     file_format: str = "elmokit"
     """Name of a format in `elmokit.embed.writers.registry`."""
     tokenizer: TokenizerConfig | str | None = None
-    """Splits lines into words instead of the model's own tokenizer; warns if it differs."""
+    """Used instead of the model's own tokenizer, with a warning if it differs."""
     shard: tuple[int, int] = (0, 1)
     """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
     batch_tokens: int = DEFAULT_BATCH_TOKENS
@@ -37,17 +37,10 @@ class EmbedOptions:
     """Replace the output and discard an unfinished job; never replaces one of the texts."""
 
     def check(self, path: Path, *, num_layers: int) -> OutputFormat:
-        """Reject, before hours are spent, what cannot be written or makes no sense.
-
-        Args:
-            path: The output.
-            num_layers: L of the model.
-
-        Returns:
-            The format of ``path``.
+        """Check the options before the work starts; return the format of the output ``path``.
 
         Raises:
-            InputError: for an option with none of its allowed values, or two that conflict.
+            InputError: for an invalid option, or two that conflict.
             MissingExtraError: if the format's library is not installed.
         """
         with as_input_error():

@@ -1,9 +1,8 @@
-"""What an unfinished embedding job has already done, safe against a kill at any moment.
+"""The finished part of an embedding job, safe against a kill at any moment.
 
-Beside the output OUT is a directory ``OUT.parts`` with a file for each block of finished sentences,
-each complete or absent. The names of the parts record the progress: ``part-FIRST-END.npz`` holds
-the sentences FIRST to END - 1 of this job. ``job.json`` describes the job; only the same job may
-continue with the parts.
+The directory ``OUT.parts`` holds a file for each block of finished sentences, complete or absent:
+``part-FIRST-END.npz`` has the sentences FIRST to END - 1 of the job. ``job.json`` describes the
+job; only the same job may continue with the parts.
 """
 
 import json
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.writers.protocol import Block
+from elmokit.embed.writers.block import Block
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
@@ -30,7 +29,6 @@ from elmokit.files.json_files import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
-_JOB_NAME = "job.json"
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -42,22 +40,18 @@ class Part:
     first: int
     """Number of its first sentence within the job."""
     end: int
-    """Number after that of its last."""
+    """Number of its last sentence + 1."""
 
 
 class PartStore:
-    """The directory of parts of one job.
-
-    Args:
-        directory: ``OUT.parts``.
-    """
+    """The directory of parts of one job: ``OUT.parts``."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self._job_path = directory, directory / "job.json"
 
     @property
     def exists(self) -> bool:
-        """Whether an earlier run left something."""
+        """Whether an earlier run left anything."""
         return self.directory.exists()
 
     def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
@@ -67,36 +61,26 @@ class PartStore:
         write_json(self._job_path, {"settings": settings, "replaces": _identity(output)})
 
     def is_finished(self, output: Path) -> bool:
-        """Tell whether ``output`` is the finished work, not an older file to be replaced."""
+        """Return whether ``output`` is finished, not an older file to be replaced."""
         if not output.exists():
             return False
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Continue the job with these settings, or start it; drop what cannot be used.
-
-        Raises:
-            InputError: if the parts belong to another job; the message has the differences.
-        """
-        if not self._job_path.exists():  # nothing there, or killed before it started
+        """Continue or start the job and remove unusable files; `InputError` for another job's."""
+        if not self._job_path.exists():  # no earlier run, or killed before it started
             self.start(settings, output=output)
             return
         check_same_job(self._read_job()["settings"], settings, where=str(self.directory))
         usable = {part.path for part in self.parts()}
         for file in self.directory.iterdir():
             if file not in usable and file != self._job_path:
-                logger.info("%s is incomplete or follows a gap: its sentences are done again", file)
+                logger.info("%s is incomplete or follows a gap: its sentences are redone", file)
                 file.unlink()
-
-    @property
-    def _job_path(self) -> Path:
-        return self.directory / _JOB_NAME
 
     def _read_job(self) -> dict[str, Any]:
         return read_json(
-            self._job_path,
-            advice="Start over with --overwrite.",
-            required=("settings", "replaces"),
+            self._job_path, advice="Start over with --overwrite.", required=("settings", "replaces")
         )
 
     def remove(self) -> None:
@@ -117,11 +101,12 @@ class PartStore:
 
     def add(self, first: int, block: Block, state: BiLMState | None) -> None:
         """Store a block whose first sentence is number ``first``, and the state after it."""
+        texts = json.dumps([block.texts, block.tokens])
         arrays: dict[str, np.ndarray] = {
             "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
             "shapes": np.array([vectors.shape for vectors in block.vectors], dtype=np.int64),
             "indices": np.array(block.indices, dtype=np.int64),
-            "sentences": _to_bytes([block.texts, block.tokens]),
+            "sentences": np.frombuffer(texts.encode("ascii"), dtype=np.uint8),
         }
         if state is not None:
             arrays["hidden"] = state.hidden.cpu().numpy()
@@ -132,11 +117,7 @@ class PartStore:
 
     @contextmanager
     def writer(self, first: int) -> Iterator["BlockWriter"]:
-        """Open a writer of blocks from sentence ``first`` on; all are on disk at the end.
-
-        Raises:
-            OSError: if a block could not be written.
-        """
+        """Open a writer of blocks from sentence ``first`` on; at the end all are on disk."""
         with ThreadPoolExecutor(1, thread_name_prefix="elmokit-write") as pool:
             writer = BlockWriter(self, first, pool)
             try:
@@ -158,11 +139,7 @@ class PartStore:
             yield from zip(indices, texts, strict=True)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the contents of the parts, in order.
-
-        Raises:
-            FormatError: if a part is damaged; the message says how to continue.
-        """
+        """Yield the contents of the parts, in order; raise `FormatError` for a damaged one."""
         for part in self.parts():
             with _opened(part) as file:
                 texts, tokens = _from_bytes(file["sentences"])
@@ -193,41 +170,30 @@ class PartStore:
 
 
 class BlockWriter:
-    """Stores blocks in order, each while the next one is computed.
-
-    Attributes:
-        end: The number of the sentence after the last one handed over.
-    """
+    """Stores blocks in order, each while the next one is computed."""
 
     def __init__(self, store: PartStore, first: int, pool: ThreadPoolExecutor) -> None:
         self._store, self._pool = store, pool
         self._underway: Future[None] | None = None
         self.end = first
+        """Number of the next sentence."""
 
     def add(self, block: Block, state: BiLMState | None) -> None:
-        """Hand over a block and the state after it, as soon as the block before is on disk.
-
-        Raises:
-            OSError: if that one could not be written.
-        """
+        """Start to write a block once the previous one is on disk, or raise its `OSError`."""
         self.wait()
         if block.indices:
             self._underway = self._pool.submit(self._store.add, self.end, block, state)
             self.end += len(block.indices)
 
     def wait(self) -> None:
-        """Wait for what is underway; raises what `add` does."""
+        """Wait until the last block is on disk, or raise its `OSError`."""
         underway, self._underway = self._underway, None
         if underway is not None:
             underway.result()
 
 
 def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, where: str) -> None:
-    """Raise unless two jobs have the same settings.
-
-    Raises:
-        InputError: naming every difference.
-    """
+    """Raise `InputError` with the differences unless two jobs have the same settings."""
     if found := changes(stored, settings):
         raise InputError(
             f"Cannot resume: {where} was made with other settings ({'; '.join(map(str, found))}). "
@@ -237,7 +203,7 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
 
 @contextmanager
 def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
-    """Open a part; turn whatever a damaged one raises into a `FormatError`."""
+    """Open a part; raise `FormatError` if it is damaged."""
     try:
         with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             yield arrays
@@ -248,16 +214,12 @@ def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
         ) from error
 
 
-def _to_bytes(value: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps(value).encode("ascii"), dtype=np.uint8)
-
-
 def _from_bytes(array: np.ndarray) -> Any:
     return json.loads(array.tobytes())
 
 
 def _identity(path: Path) -> list[int] | None:
-    """Return size and time of a file, which tell it from one that replaced it."""
+    """Return size and time of a file, to tell it from a replacement."""
     if not path.exists():
         return None
     status = path.stat()

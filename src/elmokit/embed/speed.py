@@ -26,7 +26,7 @@ CEILING_ROWS, CEILING_DIM = 256, 2048
 MEMORY_VALUES = 2**26
 """fp32 values that are read to measure the memory: 256 MB."""
 CACHE_BYTES = 2**24
-"""Smaller recurrent weights are assumed to stay in the processor's cache: 16 MB."""
+"""Smaller recurrent weights are assumed to stay in the CPU cache: 16 MB."""
 BUSY = 0.3
 """Below this share of both ceilings, something else takes the time."""
 
@@ -36,7 +36,7 @@ class Ceilings:
     """What this machine can do."""
 
     operations_per_second: float
-    """Of large matrix products, in the given precision."""
+    """In large matrix products, at the given precision."""
     bytes_per_second: float
     """Read from memory."""
 
@@ -50,17 +50,16 @@ class Speed:
     tokens_per_second: float
     """Median; words and the two boundaries of each sentence."""
     spread: float
-    """Interquartile range over the median; partly due to sentences of different lengths."""
+    """Interquartile range over the median; partly due to different sentence lengths."""
     share_of_arithmetic: float
-    """Of the operations per second of large products."""
+    """Of the ceiling in operations per second."""
     share_of_memory: float
-    """Of the bytes per second, with weights read from memory at every step unless the cache holds
-    them."""
+    """Of the ceiling in bytes per second; weights are read at every step unless cached."""
     limit: Limit
 
 
 def measure_ceilings(precision: Precision) -> Ceilings:
-    """Measure large matrix products and reading of memory, on all threads."""
+    """Measure large matrix products and memory reads, on all threads."""
     x = torch.ones(CEILING_ROWS, CEILING_DIM)
     weight = torch.ones(CEILING_DIM, CEILING_DIM)
     kernels = load_kernels()
@@ -72,14 +71,13 @@ def measure_ceilings(precision: Precision) -> Ceilings:
         packed = PackedLinear(kernels, weight, torch.zeros(CEILING_DIM), precision)
         out = torch.empty(CEILING_ROWS, CEILING_DIM)
         product = _best(lambda: packed(x, out))
-    values = torch.ones(MEMORY_VALUES)
-    reading = _best(values.sum)
+    reading = _best(torch.ones(MEMORY_VALUES).sum)
     operations = 2 * CEILING_ROWS * CEILING_DIM**2
     return Ceilings(operations / product, 4 * MEMORY_VALUES / reading)
 
 
 def _best(work: Callable[[], object], *, repeats: int = 5) -> float:
-    """Return the shortest of some times, in seconds, after one run to warm up."""
+    """Return the shortest time, in seconds, after one run to warm up."""
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
@@ -96,12 +94,10 @@ def measure_speed(
     sentences_at_once: int,
     seconds: float,
 ) -> Speed:
-    """Embed batches of sentences, all layers, over and over for about ``seconds``.
+    """Embed batches of sentences, all layers, repeatedly for about ``seconds``.
 
-    The embedder should have been built with ``word_cache=False``: what is measured is the work.
-
-    Raises:
-        ValueError: if there are no sentences.
+    Build the embedder with ``word_cache=False``, so that words are not computed only once. Raises
+    `ValueError` without sentences.
     """
     if not sentences:
         raise ValueError("`sentences` is empty: there is nothing to measure.")
@@ -142,10 +138,9 @@ def measure_speed(
 
 
 def count_operations(config: BiLMConfig, sentences: Sequence[Sequence[str]]) -> int:
-    """Return the additions and multiplications in the products for some sentences.
+    """Count the additions and multiplications in all products.
 
-    Each distinct word goes through the token layer once; convolutions are counted over the
-    characters that a word has.
+    Each distinct word goes through the token layer once; convolutions count real characters only.
     """
     words = {word for sentence in sentences for word in sentence}
     num_tokens = sum(len(sentence) + 2 for sentence in sentences)
@@ -166,28 +161,27 @@ def count_operations(config: BiLMConfig, sentences: Sequence[Sequence[str]]) -> 
 
 
 def _recurrent_weights(config: BiLMConfig) -> int:
-    """Return the weights that every step reads."""
+    """Count the weights that every step reads."""
     lstm = config.lstm
     projection = lstm.cell_dim * lstm.projection_dim if lstm.projection_dim != lstm.cell_dim else 0
     return 2 * lstm.num_layers * (4 * lstm.cell_dim * lstm.projection_dim + projection)
 
 
 def _other_weights(config: BiLMConfig) -> int:
-    """Return the weights that a batch reads once."""
+    """Count the weights that a batch reads once."""
     lstm, cnn = config.lstm, config.char_cnn
     weights = 2 * lstm.num_layers * 4 * lstm.cell_dim * lstm.projection_dim
     if cnn is not None:
         window = sum(width * count for width, count in cnn.filters) * cnn.embedding_dim
-        weights += window + cnn.num_filters * (
-            cnn.num_highway * 2 * cnn.num_filters + lstm.projection_dim
-        )
+        per_filter = cnn.num_highway * 2 * cnn.num_filters + lstm.projection_dim
+        weights += window + cnn.num_filters * per_filter
     return weights
 
 
 def sample_of(
     sentences: Sequence[Sequence[str]], *, max_sentences: int, seed: int = 0
 ) -> list[list[str]]:
-    """Return some of the sentences that are not empty, drawn by chance, in text order."""
+    """Draw non-empty sentences at random, in text order."""
     kept = [list(sentence) for sentence in sentences if sentence]
     if len(kept) <= max_sentences:
         return kept

@@ -1,9 +1,8 @@
-"""Perplexity of a model on a text by the exact softmax: every target once, whatever the batch size.
+"""Perplexity of a model on a text by the exact softmax.
 
-Each direction is read on its own, in its reading order, from one fixed state at every sentence:
-the forward model reads ``<S> w1 … wn`` and is asked for ``w1 … wn </S>``, the backward model reads
-``</S> wn … w1`` and is asked for ``wn … w1 <S>``. The outputs are scored as they come, so memory is
-bounded however long a sentence is.
+Every sentence is read from one fixed state, in each direction: the forward model reads
+``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and
+predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is bounded.
 """
 
 import logging
@@ -35,11 +34,11 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 log = logging.getLogger(__name__)
 
 BATCH_TOKENS = 8192
-"""Positions that are computed together at most; a longer sentence goes alone."""
+"""Most positions computed together; a longer sentence goes alone."""
 BUFFER_TOKENS = 100_000
-"""Positions of the sentences that are sorted by length together."""
+"""Positions sorted by length together."""
 MUCH_UNKNOWN = 0.3
-"""Share of unknown words from which a perplexity misleads; a text of the model's kind has 0.05."""
+"""Share of unknown words above which a perplexity is misleading; 0.05 is usual in the domain."""
 StartState = Literal["warm", "reset"]
 ScoringPrecision = Literal["auto", "fp32", "bf16"]
 
@@ -56,17 +55,14 @@ def perplexity(
 
     Args:
         model: With vocabulary and softmax.
-        sentences: Tokenized, as the model's tokenizer does; empty sentences are passed over.
-        batch_size: Sentences computed together, fewer of long ones; the result does not depend on
-            it.
-        state: What every sentence starts from: ``warm``, the memory of ordinary text, as in
-            training; or ``reset``, zeros.
-        precision: ``bf16`` is quicker, and moves the figures by less than 1e-4 of their value;
-            ``auto`` takes it where the processor has instructions for it.
+        sentences: Split by the model's tokenizer; empty ones are skipped.
+        batch_size: Most sentences computed together; does not affect the result.
+        state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
+        precision: ``bf16`` is faster and changes the figures by less than 1e-4 of their value;
+            ``auto`` uses it on CPUs with instructions for it.
 
     Raises:
-        ValueError: if an option is none of its choices, the model has no vocabulary or softmax, or
-            there is nothing to score.
+        ValueError: for an unknown option, a model without vocabulary or softmax, or no text.
     """
     vocab = scoring_vocab(model)
     for name, value, choices in (
@@ -85,10 +81,8 @@ def perplexity(
         start = warm_state(bilm, warm_text(model))
     counter = PerplexityCounter()
     form = model.config.char_vocab.normalization
-    words = (
-        [normalize(word, form) for word in sentence] for sentence in sentences if len(sentence)
-    )
-    for buffer in fill_buffers(words, max_tokens=BUFFER_TOKENS):
+    stream = ([normalize(word, form) for word in words] for words in sentences if len(words))
+    for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
         vectors, tokens = bilm.encode(buffer)
         _count(tokens, vocab, counter)
         word_ids = vocab.encode(tokens.words)
@@ -110,17 +104,13 @@ def _has_quick_bf16(model: PretrainedBiLM) -> bool:
 
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
-    """Return the vocabulary of a model that can be scored.
-
-    Raises:
-        ValueError: if the model came without vocabulary or softmax.
-    """
+    """Return the vocabulary, or raise `ValueError` if the model has no vocabulary or softmax."""
     if model.word_vocab is None or model.softmax is None:
         if model.softmax is not None:
             raise InputError(
-                f"This model has a softmax over {model.softmax.num_words} words, but came without "
-                "the vocabulary that says which: put its vocab.txt into the model directory, or "
-                "convert it again with `elmokit convert … --vocab VOCAB`."
+                f"This model has a softmax over {model.softmax.num_words} words, but no vocabulary "
+                "for it: put its vocab.txt into the model directory, or convert it again with "
+                "`elmokit convert … --vocab VOCAB`."
             )
         raise InputError(
             "This model has no softmax over words, so it has no perplexity (released weight files "
@@ -132,7 +122,6 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
 
 
 def _count(tokens: DistinctTokens, vocab: WordVocab, counter: PerplexityCounter) -> None:
-    """Add the sentences' sizes and unknown words to the sums."""
     is_unknown = vocab.encode(tokens.words) == vocab.unknown_id
     num_bytes = np.array([len(word.encode("utf-8", "ignore")) for word in tokens.words])
     for sentence in tokens.sentences:
@@ -153,13 +142,8 @@ def _direction_nats(
 ) -> float:
     """Return the summed loss of one direction over a batch.
 
-    Args:
-        bilm: What reads.
-        scores: The output layer.
-        direction: Which way.
-        words: Token vectors and word ids of the distinct words.
-        sentences: Rows of these, boundaries included.
-        start: What every sentence starts from, of one row.
+    ``words`` has the token vectors and word ids of the distinct words, ``sentences`` are rows of
+    them with boundaries, ``start`` is the state (one row) before every sentence.
     """
     vectors, word_ids = words
     inputs = [inputs_of(direction, sentence) for sentence in sentences]
@@ -187,18 +171,10 @@ def perplexity_of_files(
     state: StartState | str = "warm",
     read: ReadReport | None = None,
 ) -> PerplexityReport:
-    """Score text files with a stored model; see `perplexity`.
+    """Score raw text files, read like a corpus, with a stored model; see `perplexity`.
 
-    Args:
-        model_path: Model directory or name.
-        paths: Raw text, read as a corpus is.
-        batch_size: Sentences computed together.
-        tokenizer: Another tokenizer than the model's own; a difference is warned about.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        state: What every sentence starts from.
-        read: Counts what is read of the files, and the lines that are skipped.
-
-    A warning is logged where most of what is scored is the unknown word.
+    ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
+    default), and if too many words are unknown.
     """
     with as_input_error():
         torch_device = pick_device(device)
@@ -206,19 +182,15 @@ def perplexity_of_files(
     scoring_vocab(model)
     chosen = build_tokenizer(model.tokenizer if tokenizer is None else tokenizer)
     if chosen.name != model.tokenizer.name:
-        log.warning(
-            "the text is split by tokenizer %r, the model was trained with %r",
-            chosen.name,
-            model.tokenizer.name,
-        )
+        message = "the text is split by tokenizer %r, the model was trained with %r"
+        log.warning(message, chosen.name, model.tokenizer.name)
     form = model.config.char_vocab.normalization
     sentences = read_sentences(list(paths), chosen, normalization=form, report=read)
     found = perplexity(model, sentences, batch_size=batch_size, state=state)
     if found.oov_rate > MUCH_UNKNOWN:
         log.warning(
-            "%.0f %% of the words are unknown to the model: these figures mostly say how well it "
-            "guesses <UNK>, and are good for no comparison. Is the text in its language, and split "
-            "into words as its tokenizer does?",
-            100 * found.oov_rate,
-        )
+            "%.0f %% of the words are unknown to the model: these figures mostly show how well it "
+            "predicts <UNK> and cannot be compared. Is the text in its language, and split into "
+            "words by its tokenizer?", 100 * found.oov_rate,
+        )  # fmt: skip
     return found

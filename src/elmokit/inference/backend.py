@@ -1,4 +1,4 @@
-"""What the engine needs of a network: token vectors, and a reader for each direction."""
+"""The interface between the engine and a network: token vectors, and a reader per direction."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -11,7 +11,6 @@ from elmokit.bilm.bilm import BiLMConfig, Direction, DirectionState
 from elmokit.inference.results import OutputSlots
 
 Precision = Literal["fp32", "bf16", "int8"]
-"""Choices of arithmetic."""
 
 
 @runtime_checkable
@@ -24,20 +23,19 @@ class Reader(Protocol):
         num_rows: Integer[np.ndarray, " S"],
         slots: OutputSlots | None,
     ) -> Float[Tensor, "P D"]:
-        """Read some steps, and put the outputs of every layer, skip connections added, in place.
+        """Read some steps; store the outputs of every layer and return those of the last.
+
+        Skip connections are added.
 
         Args:
-            index: Rows of the token vectors, packed: the rows of the first step, of the next, ….
+            index: Rows of the token vectors, packed: those of the first step, of the second, ….
             num_rows: Sentences that are still running at each step; never rising.
-            slots: Where the outputs of the packed positions belong; none: nowhere.
-
-        Returns:
-            The outputs of the last layer.
+            slots: Destination of the packed positions' outputs; None: they are not stored.
         """
         ...
 
     def state(self) -> DirectionState:
-        """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""
+        """Return (hidden (N, B, D), cell (N, B, H)) after the steps read so far."""
         ...
 
 
@@ -48,14 +46,13 @@ class Network(Protocol):
     config: BiLMConfig
     device: torch.device
     precision: Precision
-    """What it computes in."""
     computed_by: str
-    """Whose arithmetic it is: results of different ones differ in the last bits."""
+    """Name of the implementation; results of two of them differ in the last bits."""
     max_positions: int
-    """Positions that a reader should be given at a time, about: it bounds the memory."""
+    """Approximate number of positions to read at a time; bounds the memory."""
 
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
-        """Run the token layer over distinct tokens: character ids (U, C) or word ids (U,).
+        """Run the token layer over character ids (U, C) or word ids (U,).
 
         A token's vector does not depend on the others, to the last bit.
         """

@@ -1,4 +1,4 @@
-"""Which sentences go together: buffers of the input stream, batches of like length inside one."""
+"""Grouping sentences: buffers of the input stream, batches of similar length within a buffer."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -10,10 +10,7 @@ NUM_BOUNDARIES = 2
 
 
 def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[list[Sentence]]:
-    """Cut a stream into lists of about ``max_tokens`` positions, boundaries counted.
-
-    A list ends with the sentence that fills it, so a longer sentence is never refused.
-    """
+    """Cut a stream into lists that end once they have ``max_tokens`` positions with boundaries."""
     buffer: list[Sentence] = []
     num_tokens = 0
     for sentence in sentences:
@@ -29,15 +26,10 @@ def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[
 def batch_by_length(
     lengths: Sequence[int], *, max_tokens: int, max_sentences: int | None = None
 ) -> Iterator[list[int]]:
-    """Group sentences by falling length into batches of at most ``max_tokens`` positions.
+    """Group sentences by falling length; yield indices into ``lengths``, each once.
 
-    Args:
-        lengths: Positions of each sentence.
-        max_tokens: Bound on the sum of a batch's lengths; one longer sentence is a batch by itself.
-        max_sentences: Bound on their number; none: only that of the positions.
-
-    Yields:
-        Indices into ``lengths``, each index once.
+    A batch has at most ``max_tokens`` positions and ``max_sentences`` sentences; a longer sentence
+    is a batch by itself.
     """
     batch: list[int] = []
     num_tokens = 0

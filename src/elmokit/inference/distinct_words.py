@@ -1,4 +1,4 @@
-"""Each distinct word once: the token layer does not know the context, so its answer is shared."""
+"""Distinct words: the token layer ignores the context, so it needs each word only once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class DistinctTokens:
     words: list[str]
     """U words, the first two ``<S>`` and ``</S>``."""
     sentences: list[Integer[np.ndarray, " _"]]
-    """For each sentence the numbers of ``<S>``, its words, ``</S>``."""
+    """For each sentence the indices of ``<S>``, its words, ``</S>``."""
 
 
 def find_distinct_tokens(sentences: Sequence[Sequence[str]]) -> DistinctTokens:
-    """Number the distinct words of ``sentences``, which are lists without boundaries."""
+    """Number the distinct words of ``sentences``, given without boundaries."""
     rows: dict[str, int] = {SENTENCE_BEGIN_WORD: 0, SENTENCE_END_WORD: 1}
     indices = []
     for sentence in sentences:

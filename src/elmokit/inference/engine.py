@@ -1,15 +1,9 @@
-"""The network over a batch of sentences, no padding computed: the numbers of `BiLM`, less work.
+"""The network over a batch of sentences without padding: the same results as `BiLM.forward`.
 
-What is different from `BiLM.forward`:
-
-* Sentences are read by falling length, and the batch of a step shrinks as they end.
-* The input products of a layer are computed for many positions at once, before the recurrence; in
-  chunks of bounded size, with the state handed over, so that a sentence of any length needs memory
-  for its result and its distinct words only.
-* The backward direction reads every sentence from its own end.
-
-Products are the business of the network (`elmokit.inference.backend`), which gives every row the
-same bits in any company.
+Sentences are sorted by falling length, and the batch of a step shrinks as they end. The input
+products of a layer are computed before the recurrence for many positions at once, in chunks that
+bound the memory. The network (`elmokit.inference.backend`) computes them, with the same bits for a
+row in any batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,41 +25,37 @@ OnOutputs = Callable[[Tensor, np.ndarray, np.ndarray], None]
 
 @dataclass(frozen=True)
 class EngineOutput:
-    """What the engine makes of a batch."""
+    """The result of a batch."""
 
     vectors: list[np.ndarray]
-    """For each sentence float32 (L, W, 2D), or (W, 2D) where one layer was asked for."""
+    """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
     state: BiLMState
-    """Memory after each sentence, in their order; rows beyond them as they came in."""
+    """LSTM state after each sentence; rows beyond the batch are unchanged."""
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some steps of a batch. Its values are packed: the rows of the first step, of the next, …."""
+    """Some steps of a batch, packed: the rows of the first step, of the second, …."""
 
     start: int
-    """First step, counted from where the direction starts to read."""
+    """First step, in reading order."""
     num_rows: np.ndarray
     """Sentences that are still running at each step."""
     rows: np.ndarray
     """Row of each packed value (P,)."""
     steps: np.ndarray
-    """Step of each packed value (P,), counted from ``start``."""
+    """Step of each packed value (P,), relative to ``start``."""
 
 
 class Engine:
-    """Run a biLM over batches of sentences given as rows of token vectors.
-
-    Args:
-        network: As `elmokit.inference.precision.build_network` makes it.
-    """
+    """Run a network (`build_network`) over batches of sentences given as rows of token vectors."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
 
     @torch.inference_mode()
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
-        """Return the token layer of distinct tokens, each run through it once."""
+        """Return the token layer of distinct tokens."""
         return self.network.encode_tokens(ids)
 
     @torch.inference_mode()
@@ -77,21 +67,20 @@ class Engine:
         layers: Layers = "all",
         state: BiLMState | None = None,
     ) -> EngineOutput:
-        """Read the sentences.
+        """Read sentences in both directions.
 
         Args:
             vectors: Token layer of the distinct tokens.
             sentences: For each sentence its rows of ``vectors``, boundaries included.
-            layers: What to return.
-            state: Memory before each sentence, row *k* for sentence *k*; sentences beyond its rows
-                start at zero, rows beyond the sentences are returned as they are.
+            layers: Which to return.
+            state: Row *k* is the LSTM state before sentence *k*; sentences without a row start at
+                zero, rows beyond the batch are returned unchanged.
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         lstm = self.network.config.lstm
-        results = Results(
-            lengths - 2, layers, num_layers=lstm.num_layers + 1, dim=lstm.projection_dim
-        )
+        num_layers, dim = lstm.num_layers + 1, lstm.projection_dim
+        results = Results(lengths - 2, layers, num_layers=num_layers, dim=dim)
         results.add_token_layer(vectors, sentences)
         hidden, cell = state.hidden.clone(), state.cell.clone()
         rows = slice(0, len(sentences))
@@ -113,18 +102,15 @@ class Engine:
         results: Results | None = None,
         on_top: OnOutputs | None = None,
     ) -> DirectionState:
-        """Read the sentences in one direction: ``backward`` starts at the end of each.
+        """Read sentences in one direction and return the state after each.
 
         Args:
-            direction: Which way.
+            direction: ``backward`` starts at the end of each sentence.
             vectors: Token layer of the distinct tokens.
-            sentences: For each sentence its rows of ``vectors``, in the order of the text.
+            sentences: For each sentence its rows of ``vectors``, in text order.
             state: (hidden (N, B, D), cell (N, B, H)) before each of the B sentences.
-            results: Where the outputs of the wanted layers go, the sentences' boundaries left out.
-            on_top: Given the outputs of the last layer, piece by piece.
-
-        Returns:
-            The state after each sentence.
+            results: Receives the outputs of the wanted layers, without boundaries.
+            on_top: Called with the outputs of the last layer, chunk by chunk.
         """
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")
@@ -138,10 +124,8 @@ class Engine:
             step = chunk.start + chunk.steps
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
             sentence = order[chunk.rows]
-            slots = None
-            if results is not None:
-                half = 0 if direction == "forward" else 1
-                slots = OutputSlots(results, half, sentence, position - 1)
+            half = 0 if direction == "forward" else 1
+            slots = None if results is None else OutputSlots(results, half, sentence, position - 1)
             outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
             if on_top is not None:
                 on_top(outputs, sentence, position)
@@ -160,7 +144,7 @@ class Engine:
         if got != expected:
             raise ValueError(
                 f"`state` is of another model: it must have (layers, directions, projection, cell) "
-                f"{expected}, got {got}. Pass the state that this model returned."
+                f"{expected}, got {got}. Pass a state that this model returned."
             )
         hidden, cell = state.hidden.to(device).float(), state.cell.to(device).float()
         missing = num_rows - state.num_rows

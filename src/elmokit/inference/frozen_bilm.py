@@ -1,8 +1,4 @@
-"""A biLM that only reads: words in, token vectors of the distinct ones out, then the engine.
-
-Whatever runs a biLM that does not learn goes through here: embedding, perplexity and validation,
-the warm start state, probes and the layers of tasks.
-"""
+"""A biLM that does not learn: words to token vectors of the distinct words, then the engine."""
 
 from collections.abc import Sequence
 
@@ -19,13 +15,10 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 
 class FrozenBiLM:
-    """A biLM's words and its engine.
+    """Everything that runs a frozen biLM on words goes through here.
 
-    Args:
-        model: The weights as they are now; a character model is not needed any more afterwards.
-        device: Where to compute; none: where the model is.
-        precision: Arithmetic.
-        word_cache: Keep the token vectors of words from call to call (64 MB at most).
+    Later changes to the weights of ``model`` may have no effect; its device is the default.
+    ``word_cache`` keeps token vectors between calls (64 MB at most; CPU, character input).
     """
 
     def __init__(
@@ -40,7 +33,7 @@ class FrozenBiLM:
         self.network = build_network(model, precision=precision, device=chosen)
         self.engine = Engine(self.network)
         by_characters = model.config.char_cnn is not None
-        vocab = model.char_vocab
+        vocab = model.char_vocab  # not `model`, so that a character model can be freed
         self._ids_of = (
             vocab.encode_words if by_characters else lambda words: model.encode_words(words).numpy()
         )
@@ -50,7 +43,7 @@ class FrozenBiLM:
     def encode(
         self, sentences: Sequence[Sequence[str]]
     ) -> tuple[Float[Tensor, "U D"], DistinctTokens]:
-        """Return the token vectors of the distinct words, and the sentences as rows of them."""
+        """Return the token vectors of the distinct words, and the sentences as rows of these."""
         tokens = find_distinct_tokens(sentences)
         words = tokens.words
         if self._cache is None:

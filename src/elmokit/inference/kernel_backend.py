@@ -1,8 +1,6 @@
-"""The network through the compiled kernels of this processor (`elmokit.kernels`).
+"""The network through compiled CPU kernels (`elmokit.kernels`), with weights packed once."""
 
-Weights are packed once. What does not recur is outside the recurrence: the input products of a
-layer are computed for many positions at once.
-"""
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -20,19 +18,13 @@ from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, Scra
 from elmokit.kernels.library import Kind
 
 WORDS_PER_CHUNK = 1024
-"""Words that go through the token layer at a time: bounds its memory."""
+"""Words in one call of the token layer; bounds its memory."""
 MAX_POSITIONS = 2**13
-"""Positions that are read at a time: bounds memory."""
+"""Positions that are read at a time; bounds the memory."""
 
 
 class PackedNetwork:
-    """A biLM whose weights are packed for the kernels; see `elmokit.inference.backend.Network`.
-
-    Args:
-        model: Anywhere, of any floating type; it stays as it is.
-        precision: How the weights are held.
-        kernels: The library.
-    """
+    """A `Network` with weights packed for the kernels; ``model`` may be on any device."""
 
     def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
         self.config = model.config
@@ -47,7 +39,7 @@ class PackedNetwork:
             self._encode = (
                 _PackedTokenEncoder(encoder, kernels, precision)
                 if isinstance(encoder, CharTokenEncoder)
-                else _WordTable(encoder.get_parameter("embedding.weight"))
+                else _word_table(_values(encoder.get_parameter("embedding.weight")))
             )
             stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
             self._stacks = {
@@ -56,19 +48,18 @@ class PackedNetwork:
             }
 
     def encode_tokens(self, ids: np.ndarray) -> Tensor:
-        """Run the token layer over distinct tokens."""
+        """Run the token layer."""
         return self._encode(ids)
 
     def start(
         self, direction: Direction, vectors: Tensor, state: DirectionState
     ) -> "_PackedReader":
-        """Return a reader of sentences made of rows of ``vectors``."""
+        """Return a reader."""
         skip = self.config.lstm.skip_connections
         return _PackedReader(self._stacks[direction], skip, vectors, state)
 
 
 def _values(tensor: Tensor) -> Tensor:
-    """Return a parameter's values as the kernels take them."""
     return tensor.detach().to("cpu", torch.float32).contiguous()
 
 
@@ -80,14 +71,8 @@ def _pack_layer(
     return PackedLSTM(kernels, LSTMWeights(*weights), layer.config, kind=kind, buffers=buffers)  # pyright: ignore[reportArgumentType]
 
 
-class _WordTable:
-    """The token layer of word-input models."""
-
-    def __init__(self, table: Tensor) -> None:
-        self._table = _values(table)
-
-    def __call__(self, ids: np.ndarray) -> Tensor:
-        return functional.embedding(torch.from_numpy(ids.astype(np.int64)), self._table)
+def _word_table(table: Tensor) -> Callable[[np.ndarray], Tensor]:
+    return lambda ids: functional.embedding(torch.from_numpy(ids.astype(np.int64)), table)
 
 
 class _PackedTokenEncoder:
@@ -135,21 +120,17 @@ class _PackedTokenEncoder:
 
 
 class _PackedReader:
-    """One direction's stack and its state; see `elmokit.inference.backend.Reader`."""
+    """A `Reader`: one direction's stack and its state."""
 
     def __init__(
-        self,
-        stack: list[PackedLSTM],
-        skip: bool,
-        vectors: Tensor,
-        state: DirectionState,
+        self, stack: list[PackedLSTM], skip: bool, vectors: Tensor, state: DirectionState
     ) -> None:
         self._stack, self._skip, self._vectors = stack, skip, vectors
         self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
 
     def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
-        """Read some steps; the kernel writes what is wanted straight to its place."""
+        """Read some steps; the kernel writes results straight to their place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
         for n, layer in enumerate(self._stack):
@@ -166,6 +147,6 @@ class _PackedReader:
         return x
 
     def state(self) -> DirectionState:
-        """Return (hidden (N, B, D), cell (N, B, H)) after what was read."""
+        """Return hidden and cell."""
         pairs = zip(self._stack, self._cells, strict=True)
         return self._hidden, torch.stack([layer.unpack_cell(cell) for layer, cell in pairs])

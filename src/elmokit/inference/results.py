@@ -1,4 +1,4 @@
-"""The arrays that are handed out, and where in them the values of a chunk of steps belong."""
+"""The result arrays, and where in them the values of a chunk of steps belong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,11 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 Layers = Literal["all", "top", "average"] | int
-"""Which layers are returned: all of them, the last, their plain mean, or one by its number."""
+"""Layers to return: all, the last, their plain mean, or one by its number."""
 
 
 def check_layers(layers: str | int, num_layers: int) -> Layers:
-    """Return ``layers`` if a model with ``num_layers`` (the token layer included) has them.
-
-    Raises:
-        ValueError: if it does not; the message has the choices.
-    """
+    """Return ``layers``; raise `ValueError` with the choices if a model of L layers lacks them."""
     named = isinstance(layers, str) and layers in ("all", "top", "average")
     numbered = isinstance(layers, int) and not isinstance(layers, bool) and 0 <= layers < num_layers
     if not (named or numbered):
@@ -30,21 +26,13 @@ def check_layers(layers: str | int, num_layers: int) -> Layers:
 
 
 class Results:
-    """The vectors of some sentences, filled piece by piece.
-
-    Args:
-        num_words: Of each sentence.
-        layers: Which layers are wanted.
-        num_layers: L, the token layer included.
-        dim: D, the width of one direction.
-    """
+    """The vectors of some sentences, filled piece by piece; L includes the token layer."""
 
     def __init__(
         self, num_words: Integer[np.ndarray, " B"], layers: Layers, *, num_layers: int, dim: int
     ) -> None:
-        self.layers = layers
+        self.num_words, self.layers = num_words, layers
         self.num_layers, self.dim = num_layers, dim
-        self.num_words = num_words
         leading = (num_layers,) if layers == "all" else ()
         make = np.zeros if layers == "average" else np.empty
         self.arrays: list[np.ndarray] = [
@@ -54,14 +42,14 @@ class Results:
         """Addresses of the arrays (B,)."""
 
     def wants(self, layer: int) -> bool:
-        """Tell whether ``layer`` is part of what was asked for."""
+        """Return whether ``layer`` contributes to the result."""
         wanted = self.num_layers - 1 if self.layers == "top" else self.layers
         return wanted in ("all", "average") or wanted == layer
 
     def add(
         self, sentence: int, layer: int, half: int, start: int, values: Float[np.ndarray, "W D"]
     ) -> None:
-        """Put the vectors of some words, from word ``start`` on, into one half of a layer."""
+        """Store the vectors of words ``start``, … in one half of a layer."""
         array = self.arrays[sentence]
         target = array[layer] if self.layers == "all" else array
         place = target[start : start + len(values), half * self.dim : (half + 1) * self.dim]
@@ -73,7 +61,7 @@ class Results:
     def add_token_layer(
         self, vectors: Float[Tensor, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
-        """Put the token layer, twice side by side, if it is wanted."""
+        """Store the token layer, if wanted, in both halves."""
         if not self.wants(0):
             return
         table = vectors.cpu().numpy()
@@ -88,19 +76,19 @@ class Results:
 
 @dataclass(frozen=True)
 class OutputSlots:
-    """Where the values of packed positions belong: those of the first step, of the next, …."""
+    """Destination of the values of packed positions: of the first step, of the second, …."""
 
     results: Results
     half: int
     """0 forward, 1 backward."""
     sentence: Integer[np.ndarray, " P"]
     word: Integer[np.ndarray, " P"]
-    """Word of the sentence; -1 and the number of words are its boundaries, which are not kept."""
+    """Index in the sentence; -1 and the number of words are its boundaries, which are dropped."""
 
     def addresses(self, layer: int) -> Integer[np.ndarray, " P"] | None:
-        """Return the address at which each position's D values belong, 0 where they are not kept.
+        """Return the address for each position's D values, 0 where they are dropped.
 
-        None where they cannot simply be written: nothing of the layer is wanted, or a mean.
+        None if they cannot simply be written: the layer is not wanted, or the mean is.
         """
         results = self.results
         if results.layers == "average" or not results.wants(layer):
@@ -112,7 +100,7 @@ class OutputSlots:
         return np.where(kept, addresses, 0)
 
     def add(self, layer: int, values: Float[Tensor, "P_ D"]) -> None:
-        """Put the values, of which those beyond P are ignored, into ``layer``."""
+        """Store ``values`` in ``layer``; rows beyond P are ignored."""
         if not self.results.wants(layer):
             return
         order = np.lexsort((self.word, self.sentence))

@@ -1,8 +1,7 @@
-"""Exact losses of target words by a softmax that does not learn.
+"""Exact losses of target words under a frozen softmax, without keeping the other scores.
 
-In bf16 the products with rare words have bf16 factors and fp32 sums; the score of the target itself
-and the products with frequent words, which hold most of the probability, are fp32. No score but the
-target's is kept.
+In bf16 the products with rare words have bf16 factors and fp32 sums; the target's score and the
+products with frequent words, which hold most of the probability, are fp32.
 """
 
 import torch
@@ -15,25 +14,21 @@ from elmokit.kernels.library import Kind
 from elmokit.kernels.logsumexp import PackedLogSumExp
 
 FREQUENT_WORDS = 1024
-"""Words, by rank in the vocabulary, whose products are fp32 on any processor."""
+"""Words, by rank in the vocabulary, whose products are always fp32."""
 
 
 class TargetScores:
-    """Negative log-likelihoods by the whole softmax, as its weights are now.
+    """Negative log-likelihoods under the whole softmax, with its current weights.
 
-    Args:
-        softmax: The output layer. Without compiled kernels, on other devices and where it is
-            adaptive, it computes by itself, in fp32.
-        precision: Of the products with rare words.
+    Without compiled kernels, on other devices and for an adaptive one, ``softmax`` computes them
+    itself in fp32; else ``precision`` is that of the products with rare words.
     """
 
     def __init__(self, softmax: Softmax, *, precision: Kind = "fp32") -> None:
         self._softmax = softmax
         self._parts: list[PackedLogSumExp] = []
         kernels = load_kernels()
-        if kernels is None or not isinstance(softmax, FullSoftmax):
-            return
-        if softmax.weight.device.type != "cpu":
+        if kernels is None or not isinstance(softmax, FullSoftmax) or not softmax.weight.is_cpu:
             return
         weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
         pieces: tuple[tuple[Kind, slice], ...] = (
@@ -48,7 +43,7 @@ class TargetScores:
 
     @torch.inference_mode()
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
-        """Return the loss of every target in nats, whatever rows are beside it."""
+        """Return the loss of every target in nats; the other rows do not affect it."""
         hidden = hidden.float()
         if not self._parts:
             return self._softmax.nll(hidden, word_ids.to(hidden.device))

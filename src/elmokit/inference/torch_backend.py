@@ -1,8 +1,8 @@
-"""The network through PyTorch alone: for machines without a compiler, and for other devices.
+"""The network through PyTorch, for machines without a compiler and for other devices.
 
-Every matrix product has a height that is a multiple of a block. A product of one row, or of three,
-is computed by other kernels that add in another order; over a few hundred recurrent steps that
-grows to 1e-5. With whole blocks a sentence gets the same bits alone and in any company.
+The height of every matrix product is a multiple of a block: for other heights PyTorch may use
+kernels that add in another order, which grows to 1e-5 over a few hundred recurrent steps. With
+whole blocks a sentence gets the same bits in any batch.
 """
 
 import copy
@@ -21,23 +21,17 @@ from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 
 ROW_BLOCK = 8
-"""Heights of the LSTM's products are multiples of this."""
+"""Block of the LSTM's products."""
 TOKEN_BLOCK = 16
-"""Words go through the character CNN in multiples of this."""
+"""Block of words in the character CNN."""
 MAX_GATE_VALUES = 2**22
 """Gate inputs held at a time: 16 MB as fp32."""
 MAX_CHARACTERS_PER_CHUNK = 4096
-"""Character positions in one call of the character CNN: bounds its memory."""
+"""Character positions in one call of the character CNN; bounds its memory."""
 
 
 class ModuleNetwork:
-    """The model's own modules, shared where nothing has to be converted and copied otherwise.
-
-    Args:
-        model: It stays as it is.
-        use_bf16: Hold matrices as bfloat16 and multiply in it.
-        device: Where to compute.
-    """
+    """A `Network` of the model's own modules, copied only if they must be converted."""
 
     def __init__(self, model: BiLM, *, use_bf16: bool, device: torch.device) -> None:
         self.config = model.config
@@ -64,16 +58,13 @@ class ModuleNetwork:
         return module
 
     def arithmetic(self) -> AbstractContextManager:
-        """Return the context in which the modules must be called."""
+        """Return the context in which to call the modules."""
         if not self._use_bf16:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def encode_tokens(self, ids: np.ndarray) -> Tensor:
-        """Run the token layer over distinct tokens, in chunks of bounded memory.
-
-        Words of like length go together, so that the CNN need not look at padding.
-        """
+        """Run the token layer in chunks of words of similar length, to save memory and padding."""
         if ids.ndim == 1:
             return self._token_encoder(torch.from_numpy(ids).to(self.device)).float()
         lengths = (ids != PADDING_ID).sum(axis=1)
@@ -96,12 +87,12 @@ class ModuleNetwork:
     def start(
         self, direction: Direction, vectors: Tensor, state: DirectionState
     ) -> "_ModuleReader":
-        """Return a reader of sentences made of rows of ``vectors``."""
+        """Return a reader."""
         return _ModuleReader(self, self._stacks[direction], vectors, state)
 
 
 class _ModuleReader:
-    """One direction's stack and its state; see `elmokit.inference.backend.Reader`."""
+    """A `Reader`: one direction's stack and its state."""
 
     def __init__(
         self, network: ModuleNetwork, stack: list[LSTMP], vectors: Tensor, state: DirectionState
@@ -116,7 +107,7 @@ class _ModuleReader:
         self._biases = [layer.gate_bias() for layer in stack]
 
     def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
-        """Read some steps; rows that only fill a block are thrown away."""
+        """Read some steps; rows that only fill a block are discarded."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)
@@ -130,7 +121,7 @@ class _ModuleReader:
         return x[: len(index)]
 
     def state(self) -> DirectionState:
-        """Return the state after what was read."""
+        """Return hidden and cell."""
         rows = slice(0, self._num_sentences)
         hiddens, cells = zip(*self._states, strict=True)
         return torch.stack(hiddens)[:, rows], torch.stack(cells)[:, rows]
@@ -139,10 +130,10 @@ class _ModuleReader:
 def _run_layer(
     layer: LSTMP, bias: Tensor, x: Tensor, num_rows: np.ndarray, state: tuple[Tensor, Tensor]
 ) -> Tensor:
-    """Run one layer over a chunk of packed inputs; ``state`` is advanced in place.
+    """Run one layer over a chunk of packed inputs, updating ``state`` in place.
 
-    Rows that only fill a block are computed and thrown away: they read the gate inputs of the next
-    step, or what stands behind the last one.
+    Rows that only fill a block read the gate inputs of the next step, or the padding after the
+    last one; their results are discarded.
     """
     hidden, cell = state  # (whole blocks, D), (whole blocks, H)
     gates_in = functional.linear(x, layer.input_weight, bias).float()  # (P + some, 4H)

@@ -1,8 +1,8 @@
 """Reading text in one direction as in training, and the warm start state.
 
-A biLM is trained on running text and meets a zero state once, at its very beginning; the first
-words of a sentence read from zero are predicted worse. The warm state, the memory of ordinary text,
-takes that away and is still one fixed state: results depend on model and sentence alone.
+A biLM is trained on running text and sees a zero state only once, so it predicts the first words of
+a sentence worse from zero. The warm state, an average after ordinary text, avoids this and is still
+fixed: results depend on the model and the sentence alone.
 """
 
 import logging
@@ -22,11 +22,11 @@ from elmokit.weights.model_dir import PretrainedBiLM
 logger = logging.getLogger(__name__)
 
 NUM_STREAMS = 8
-"""Sentences are read in so many streams side by side."""
+"""Parallel streams in which sentences are read."""
 
 
 def warm_text(model: PretrainedBiLM) -> tuple[str, ...]:
-    """Return the neutral sentences of a model, or those of the package for a model without any."""
+    """Return the model's neutral sentences, or the package's own for a model without any."""
     if model.warm_text:
         return model.warm_text
     logger.warning("the model stores no neutral text to warm up with; using the package's own")
@@ -35,14 +35,10 @@ def warm_text(model: PretrainedBiLM) -> tuple[str, ...]:
 
 
 def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> BiLMState:
-    """Return the state of one row after ordinary sentences.
+    """Return the average state (one row) after the sentences of ``text``, words joined by spaces.
 
-    The neutral text is read as in training (a direction never reads its own end marker) in streams
-    that carry their state; the states after all sentences but the streams' first are averaged.
-
-    Args:
-        bilm: The biLM.
-        text: Sentences, words joined by one space: see `warm_text`.
+    The text is read as in training (a direction never reads its own end marker), in streams that
+    carry their state; the first sentence of each stream is left out of the average.
     """
     vectors, tokens = bilm.encode([line.split() for line in text])
     sentences = tokens.sentences
@@ -51,12 +47,11 @@ def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> BiLMState:
         for k in range(0, len(sentences) - NUM_STREAMS + 1, NUM_STREAMS)
     ] or [[sentences[k % len(sentences)] for k in range(NUM_STREAMS)]]
     state = BiLMState.zeros(bilm.network.config.lstm, NUM_STREAMS, device=bilm.network.device)
-    return BiLMState.from_directions(
-        *(
-            _average(bilm.engine, direction, vectors, rounds, state.direction(direction))
-            for direction in get_args(Direction)
-        )
+    averages = (
+        _average(bilm.engine, direction, vectors, rounds, state.direction(direction))
+        for direction in get_args(Direction)
     )
+    return BiLMState.from_directions(*averages)
 
 
 def _average(
@@ -79,10 +74,10 @@ def _average(
 
 
 def inputs_of(direction: Direction, sentence: np.ndarray) -> np.ndarray:
-    """Return what one direction reads of a sentence: all but the boundary at its end."""
+    """Return what a direction reads of a sentence: all but the boundary at its end."""
     return sentence[:-1] if direction == "forward" else sentence[1:]
 
 
 def targets_of(direction: Direction, sentence: np.ndarray) -> np.ndarray:
-    """Return what one direction predicts of a sentence at each position of `inputs_of`."""
+    """Return what a direction predicts at each position of `inputs_of`."""
     return sentence[1:] if direction == "forward" else sentence[:-1]

@@ -1,10 +1,7 @@
-"""Token vectors that are kept from call to call: most running words were seen before.
-
-A word's token vector depends on its characters alone, so it can be kept; the words used longest ago
-go first. A cache belongs to one embedder, and so to one set of weights and one precision.
+"""Token vectors kept between calls, since most words in running text were seen before.
 
 NumPy moves the vectors: some of PyTorch's indexing wakes its own threads, which then spin for some
-milliseconds beside those of the kernels.
+milliseconds and slow down the kernels.
 """
 
 import threading
@@ -21,12 +18,7 @@ DEFAULT_BYTES = 64 * 2**20
 
 
 class WordCache:
-    """Vectors of the words used last.
-
-    Args:
-        dim: D, the width of a token vector.
-        max_bytes: Bound on the vectors' memory; 0: nothing is kept.
-    """
+    """Vectors (D,) of the most recently used words, for one set of weights and one precision."""
 
     def __init__(self, dim: int, *, max_bytes: int = DEFAULT_BYTES) -> None:
         self._capacity = max_bytes // (4 * dim)
@@ -35,23 +27,14 @@ class WordCache:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return the number of words that are kept."""
         return len(self._rows)
 
     def read(self, words: Sequence[str]) -> tuple[Float[Tensor, "U D"], Integer[np.ndarray, " M"]]:
-        """Return room for the words' vectors, filled where they are known.
-
-        Args:
-            words: Distinct words.
-
-        Returns:
-            The vectors, and the positions of those that are still to be filled in.
-        """
+        """Return the vectors of distinct words, and the positions of those still to be filled."""
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:
             for i, word in enumerate(words):
-                row = self._rows.get(word, -1)
-                rows[i] = row
+                rows[i] = row = self._rows.get(word, -1)
                 if row >= 0:
                     self._rows.move_to_end(word)
             missing = np.flatnonzero(rows < 0)
@@ -60,7 +43,7 @@ class WordCache:
         return torch.from_numpy(vectors), missing
 
     def write(self, words: Sequence[str], vectors: Float[Tensor, "U D"]) -> None:
-        """Keep the vectors of some distinct words, at most as many as there is room for."""
+        """Keep the vectors of distinct words, as many as fit."""
         words = words[: self._capacity]
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:

@@ -1,8 +1,7 @@
-"""The original implementation's files, ``options.json`` and HDF5 weights, read and written.
+"""Read and write the original implementation's files: ``options.json`` and HDF5 weights.
 
-What the options mean is in `bilm_tf_options`, what the datasets are in `bilm_tf_layout`. Biases are
-kept as stored (the forget gate's 1 is added at run time), so that reading and writing gives the
-same bits.
+`bilm_tf_options` explains the options, `bilm_tf_layout` the datasets. Biases are kept as stored
+(the forget gate's 1 is added at run time), so that reading and writing gives the same bits.
 """
 
 import copy
@@ -12,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,48 +54,40 @@ def read_bilm_tf(
     vocab: StrPath | None = None,
     softmax: StrPath | None = None,
 ) -> PretrainedBiLM:
-    """Read a model of the original implementation (bilm-tf, AllenNLP, and all of that format).
+    """Read a model in the original format (bilm-tf, AllenNLP), in evaluation mode.
 
-    Words are encoded as the original does: no Unicode normalization, cut at any byte, split at
-    white space.
+    Words are encoded as in the original: no Unicode normalization, cut at any byte, split at white
+    space.
 
     Args:
-        options: The options file, of training or of inference (``n_characters`` 261 or 262).
+        options: Options of training or of inference (``n_characters`` 261 or 262).
         weights: The HDF5 weights.
-        vocab: The vocabulary file; needed for perplexity, and by a word-input model for words.
-        softmax: HDF5 with ``softmax/W`` and ``softmax/b``, where the weights do not hold them.
-
-    Returns:
-        The model in evaluation mode.
+        vocab: Needed for perplexity, and by a word-input model to encode words.
+        softmax: HDF5 with ``softmax/W`` and ``softmax/b``, if not in ``weights``.
 
     Raises:
         FileNotFoundError: if a file is missing.
         FormatError: if a file is damaged, an option is missing or impossible, or a dataset is
-            missing or of another shape than the options say.
+            missing or has another shape than the options say.
     """
-    data = read_options(Path(options))
+    source = Path(options)
+    data = read_options(source)
     word_vocab = None if vocab is None else WordVocab.read(vocab)
     with ExitStack() as files:
         file = files.enter_context(_open_hdf5(Path(weights), *first_dataset(data)))
-        _check_input_kind(data, file, Path(options))
-        config = parse_options(
-            data,
-            source=Path(options),
-            matrix_shape=lambda name, expected: _matrix_shape(file, name, expected),
-        )
-        output_shape = f"(V, {config.lstm.projection_dim})"
+        _check_input_kind(data, file, source)
+        config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, file))
+        first_output = SOFTMAX_NAMES[0], f"(V, {config.lstm.projection_dim})"
         output_file = file
         if softmax is not None:
-            output_file = files.enter_context(
-                _open_hdf5(Path(softmax), SOFTMAX_NAMES[0], output_shape)
-            )
+            output_file = files.enter_context(_open_hdf5(Path(softmax), *first_output))
         num_words = None
         if softmax is not None or any(name in file for name in SOFTMAX_NAMES):
-            num_words = _matrix_shape(output_file, SOFTMAX_NAMES[0], output_shape)[0]
+            num_words = _matrix_shape(output_file, *first_output)[0]
         if word_vocab is not None:
             _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {output_file.filename}")
             _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {file.filename}")
-        model = _build(data, config, word_vocab, num_words, source=Path(options))
+        model = _build(data, config, word_vocab, num_words, source=source)
         _fill(model, bilm_layout(config), file)
         if num_words is not None:
             _fill(model, softmax_layout(config, num_words), output_file)
@@ -106,20 +98,14 @@ def read_bilm_tf(
 def write_bilm_tf(
     model: PretrainedBiLM, options: StrPath, weights: StrPath, *, softmax: StrPath | None = None
 ) -> None:
-    """Write a model in the original's format; each file appears whole or not at all.
+    """Write a model in the original format; each file appears whole or not at all.
 
     A model that was read from this format gives the same datasets, bit for bit, and the same
-    options. What the format has no place for (normalization, tokenizer) is logged as a warning.
-
-    Args:
-        model: The model.
-        options: The options file to write.
-        weights: The HDF5 file to write.
-        softmax: Another HDF5 file for the softmax; none: it goes into ``weights``, where other
-            readers pass over it.
+    options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
+    softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it.
 
     Raises:
-        ValueError: if the format cannot express the model (adaptive softmax), or ``softmax`` is
+        ValueError: for an adaptive softmax, which the format cannot hold, and if ``softmax`` is
             given for a model without one.
     """
     if isinstance(model.softmax, AdaptiveSoftmax):
@@ -149,19 +135,18 @@ def write_bilm_tf(
 
 
 def format_losses(model: PretrainedBiLM) -> list[str]:
-    """Say what the original format cannot hold of this model, a sentence each."""
+    """List what the original format cannot hold of this model, a sentence each."""
     losses = []
     vocab = model.config.char_vocab
     if model.config.char_cnn is not None and vocab.normalization != "none":
         losses.append(
-            f"the format has no place for normalization={vocab.normalization!r}: whoever reads the "
-            "file must normalize the text first, or words spelled otherwise get other "
-            "vectors."
+            f"the format has no place for normalization={vocab.normalization!r}: readers must "
+            "normalize the text first, or words in another form get other vectors."
         )
     if model.config.char_cnn is not None and vocab.truncation != "byte":
         losses.append(
             f"the format has no place for truncation={vocab.truncation!r}: readers cut words of "
-            f"more than {vocab.max_characters - 2} bytes anywhere, also inside a character."
+            f"more than {vocab.max_characters - 2} bytes anywhere, even inside a character."
         )
     if model.tokenizer.name != "whitespace":
         losses.append(
@@ -178,17 +163,16 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
 
 @contextmanager
 def _open_hdf5(path: Path, first: str, expected: str) -> Iterator[h5py.File]:
-    """Open a file; ``first`` of shape ``expected`` is named if it cannot be read at all."""
     if not path.exists():
         raise FileNotFoundError(f"There is no weight file {path}.")
-    path.open("rb").close()  # a system error names the path here, in h5py it does not
+    path.open("rb").close()  # system errors name the path here, but not in h5py
     try:
         file = h5py.File(path, "r")
     except OSError as error:
         raise FormatError(
             f"{path}: not a whole HDF5 file: {error}. Dataset `{first}` of shape {expected} was "
-            f"expected first; the file has {path.stat().st_size:,} bytes. A download that broke "
-            "off is the usual reason: fetch it again."
+            f"expected first; the file has {path.stat().st_size:,} bytes. The usual cause is an "
+            "incomplete download: fetch it again."
         ) from error
     with file:
         yield file
@@ -197,8 +181,8 @@ def _open_hdf5(path: Path, first: str, expected: str) -> Iterator[h5py.File]:
 def _check_input_kind(data: Mapping[str, Any], file: h5py.File, source: Path) -> None:
     if data.get("char_cnn") is None and "embedding" not in file and "char_embed" in file:
         raise FormatError(
-            f"{source}: `char_cnn` is missing, yet {file.filename} holds `char_embed`: the options "
-            "are those of a word-input model, the weights those of one that reads characters."
+            f"{source}: `char_cnn` is missing, but {file.filename} holds `char_embed`: the options "
+            "describe a word-input model, the weights are those of a character model."
         )
 
 
@@ -226,13 +210,13 @@ def _build(
 def _check_vocab(vocab: WordVocab, path: object, num_rows: int | None, what: str) -> None:
     if num_rows is not None and len(vocab) != num_rows:
         raise FormatError(
-            f"{path}: {len(vocab)} words, but {what} has {num_rows} rows, one for each line of the "
+            f"{path}: {len(vocab)} words, but {what} has {num_rows} rows, one per line of the "
             "vocabulary: the files belong to different models."
         )
 
 
 def _check_no_surplus(file: h5py.File, config: BiLMConfig) -> None:
-    """Refuse biLM datasets that the options have no place for; log what is no part of a biLM."""
+    """Refuse biLM datasets that the options do not describe; log other datasets."""
     known = {name for dataset in bilm_layout(config) for name in dataset.names} | {*SOFTMAX_NAMES}
     others = {name: shape for name, shape in _shapes(file).items() if name not in known}
     for name, shape in others.items():
@@ -242,16 +226,11 @@ def _check_no_surplus(file: h5py.File, config: BiLMConfig) -> None:
                 "that the options describe; options and weights belong to different models."
             )
     if others:
-        logger.info(
-            "%s: passed over %d datasets that are no part of a biLM, such as %s",
-            file.filename,
-            len(others),
-            min(others),
-        )
+        message = "%s: passed over %d datasets that are not part of a biLM, such as %s"
+        logger.info(message, file.filename, len(others), min(others))
 
 
 def _shapes(file: h5py.File) -> dict[str, tuple[int, ...]]:
-    """Return all datasets with their shapes."""
     shapes = {}
 
     def visit(name: str, item: object) -> None:
@@ -263,21 +242,16 @@ def _shapes(file: h5py.File) -> dict[str, tuple[int, ...]]:
 
 
 def _matrix_shape(file: h5py.File, name: str, expected: str) -> tuple[int, int]:
-    """Return the shape of a matrix whose size the options do not tell."""
-    stored = file.get(name)
+    """Return the shape of a matrix whose size is not in the options."""
+    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
     if not isinstance(stored, h5py.Dataset):
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` is missing; expected shape {expected}."
-        )
+        raise FormatError(f"{where} is missing; expected shape {expected}.")
     if len(stored.shape) != 2:
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {expected}."
-        )
+        raise FormatError(f"{where} has shape {stored.shape}, expected {expected}.")
     return stored.shape
 
 
 def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> None:
-    """Copy datasets into the model's parameters."""
     parameters = model.state_dict()
     with torch.no_grad():
         for dataset in layout:
@@ -286,41 +260,28 @@ def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> 
 
 
 def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
-    """Read one dataset as float32, after checking that it is what the options promise."""
-    name, stored = next(
-        ((n, file[n]) for n in dataset.names if isinstance(file.get(n), h5py.Dataset)),
-        (dataset.name, None),
-    )
+    """Read one dataset as float32, after checking it against the options."""
+    found = (name for name in dataset.names if isinstance(file.get(name), h5py.Dataset))
+    name, shape = next(found, dataset.name), dataset.shape
+    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
     if not isinstance(stored, h5py.Dataset):
-        raise FormatError(
-            f"{file.filename}: dataset `{dataset.name}` is missing; expected shape {dataset.shape}."
-            + _unidirectional_hint(file, dataset.name)
-        )
-    if stored.shape != dataset.shape:
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` has shape {stored.shape}, expected {dataset.shape} "
-            "by the options."
-        )
+        hint = ""
+        if "rnn" in file or (name.startswith("RNN_1") and "RNN_1" not in file):
+            hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
+        raise FormatError(f"{where} is missing; expected shape {shape}.{hint}")
+    if stored.shape != shape:
+        raise FormatError(f"{where} has shape {stored.shape}, expected {shape} by the options.")
     if stored.dtype.kind != "f":
-        raise FormatError(
-            f"{file.filename}: dataset `{name}` of shape {dataset.shape} holds {stored.dtype}, "
-            "expected float32."
-        )
+        raise FormatError(f"{where} of shape {shape} holds {stored.dtype}, expected float32.")
     if stored.dtype != np.float32:
-        logger.warning("%s: `%s` is %s, taken as float32.", file.filename, name, stored.dtype)
+        logger.warning("%s: `%s` is %s, read as float32.", file.filename, name, stored.dtype)
     try:
         return stored[...].astype(np.float32, copy=False)
     except OSError as error:
         raise FormatError(
-            f"{file.filename}: dataset `{name}` of shape {dataset.shape} cannot be read: {error}. "
-            "The file is damaged or cut short: fetch it again."
+            f"{where} of shape {shape} cannot be read: {error}. The file is damaged or incomplete: "
+            "fetch it again."
         ) from error
-
-
-def _unidirectional_hint(file: h5py.File, missing: str) -> str:
-    if "rnn" in file or (missing.startswith("RNN_1") and "RNN_1" not in file):
-        return " It looks like a unidirectional model; elmokit reads bidirectional ones only."
-    return ""
 
 
 # --- writing

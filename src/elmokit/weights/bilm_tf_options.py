@@ -21,11 +21,11 @@ DEFAULT_DROPOUT = 0.1
 DEFAULT_NUM_SAMPLES = 8192
 DEFAULT_MAX_CHARACTERS = 50
 ORIGINAL_OPTIONS = "original_options"
-"""Key of the training metadata that keeps the options, to write them as they were read."""
+"""Key of the training metadata that keeps the options as they were read."""
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """Read the file; its contents are checked by `parse_options`."""
+    """Read the file; `parse_options` checks its contents."""
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
     return parse_json(path.read_bytes(), source=path, advice=advice)
 
@@ -33,13 +33,11 @@ def read_options(path: Path) -> dict[str, Any]:
 def parse_options(
     data: Mapping[str, Any], *, source: Path, matrix_shape: MatrixShape
 ) -> BiLMConfig:
-    """Turn options into our configuration; sizes that they leave out come from the weights.
+    """Turn options into our configuration; missing sizes come from the weights.
 
-    ``n_characters`` is ignored: it is 261 in training files, 262 in inference files, and the
-    weights hold 261 rows either way.
-
-    Raises:
-        FormatError: for a missing or impossible option, or a unidirectional model.
+    ``n_characters`` is ignored: it is 261 in training files and 262 in inference files, but the
+    weights always have 261 rows. Raises `FormatError` for a missing or impossible option, or a
+    unidirectional model.
     """
     options = _Options(data, source)
     if data.get("bidirectional") is False:
@@ -49,9 +47,7 @@ def parse_options(
         )
     lstm, char_cnn = options.table("lstm"), options.table("char_cnn")
     if lstm is None:
-        raise FormatError(
-            f"{source}: `lstm` is missing; expected an object with `dim` and `projection_dim`."
-        )
+        raise options.error("lstm", "an object with `dim` and `projection_dim`")
     max_characters = DEFAULT_MAX_CHARACTERS
     if char_cnn is not None:
         max_characters = char_cnn.integer("max_characters_per_token", default=max_characters)
@@ -80,13 +76,12 @@ def parse_options(
 
 
 def parse_softmax(data: Mapping[str, Any]) -> SoftmaxConfig:
-    """Return the output layer of training options; the original samples unless told not to."""
+    """Return the output layer of training options; the original samples by default."""
     samples = data.get("n_negative_samples_batch")
     if not isinstance(samples, int) or samples < 1:
         samples = DEFAULT_NUM_SAMPLES
     return SoftmaxConfig(
-        kind="full" if data.get("sample_softmax") is False else "sampled",
-        num_samples=samples,
+        kind="full" if data.get("sample_softmax") is False else "sampled", num_samples=samples
     )
 
 
@@ -103,7 +98,7 @@ def first_dataset(data: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def options_of(model: PretrainedBiLM) -> dict[str, Any]:
-    """Return the options of a model: as they were read where they still hold, else fresh ones."""
+    """Return the options of a model: as they were read if they still hold, else fresh ones."""
     original = copy.deepcopy(dict(model.training_metadata.get(ORIGINAL_OPTIONS) or {}))
     fresh = _fresh_options(model)
     result = original
@@ -120,12 +115,10 @@ def options_of(model: PretrainedBiLM) -> dict[str, Any]:
 
 
 class _Options:
-    """Checked access to a table: missing and wrong values are `FormatError` with the dotted key."""
+    """Checked access to a table; `FormatError` with the dotted key for missing or wrong values."""
 
     def __init__(self, data: Mapping[str, Any], source: Path, prefix: str = "") -> None:
-        self.data = data
-        self.source = source
-        self.prefix = prefix
+        self.data, self.source, self.prefix = data, source, prefix
 
     def error(self, key: str, expected: str) -> FormatError:
         value = self.data.get(key)
@@ -207,7 +200,7 @@ def _fresh_options(model: PretrainedBiLM) -> dict[str, Any]:
 
 
 def _comparable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that shape the model, defaults filled in and spellings made one."""
+    """Return the options that shape the model, with defaults filled in."""
     lstm, char_cnn = options.get("lstm") or {}, options.get("char_cnn") or {}
     shape = {key: lstm.get(key) for key in ("projection_dim", "dim", "cell_clip", "proj_clip")}
     shape["n_layers"] = lstm.get("n_layers") or 1

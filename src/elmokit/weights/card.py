@@ -1,59 +1,46 @@
-"""The model card: README.md of a model directory, made from what the model knows about itself."""
+"""The model card: README.md of a model directory, made from the model's own data."""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmokit.bilm.bilm import BiLM
-from elmokit.text.tokenizers.registry import TokenizerConfig
+if TYPE_CHECKING:
+    from elmokit.weights.model_dir import PretrainedBiLM
 
 UNKNOWN = "not stated"
 _NOT_LISTED = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
 """Metadata that the list under "Training" leaves out."""
 
 
-def model_card(
-    model: BiLM,
-    *,
-    metadata: Mapping[str, Any],
-    tokenizer: TokenizerConfig,
-    num_words: int | None,
-    num_parameters: int,
-    model_hash: str,
-) -> str:
+def model_card(model: "PretrainedBiLM") -> str:
     """Return the card as Markdown with the header that model hubs read.
 
-    Args:
-        model: The network.
-        metadata: The training metadata. ``language``, ``license``, ``perplexity``, ``scores`` (of
-            tasks that use this model, by name) and ``scores_note`` get a place of their own.
-        tokenizer: The tokenizer of the training text.
-        num_words: Size of the vocabulary; none if the model has no vocabulary.
-        num_parameters: Parameters without the softmax.
-        model_hash: SHA-256 of the model.
+    In the training metadata, ``language``, ``license``, ``perplexity``, ``scores`` (by task) and
+    ``scores_note`` have their own places.
     """
-    config = model.config
+    config, metadata, tokenizer = model.config, model.training_metadata, model.tokenizer
     language, license_name = (str(metadata.get(key) or UNKNOWN) for key in ("language", "license"))
     header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
     if metadata.get("language"):
         header.append(f"language: {json.dumps(language)}")
     if metadata.get("license"):
         header.append(f"license: {json.dumps(license_name)}")
-    reads = "words (embedding table)" if config.char_cnn is None else "characters (bytes of UTF-8)"
+    reads = "words (embedding table)"
+    if config.char_cnn is not None:
+        most = config.char_vocab.max_characters
+        reads = f"characters (bytes of UTF-8), at most {most} a word"
     rows = {
         "Language": language,
         "License": license_name,
         "Perplexity": _perplexity(metadata.get("perplexity")),
         "Tokenizer": f"{tokenizer.name} {tokenizer.version}".strip(),
         "Normalization": config.char_vocab.normalization,
-        "Input": f"{reads}, at most {config.char_vocab.max_characters} a word",
+        "Input": reads,
         "Layers": f"{model.num_layers} of {model.output_dim} (cell {config.lstm.cell_dim})",
-        "Parameters": f"{num_parameters:,} without softmax",
-        "Vocabulary": "none" if num_words is None else f"{num_words:,} words",
-        "Model hash": f"`{model_hash}`",
+        "Parameters": f"{model.num_parameters():,} without softmax",
+        "Vocabulary": "none" if model.word_vocab is None else f"{len(model.word_vocab):,} words",
+        "Model hash": f"`{model.model_hash()}`",
     }
-    if config.char_cnn is None:
-        rows["Input"] = reads
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     listed = "\n".join(
         f"- {key}: {_plain(value)}" for key, value in metadata.items() if key not in _NOT_LISTED

@@ -1,4 +1,4 @@
-"""Original files to a model directory, or back, with a proof that nothing changed on the way."""
+"""Original files to a model directory, or back, with a proof that nothing changed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,46 +23,45 @@ SAMPLE_SENTENCES = (
     "🙂 x",
     "",
 )
-"""Words joined by one space: short and long, within ASCII and beyond, longer than a row, none."""
+"""Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
-"""Words of a sample sentence for models that read word ids."""
+"""Words per sample sentence for models that read word ids."""
 
 
 @dataclass(frozen=True)
 class OriginalFiles:
-    """The two files of a model in the original's format."""
+    """The two files of a model in the original format."""
 
     options: Path
     weights: Path
 
     def __str__(self) -> str:
-        """Both paths, for messages."""
         return f"{self.options}, {self.weights}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionReport:
-    """What was converted, and how far source and re-read destination are apart."""
+    """What was converted, and how far the source differs from the re-read destination."""
 
     source: str
     destination: str
     destination_format: Literal["model directory", "options.json + HDF5"]
     num_parameters: int
-    """Of the biLM; neither the softmax nor the row of padded positions."""
+    """Of the biLM, without the softmax and the padding row."""
     num_layers: int
-    """The token layer included."""
+    """L, with the token layer."""
     output_dim: int
     vocabulary: int | None
-    """Words of the vocabulary, if there is one."""
+    """Number of words, if there is a vocabulary."""
     softmax: bool
     model_hash: str
-    """Of the destination, read again."""
+    """Of the re-read destination."""
     same_bits: bool
-    """Whether all parameters are bit for bit those of the source."""
+    """Whether all parameters equal those of the source bit for bit."""
     num_tokens: int
     """Tokens that ran through both models."""
     max_difference: float
-    """Largest difference of any layer's values on them."""
+    """Largest difference in any layer on these tokens."""
     losses: tuple[str, ...]
     """What the destination's format cannot hold."""
 
@@ -70,15 +69,10 @@ class ConversionReport:
 def find_original(
     directory: StrPath, *, options: StrPath | None = None, weights: StrPath | None = None
 ) -> OriginalFiles:
-    """Find options and weights in a folder: ``options.json``, or the one ``*options.json``.
+    """Find the files in a folder: by their names, else by the standard names.
 
-    Args:
-        directory: Where to look.
-        options: Name of the options file in it, if it is another one.
-        weights: Name of the weight file in it, if it is another one (``elmo.model``, say).
-
-    Raises:
-        FileNotFoundError: if there is none, or more than one to choose from.
+    These are ``options.json`` or the only ``*options.json``, and likewise ``weights.hdf5``. Raises
+    `FileNotFoundError` if there is none, or more than one to choose from.
     """
     folder = Path(directory)
     return OriginalFiles(
@@ -97,25 +91,24 @@ def convert(
     softmax: StrPath | None = None,
     overwrite: bool = False,
 ) -> ConversionReport:
-    """Convert a model in the original's format to a model directory, or a model directory back.
+    """Convert a model in the original format to a model directory, or a model directory back.
 
     Args:
-        source: A model directory, a folder with the original's two files, or those files.
-        destination: The model directory to write; or the folder to write the original's two files
-            (and ``vocab.txt``, if the model has a vocabulary) into.
-        options: Name of the options file in the original's folder; default ``options.json``.
-        weights: Name of the weight file there; default ``weights.hdf5``.
-        vocab: Vocabulary file of a source in the original's format; default its ``vocab.txt``, if
-            there is one.
-        softmax: Softmax file of the original's format: read, or, on the way back, written.
-        overwrite: Replace the model directory, or the files, that stand at the destination.
+        source: A model directory, a folder with the original's two files, or these files.
+        destination: The model directory to write, or the folder for the original's two files (and
+            ``vocab.txt``, if the model has a vocabulary).
+        options: Name of the options file in the original's folder; default: ``options.json``.
+        weights: Name of the weight file there; default: ``weights.hdf5``.
+        vocab: Vocabulary of a source in the original format; default: its ``vocab.txt``, if any.
+        softmax: Softmax file in the original format, read or written.
+        overwrite: Replace a model directory, or files, at the destination.
 
     Raises:
-        FileExistsError: if something stands at the destination and ``overwrite`` is not set, or
-            anything but a model directory where one is to be written.
-        FileNotFoundError: if the source is not there.
-        FormatError: if it is damaged.
-        ValueError: if the destination's format cannot hold the model, or if what is read would be
+        FileExistsError: if the destination exists and ``overwrite`` is not set, or if a model
+            directory would replace anything else.
+        FileNotFoundError: if there is no such source.
+        FormatError: if the source is damaged.
+        ValueError: if the destination's format cannot hold the model, or the source would be
             replaced.
     """
     if not isinstance(source, OriginalFiles):
@@ -155,26 +148,22 @@ def _to_original(
     if vocab is not None:
         raise InputError(
             f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
-            "only for a source in the original's format."
+            "only for a source in the original format."
         )
     files = OriginalFiles(
         destination / (options or "options.json"), destination / (weights or "weights.hdf5")
     )
     vocab_path = files.options.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    outputs = [path for path in (*vars(files).values(), vocab_path, softmax_path) if path]
-    for path in outputs:
-        check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    for path in (files.options, files.weights, vocab_path, softmax_path):
+        if path is not None:
+            check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     model = load_model(source)
     write_bilm_tf(model, files.options, files.weights, softmax=softmax_path)
     if model.word_vocab is not None:
         model.word_vocab.write(vocab_path)
-    written = read_bilm_tf(
-        files.options,
-        files.weights,
-        vocab=None if model.word_vocab is None else vocab_path,
-        softmax=softmax_path,
-    )
+        vocab = vocab_path
+    written = read_bilm_tf(files.options, files.weights, vocab=vocab, softmax=softmax_path)
     return _report(model, written, str(source), str(files), original=True)
 
 
@@ -202,7 +191,7 @@ def _report(
 
 
 def _sample_ids(model: PretrainedBiLM) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
-    """Encode the sample sentences; for word input take ids from all over the vocabulary."""
+    """Encode the sample sentences, or take word ids from all over the vocabulary."""
     if model.config.num_words is None:
         return model.encode([sentence.split() for sentence in SAMPLE_SENTENCES])
     ids = np.linspace(1, model.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
@@ -217,7 +206,7 @@ def _same_bits(before: PretrainedBiLM, after: PretrainedBiLM) -> bool:
 
 
 def _only(folder: Path, name: str, option: str) -> Path:
-    """Return ``folder/name``, or the one file there whose name ends so (softmax files aside)."""
+    """Return ``folder/name``, or the only file whose name ends in it, ignoring softmax files."""
     if (folder / name).exists():
         return folder / name
     found = [path for path in sorted(folder.glob(f"*{name}")) if "softmax" not in path.name]
@@ -230,5 +219,5 @@ def _only(folder: Path, name: str, option: str) -> Path:
         raise FormatError(f"{folder} is neither a model directory nor a folder with *{name}.")
     raise FileNotFoundError(
         f"{folder} has no {CONFIG_NAME} (a model directory) and no {name} or *{name} (the "
-        f"original's format). If the file has another name, give it with {option}."
+        f"original format). If the file has another name, give it with {option}."
     )

@@ -1,4 +1,4 @@
-"""From what the user typed to a model directory."""
+"""From a path or model name to a model directory."""
 
 import logging
 import os
@@ -8,11 +8,10 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 CONFIG_NAME = "config.json"
-"""The file that makes a directory a model directory."""
+"""The file that identifies a model directory."""
 DEFAULT_MODEL = "en"
-"""Name of the model in the package that is meant where none is named."""
+"""The packaged model used if none is named."""
 PACKAGED_MODELS = Path(__file__).parent.parent / "data" / "models"
-"""Where the package keeps its models, a directory each."""
 
 
 def packaged_models() -> list[str]:
@@ -21,14 +20,12 @@ def packaged_models() -> list[str]:
 
 
 def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
-    """Return the model directory that ``name_or_path`` means.
+    """Return a model directory by path or by the name of a packaged model; default: English.
 
-    Args:
-        name_or_path: A path, or the name of a model in the package; a model directory of that name
-            goes first, with a warning. None: the English model in the package.
+    A model directory with the name of a packaged model takes precedence, with a warning.
 
     Raises:
-        FileNotFoundError: if there is nothing of that name; the message says where was looked.
+        FileNotFoundError: if neither exists; the message lists the places searched.
     """
     if name_or_path is None:
         return PACKAGED_MODELS / DEFAULT_MODEL
@@ -50,18 +47,16 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
 
 @cache
 def _warn_of_two(path: Path) -> None:
-    log.warning(
-        "%s is taken, not the model %r of the package. For that one work in another folder.",
-        path, path.name,
-    )  # fmt: skip
+    message = "using %s, not the packaged model %r. For that one, work in another folder."
+    log.warning(message, path, path.name)
 
 
 def lasting_name(directory: Path) -> str:
-    """Return what finds a model again: its name, if it is in the package; else its whole path."""
+    """Return a name to find the model again: that of a packaged model, else the full path."""
     resolved = directory.resolve()
     return resolved.name if resolved.parent == PACKAGED_MODELS.resolve() else str(resolved)
 
 
 def path_of(lasting: str) -> str:
-    """Return the directory that a `lasting_name` is of, wherever one works now."""
+    """Return the directory for a `lasting_name`, from any working directory."""
     return str(PACKAGED_MODELS / lasting) if lasting in packaged_models() else lasting

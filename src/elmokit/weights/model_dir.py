@@ -1,9 +1,9 @@
-"""A biLM with all that belongs to it, and the directory it is stored in.
+"""A biLM with vocabulary, softmax and metadata, and its directory.
 
-config.json        what it is: shapes, tokenizer, normalization, training metadata
-model.safetensors  all parameters, fp32; fp16 if it was saved so
-vocab.txt          the words it predicts (or reads), if it has any
-README.md          a model card, made from the above
+config.json        shapes, tokenizer, normalization, training metadata
+model.safetensors  all parameters, fp32 or fp16
+vocab.txt          the words it predicts or reads, if any
+README.md          the model card
 """
 
 import hashlib
@@ -49,27 +49,20 @@ logger = logging.getLogger(__name__)
 class PretrainedBiLM(BiLM):
     """A biLM with its vocabulary, softmax, tokenizer and training metadata.
 
-    Attributes:
-        word_vocab: The words that the softmax predicts and that a word-input model reads; or none.
-        softmax: The output layer, shared by both directions; or none.
-        softmax_config: What ``softmax`` was built from.
-        tokenizer: The tokenizer that the model was trained with.
-        warm_text: Neutral sentences, words joined by one space.
-        training_metadata: JSON-able, about the training (``training`` is torch's own flag).
-
     Args:
         config: Shape of the network.
-        word_vocab: The vocabulary.
-        softmax_config: Build an output layer of this kind; none: the model only encodes.
-        num_words: V, for an output layer without a vocabulary at hand.
+        word_vocab: The words that the softmax predicts and that a word-input model reads.
+        softmax_config: The output layer ``softmax``, shared by both directions; default: none, the
+            model only encodes.
+        num_words: V, for an output layer without a vocabulary.
         tokenizer: The tokenizer of the training text.
-        warm_text: Neutral sentences.
-        training: The training metadata.
+        warm_text: Neutral sentences, words joined by spaces.
+        training: JSON-able, kept as ``training_metadata`` (``training`` is torch's own flag).
         initialize: As for `BiLM`.
 
     Raises:
-        ValueError: if vocabulary, ``num_words`` and the network's word embedding differ in size, or
-            a softmax has no size.
+        ValueError: if vocabulary, ``num_words`` and the word embedding differ in size, or a softmax
+            has no size.
     """
 
     def __init__(
@@ -106,7 +99,7 @@ class PretrainedBiLM(BiLM):
                 self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights, those of the softmax included."""
+        """Draw new weights, including the softmax."""
         super().reset_parameters(generator)
         softmax = getattr(self, "softmax", None)  # absent while the base class is being built
         if softmax is not None:
@@ -115,14 +108,10 @@ class PretrainedBiLM(BiLM):
     def encode(
         self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True
     ) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
-        """Turn tokenized sentences into the ids that this model reads, padded with 0.
+        """Turn lists of words into the ids that this model reads, padded with 0.
 
-        Args:
-            sentences: Each a list of words.
-            boundaries: Put ``<S>`` before and ``</S>`` after every sentence.
-
-        Returns:
-            Character ids (B, T, C), or word ids (B, T) for a word-input model.
+        Character ids (B, T, C), or word ids (B, T) for a word-input model; ``boundaries`` adds
+        ``<S>`` and ``</S>``.
 
         Raises:
             ValueError: if a word-input model has no vocabulary.
@@ -133,36 +122,28 @@ class PretrainedBiLM(BiLM):
         vocab = self.word_vocab
         if vocab is None:
             raise InputError(
-                "This model reads word ids and came without its vocabulary, so it cannot encode "
-                "words. Load it with its vocabulary: read_bilm_tf(options, weights, "
-                "vocab='vocab.txt')."
+                "This model reads word ids and has no vocabulary, so it cannot encode words. Load "
+                "it with one: read_bilm_tf(options, weights, vocab='vocab.txt')."
             )
         if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
-            raise TypeError(
-                "`sentences` must be a list of words for each sentence, got a string; tokenize it "
-                "first."
-            )
+            raise TypeError("`sentences` must be lists of words, got a string; tokenize it first.")
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
-        rows = [
-            np.concatenate(
-                (edge[0], vocab.encode([normalize(word, form) for word in words]), edge[1])
-            )
-            for words in sentences
-        ]
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in sentences)
+        rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
             row[: len(word_ids)] = word_ids
         return torch.from_numpy(ids)
 
     def encode_words(self, words: Sequence[str]) -> Int[Tensor, "U C"] | Int[Tensor, " U"]:
-        """Turn distinct words into what `encode_tokens` reads: character rows or word ids."""
+        """Turn distinct words into the input of `encode_tokens`: character rows or word ids."""
         if self.config.char_cnn is not None:
             return torch.from_numpy(self.char_vocab.encode_words(words).astype(np.int64))
         return self.encode([words], boundaries=False)[0]
 
     def num_parameters(self) -> int:
-        """Count what the biLM learns: neither the softmax nor the row of padded positions."""
+        """Count the learned parameters of the biLM, without the softmax and the padding row."""
         padding = self.token_encoder.get_parameter(
             "embedding.weight" if self.config.char_cnn is None else "char_embedding.weight"
         ).shape[1]
@@ -170,7 +151,7 @@ class PretrainedBiLM(BiLM):
         return sum(p.numel() for p in self.parameters()) - softmax - padding
 
     def model_hash(self) -> str:
-        """Return the SHA-256, in hex, of all parameters and of what else shapes the numbers."""
+        """Return the hex SHA-256 of all parameters and of the settings that affect results."""
         settings = to_dict(self.config)
         del settings["dropout"]  # acts in training only
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
@@ -180,32 +161,19 @@ class PretrainedBiLM(BiLM):
         return digest.hexdigest()
 
     def card(self) -> str:
-        """Return the model card, Markdown."""
-        return model_card(
-            self,
-            metadata=self.training_metadata,
-            tokenizer=self.tokenizer,
-            num_words=None if self.word_vocab is None else len(self.word_vocab),
-            num_parameters=self.num_parameters(),
-            model_hash=self.model_hash(),
-        )
+        """Return the model card as Markdown."""
+        return model_card(self)
 
     def save(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        dtype: Literal["float32", "float16"] = "float32",
+        self, directory: str | os.PathLike[str], *, dtype: Literal["float32", "float16"] = "float32"
     ) -> None:
-        """Write the model directory, whole or not at all; an older model in its place goes.
+        """Write the model directory, whole or not at all, replacing an older model.
 
-        Args:
-            directory: Where to.
-            dtype: Of the parameters on disk. ``float16`` halves the file; it takes a model that
-                lost its other digits by `round_to_half`, so that what is loaded is what was saved.
+        ``float16`` halves the file; call `round_to_half` first, so that nothing is lost in saving.
 
         Raises:
-            FileExistsError: if ``directory`` exists and is anything but a model directory.
-            ValueError: if a parameter is not one that ``dtype`` can hold.
+            FileExistsError: if ``directory`` exists and is not a model directory.
+            ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
         target = Path(directory).expanduser().resolve()
         if dtype == "float16":
@@ -220,11 +188,7 @@ class PretrainedBiLM(BiLM):
             self._write(fresh, getattr(torch, dtype))
 
     def round_to_half(self) -> None:
-        """Round all parameters to what half precision can hold, in place.
-
-        Raises:
-            ValueError: if one is too large for it.
-        """
+        """Round all parameters to half precision in place, or raise `ValueError` if too large."""
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
                 half = tensor.to(torch.float16)
@@ -233,13 +197,11 @@ class PretrainedBiLM(BiLM):
                 tensor.copy_(half)
 
     def _write(self, directory: Path, dtype: torch.dtype) -> None:
-        softmax = self.softmax_config if self.softmax is not None else None
-        num_words = None if self.softmax is None else self.softmax.num_words
         config = ModelDirConfig(
             elmokit_version=__version__,
             bilm=self.config,
-            softmax=softmax,
-            num_words=num_words,
+            softmax=None if self.softmax is None else self.softmax_config,
+            num_words=None if self.softmax is None else self.softmax.num_words,
             has_vocab=self.word_vocab is not None,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
@@ -255,7 +217,6 @@ class PretrainedBiLM(BiLM):
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
 
     def _tensors(self) -> dict[str, Tensor]:
-        """Return all parameters as fp32 on the CPU."""
         return {
             name: tensor.detach().to("cpu", torch.float32).contiguous()
             for name, tensor in self.state_dict().items()
@@ -267,8 +228,7 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
 
     Raises:
         FileNotFoundError: if there is no such directory.
-        FormatError: if a file of it is missing or damaged, or a tensor is missing or of the wrong
-            shape.
+        FormatError: if a file or a tensor is missing or damaged.
         ConfigError: if config.json holds an unknown key or a wrong value.
     """
     directory = Path(path).expanduser()
@@ -279,14 +239,14 @@ def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
     vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None
     if vocab is None and config.has_vocab:
         raise FormatError(
-            f"{vocab_path} is missing: it belongs to this model ({CONFIG_NAME} says so). Copy the "
-            "whole model directory again."
+            f"{vocab_path} is missing: {CONFIG_NAME} says that the model has one. Copy the whole "
+            "model directory again."
         )
     expected = config.num_words if config.num_words is not None else config.bilm.num_words
     if vocab is not None and expected is not None and len(vocab) != expected:
         raise FormatError(
-            f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is cut "
-            "short or belongs to another model. Copy the whole directory again."
+            f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
+            "incomplete or belongs to another model. Copy the whole directory again."
         )
     try:
         model = PretrainedBiLM(

@@ -1,4 +1,4 @@
-"""The files of a model directory: their names, what they must hold, what is said of damage."""
+"""The files of a model directory: names, contents, and errors for damage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,33 +27,33 @@ FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDirConfig:
-    """What ``config.json`` holds."""
+    """The contents of ``config.json``."""
 
     model_type: str = MODEL_TYPE
-    """Tells our directories from others."""
+    """Identifies our directories."""
     elmokit_version: str = ""
     """The version that wrote the directory."""
     bilm: BiLMConfig
     """The network."""
     softmax: SoftmaxConfig | None = None
-    """The output layer; none for a model that only encodes."""
+    """The output layer; None for a model that only encodes."""
     num_words: int | None = None
     """V, classes of the softmax."""
     has_vocab: bool | None = None
-    """Whether ``vocab.txt`` belongs to the model; none: written before this was noted."""
+    """Whether there is a ``vocab.txt``; None in older directories."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    """What made words of the training text."""
+    """The tokenizer of the training text."""
     warm_text: tuple[str, ...] = ()
-    """Neutral sentences, words joined by one space, that warm up the LSTM state."""
+    """Neutral sentences, words joined by spaces, to warm up the LSTM state."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Metadata of the training, free in form."""
+    """Free-form training metadata."""
 
 
 def read_config(directory: Path) -> ModelDirConfig:
     """Read ``config.json``.
 
     Raises:
-        FormatError: if it is missing, damaged, or of another program's model.
+        FormatError: if it is missing, damaged, or from another program.
         ConfigError: if it holds an unknown key or a wrong value.
     """
     path = directory / CONFIG_NAME
@@ -61,15 +61,15 @@ def read_config(directory: Path) -> ModelDirConfig:
         hint = ""
         if list(directory.glob("*options.json")):
             hint = (
-                f"\nIt looks like weights in the original's format: `elmokit convert {directory} "
+                f"\nIt looks like weights in the original format: `elmokit convert {directory} "
                 "DST` makes a model directory of them, elmokit.read_bilm_tf(options, weights) "
                 "reads them."
             )
-        raise FormatError(f"{directory} is no model directory: it has no {CONFIG_NAME}.{hint}")
+        raise FormatError(f"{directory} is not a model directory: it has no {CONFIG_NAME}.{hint}")
     data = read_json(path, advice="Copy the whole model directory again.")
     if data.get("model_type") != MODEL_TYPE:
         raise FormatError(
-            f"{path}: `model_type` is {data.get('model_type')!r}, and only {MODEL_TYPE!r} can be "
+            f"{path}: `model_type` is {data.get('model_type')!r}, but only {MODEL_TYPE!r} can be "
             "loaded: this is another program's model."
         )
     if "bilm" not in data:
@@ -78,25 +78,25 @@ def read_config(directory: Path) -> ModelDirConfig:
 
 
 def load_tensors(model: nn.Module, path: Path) -> None:
-    """Give a model the file's tensors, after checking all names and shapes.
+    """Load the file's tensors into a model, after checking all names and shapes.
 
-    They are mapped, not read: pages come from the disk when they are used, and writing to a tensor
-    does not change the file.
+    They are memory-mapped: pages are read on first use, and writing to a tensor does not change
+    the file.
     """
     parameters = model.state_dict()
     if not path.exists():
         raise FormatError(f"{path} is missing. Copy the whole model directory again.")
-    path.open("rb").close()  # a system error names the path here, in safetensors it does not
+    path.open("rb").close()  # system errors name the path here, but not in safetensors
     try:
         with safe_open(path, framework="pt") as file:
             _check_tensors(file, parameters, path)
             tensors = {name: file.get_tensor(name).float() for name in parameters}
             model.load_state_dict(tensors, assign=True)
     except SafetensorError as error:
+        name, first = next(iter(parameters.items()))
         raise FormatError(
             f"{path}: not a whole safetensors file ({error}). Expected {len(parameters)} tensors, "
-            f"the first `{next(iter(parameters))}` of shape "
-            f"{tuple(next(iter(parameters.values())).shape)}; copy or convert it again."
+            f"the first `{name}` of shape {tuple(first.shape)}; copy or convert it again."
         ) from error
 
 
@@ -119,20 +119,17 @@ def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> N
 
 
 def check_replaceable(target: Path) -> None:
-    """Refuse a target that exists, unless it is empty or holds a model and nothing else."""
+    """Refuse an existing target, unless it is an empty directory or holds only a model."""
     if not target.exists():
         return
     if not target.is_dir():
-        raise FileExistsError(
-            f"{target} is a file; a model is saved as a directory. Give another name."
-        )
+        raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = sorted(entry.name for entry in target.iterdir())
     foreign = [name for name in entries if name not in FILE_NAMES]
     if entries and (foreign or not _is_model_dir(target)):
         raise FileExistsError(
             f"{target} exists and is not just a model directory (it holds "
-            f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files "
-            "away."
+            f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files."
         )
 
 
@@ -145,14 +142,10 @@ def _is_model_dir(directory: Path) -> bool:
 
 
 def no_directory(directory: Path) -> str:
-    """Return what to tell of a model directory that is not there."""
+    """Return the error message for a missing model directory."""
     if directory.exists():
         return f"{directory} is a file; give the model directory that holds {CONFIG_NAME}."
     message = f"There is no model directory {directory.absolute()}."
-    previous = previous_of(directory)
-    if previous.exists():
-        message += (
-            " A save was interrupted: the model as it was before is whole in "
-            f"{previous}; rename it."
-        )
+    if (previous := previous_of(directory)).exists():
+        message += f" A save was interrupted: the previous model is whole in {previous}; rename it."
     return message

@@ -6,7 +6,7 @@ import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.part_store import PartStore
-from elmokit.embed.writers.protocol import Block
+from elmokit.embed.writers.block import Block
 from elmokit.errors import FormatError
 
 SETTINGS = {"precision": "fp32", "layers": "all"}

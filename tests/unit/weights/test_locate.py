@@ -42,7 +42,7 @@ def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do
     for _ in range(2):
         assert find_model("ko").resolve() == tmp_path / "ko"
     (record,) = caplog.records
-    assert f"{tmp_path / 'ko'} is taken, not the model 'ko' of the package" in record.getMessage()
+    assert f"{tmp_path / 'ko'}, not the packaged model 'ko'" in record.getMessage()
 
 
 def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""HDF5 as AllenNLP writes it: also ``sentence_to_index``, JSON from each line to its dataset."""
+"""HDF5 as AllenNLP writes it: with ``sentence_to_index``, JSON from each line to its dataset."""
 
 import json
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import Any
 import h5py
 
 from elmokit.embed.writers import hdf5
+from elmokit.embed.writers.block import Block
 from elmokit.embed.writers.hdf5 import read_metadata
-from elmokit.embed.writers.protocol import Block
 
 __all__ = ["Writer", "read_metadata"]
 
 
 class Writer(hdf5.Writer):
-    """Keeps all lines in memory until `close`; of a repeated line the last index counts."""
+    """Keeps all lines in memory until `close`; the last index of a repeated line counts."""
 
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         super().__init__(path, metadata, num_bytes=num_bytes)

@@ -1,4 +1,4 @@
-"""NumPy's archive: an array per sentence, named by its index, and the metadata."""
+"""NumPy archive: an array per sentence, named by its index, and the metadata."""
 
 import json
 import zipfile
@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.writers.protocol import METADATA_KEY, Block
+from elmokit.embed.writers.block import METADATA_KEY, Block
 
 
 class Writer:
-    """Holds the archive's directory in memory, about 300 bytes per sentence.
-
-    Suited to some 100,000 sentences at most.
-    """
+    """Keeps about 300 bytes per sentence in memory: for at most some 100,000 sentences."""
 
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
@@ -31,7 +28,7 @@ class Writer:
         self._file.close()
 
     def _add(self, name: str, array: np.ndarray) -> None:
-        # A fixed date: the same vectors give the same file.
+        # With a fixed date, the same vectors give the same file.
         entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
         with self._file.open(entry, "w", force_zip64=True) as file:
             np.lib.format.write_array(file, array, allow_pickle=False)

@@ -1,7 +1,7 @@
 """Parquet: a row per sentence with ``id``, ``tokens`` and a column per layer. Needs pyarrow.
 
-A layer is a list (words) of fixed-size lists (dimensions). The columns are ``layer_0``, …, or only
-``top``, ``average`` or ``layer_k``. The metadata is in the schema.
+A layer is a list (words) of fixed-size lists (dimensions). The columns are ``layer_0``, … or only
+``top``, ``average`` or ``layer_k``. The schema holds the metadata.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.writers.protocol import METADATA_KEY, Block
+from elmokit.embed.writers.block import METADATA_KEY, Block
 from elmokit.errors import MissingExtraError
 
 try:

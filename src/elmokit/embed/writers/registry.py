@@ -1,7 +1,8 @@
-"""The formats of embedding files, and how one is chosen, written and read.
+"""The formats of embedding files: how one is chosen, written and read.
 
-A format is a module of this package with a class `Writer` and a function `read_metadata`, and one
-line in `FORMATS`. This module stays free of heavy imports: `elmokit embed --help` reads it.
+A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
+returns JSON, and a class ``Writer(path, metadata, *, num_bytes)`` with ``write(block)`` and
+``close()``; the file is complete after ``close``. No heavy imports: `embed --help` reads this.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from elmokit.errors import FormatError, InputError
 
 if TYPE_CHECKING:
-    from elmokit.embed.writers.protocol import Block
+    from elmokit.embed.writers.block import Block
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,17 @@ class OutputFormat:
     """One kind of embedding file."""
 
     name: str
-    """What ``--format`` calls it; a name may have a format per suffix."""
+    """Value of ``--format``; a name may have a format per suffix."""
     suffixes: tuple[str, ...]
     module_name: str
-    """Of this package; several formats may share one."""
+    """In this package; several formats may share one."""
     help: str
     all_layers_only: bool = False
     """Readers of the format expect all layers."""
 
     @property
     def module(self) -> Any:
-        """The module, imported at first use."""
+        """The module, imported on first use."""
         return import_module(f"elmokit.embed.writers.{self.module_name}")
 
 
@@ -49,7 +50,7 @@ FORMATS = (
 
 
 def suffixes(name: str | None = None) -> list[str]:
-    """Return the suffixes of a format; of all formats if none is named."""
+    """Return the suffixes of a format, by default of all."""
     found = (one.suffixes for one in FORMATS if name in (None, one.name))
     return list(dict.fromkeys(suffix for these in found for suffix in these))
 
@@ -65,10 +66,10 @@ def describe_formats() -> str:
 
 
 def find_format(path: Path, name: str) -> OutputFormat:
-    """Return the format of a file to be written, by its suffix and the name of the format.
+    """Find a format by the suffix of the output and the format's name.
 
     Raises:
-        InputError: if the suffix or the format is unknown, or the two do not go together.
+        InputError: if either is unknown, or they do not go together.
     """
     if name not in format_names():
         raise InputError(f"`format` must be one of {', '.join(format_names())}, got {name!r}.")
@@ -92,15 +93,10 @@ def write_embeddings(
     metadata: Mapping[str, Any],
     num_bytes: int,
 ) -> None:
-    """Write a whole embedding file.
+    """Write a whole embedding file, replacing ``path``; after an error it is unusable.
 
-    Args:
-        path: The file, replaced if it exists; unusable after an error.
-        blocks: The sentences.
-        output_format: Its format.
-        metadata: How the vectors were made; ``layers``, ``num_layers``, ``dim`` and ``dtype``
-            determine the layout of some formats.
-        num_bytes: Approximate size of the file.
+    In ``metadata``, ``layers``, ``num_layers``, ``dim`` and ``dtype`` set the layout of some
+    formats. ``num_bytes`` is the approximate size of the file.
     """
     writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
     try:
@@ -120,11 +116,11 @@ def read_metadata(path: Path) -> dict[str, Any]:
         FormatError: if the file is damaged, or was not written by elmokit.
     """
     module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
-    path.open("rb").close()  # a system error names the path here, but not in the libraries
+    path.open("rb").close()  # system errors name the path here, but not in the libraries
     try:
         return json.loads(module.read_metadata(path))
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise FormatError(
-            f"{path}: not an embedding file of elmokit, or damaged: {error}. Remove it, or "
-            "replace it with --overwrite."
+            f"{path}: damaged, or not an embedding file of elmokit: {error}. Remove it, or replace "
+            "it with --overwrite."
         ) from error
