@@ -66,11 +66,11 @@ def test_a_table_shows_what_is_there_and_what_is_not(recipe):
     header, _, ner, nli, srl = recipe.scores_table(RESULTS, "en", "ko").splitlines()
     assert header.startswith("| 영어 | 정적 벡터 |")
     assert ner == (
-        "| 개체명, UNER-EWT (F1) | **60.00 ± 1.00** | 59.00 ± 0.50 | -2.5 % | 0.300 "
+        "| 개체명 인식, UNER-EWT (F1) | **60.00 ± 1.00** | 59.00 ± 0.50 | -2.5 % | 0.300 "
         "| 40.00 → 50.00 | 16.7 % |"
     )
-    assert nli == "| 함의, SNLI (정확도) | 50.00 | – | – | – | – | – |"
-    assert srl == "| 의미역, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 | – | – |"
+    assert nli == "| 자연어 추론, SNLI (정확도) | 50.00 | – | – | – | – | – |"
+    assert srl == "| 의미역 결정, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 | – | – |"
 
 
 def test_conditions_stand_side_by_side(recipe):

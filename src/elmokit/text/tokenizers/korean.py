@@ -1,14 +1,14 @@
 """Korean morphemes through Kiwi (extra ``ko``).
 
-A token is a morpheme in the form that Kiwi gives it, not the letters of the text: contracted
-syllables are undone and allomorphs united, so that one morpheme is one word of the vocabulary
-whatever it met: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` ``하 어 주 었 다``.
-A final consonant that is a morpheme is written with its stand-alone letter (``ㄴ``, not U+11AB).
-A word with old Hangul (conjoining jamo that make no modern syllable) is one token as it is written,
-since Kiwi would take its letters apart. White space is not kept, so the text cannot be put together
-again from the tokens. Words in other scripts, numbers, punctuation and emoji are kept as Kiwi finds
-them; what it does not know passes through. The text is composed (NFC) first, and lone surrogates
-are dropped.
+A token is a morpheme in the form that Kiwi gives it, not the letters of the text. Contracted
+syllables are undone: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` is
+``하 어 주 었 다``. Endings that begin with 아 or 어 are all written with 어 (``잡았다`` is
+``잡 었 다``); other allomorphs, such as 을 and 를, stay apart. A final consonant that is a morpheme
+is written with its stand-alone letter (``ㄴ``, not U+11AB). A word with old Hangul (conjoining jamo
+that make no modern syllable) is one token as it is written, since Kiwi would take its letters
+apart. White space is not kept, so the text cannot be put together again from the tokens. Words in
+other scripts, numbers, punctuation and emoji are kept as Kiwi finds them; what it does not know
+passes through. The text is composed (NFC) first, and lone surrogates are dropped.
 """
 
 import functools
