@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from elmokit.weights.model_dir import PretrainedBiLM
+from typing import Any
 
 UNKNOWN = "not stated"
 _NOT_LISTED = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
 """Metadata that the list under "Training" leaves out."""
 
 
-def model_card(model: "PretrainedBiLM") -> str:
-    """Return the card as Markdown with the header that model hubs read.
+def model_card(model: Any) -> str:
+    """Return the card of a `PretrainedBiLM` as Markdown with the header that model hubs read.
 
     In the training metadata, ``language``, ``license``, ``perplexity``, ``scores`` (by task) and
     ``scores_note`` have their own places.
