@@ -54,7 +54,8 @@ class _Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the table of commands for `--help`; unlike the base class, truncate nothing."""
-        rows = [(n, (self.commands[n].help or "").partition("\n")[0]) for n in COMMANDS]
+        texts = [(name, getattr(self.commands[name], "help", "")) for name in COMMANDS]
+        rows = [(name, text.partition("\n")[0]) for name, text in texts]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
