@@ -66,11 +66,7 @@ def score_clusters(
     totals = counts.sum(axis=0)
     muc, b_cubed, ceaf = (_figures(totals[at : at + 4]) for at in (0, 4, 8))
     return CorefScore(
-        muc=muc,
-        b_cubed=b_cubed,
-        ceaf=ceaf,
-        average_f1=float(average_f1_of(totals)),
-        counts=counts,
+        muc=muc, b_cubed=b_cubed, ceaf=ceaf, average_f1=float(average_f1_of(totals)), counts=counts
     )
 
 

@@ -49,9 +49,7 @@ class PosScore:
 
 
 def probe_pos(
-    sources: Sequence[VectorSource],
-    train: Sequence[TaggedSentence],
-    dev: Sequence[TaggedSentence],
+    sources: Sequence[VectorSource], train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]
 ) -> tuple[PosScore, ...]:
     """Train and score a linear classifier on each representation.
 

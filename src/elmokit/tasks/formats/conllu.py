@@ -25,10 +25,7 @@ _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 an
 
 
 def read_conllu(
-    path: StrPath,
-    *,
-    column: ConlluColumn = "upos",
-    report: ExampleReport | None = None,
+    path: StrPath, *, column: ConlluColumn = "upos", report: ExampleReport | None = None
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a CoNLL-U file with one column as tags.
 

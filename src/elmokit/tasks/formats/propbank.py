@@ -80,12 +80,7 @@ def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
     for tag in tags:
         check_iob(tag, tag_before, location)
         tag_before = tag
-    return PredicateRoles(
-        tokens=tokens,
-        predicate=index,
-        tags=tags,
-        location=location,
-    )
+    return PredicateRoles(tokens=tokens, predicate=index, tags=tags, location=location)
 
 
 def _is_verb(pos: str) -> bool:

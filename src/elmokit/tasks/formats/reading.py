@@ -125,10 +125,7 @@ def read_examples(
 
 
 def _counted(
-    path: Path,
-    examples: Iterator[Example],
-    report: ExampleReport,
-    size: Callable[[Example], int],
+    path: Path, examples: Iterator[Example], report: ExampleReport, size: Callable[[Example], int]
 ) -> Iterator[Example]:
     num_read_before, num_faults_before = report.examples, report.num_faults
     num_skipped_before, num_repaired_before = report.skipped.total(), report.repaired.total()

@@ -13,11 +13,7 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import read_pieces
-from elmokit.tasks.formats.reading import (
-    ExampleReport,
-    existing_file,
-    read_examples,
-)
+from elmokit.tasks.formats.reading import ExampleReport, existing_file, read_examples
 from elmokit.tasks.formats.records import read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
@@ -97,10 +93,7 @@ class SenseInventory:
 
 
 def read_senses(
-    path: StrPath,
-    keys_path: StrPath,
-    *,
-    report: ExampleReport | None = None,
+    path: StrPath, keys_path: StrPath, *, report: ExampleReport | None = None
 ) -> Iterator[SenseSentence]:
     """Yield the sentences with annotated words.
 

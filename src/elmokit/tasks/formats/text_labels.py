@@ -65,10 +65,7 @@ def read_text_labels(
 
 
 def read_sentiment_trees(
-    path: StrPath,
-    *,
-    min_phrase_tokens: int | None = None,
-    report: ExampleReport | None = None,
+    path: StrPath, *, min_phrase_tokens: int | None = None, report: ExampleReport | None = None
 ) -> Iterator[LabeledText]:
     r"""Yield sentences of a file with one tree a line, ``(3 (2 It) (4 shines))``, and phrases.
 
