@@ -12,7 +12,7 @@ from elmokit.tasks.formats.records import Record, read_records
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordInContext:
-    """A text and where the word in question stands in it, in characters, end-exclusive."""
+    """A text and the position of the target word, in characters, end-exclusive."""
 
     text: str
     start: int
@@ -31,31 +31,25 @@ class ContextPair:
 
 
 def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
-    """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
+    """Yield pairs of MCL-WiC: records of ``lemma, sentence1, start1, end1, sentence2, …, label``.
 
-    Args:
-        path: JSON lines or a table (by name), plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a span lies outside its
-            text or is empty.
+    Pairs with a span that is empty or outside its text are skipped.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+        FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
     return read_examples(path, _read_wic, report)
 
 
 def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
-    """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
+    """Yield pairs of KoBEST, where ``[ ]`` marks the word; the texts come without marks.
 
-    Args:
-        path: The table, plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a text has no mark. Where
-            it has several, the first counts.
+    Pairs with an unmarked text are skipped; the first of several marks counts.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+        FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
     return read_examples(path, _read_kobest, report)
 
