@@ -36,7 +36,7 @@ class CorefScore:
     ceaf: CorefFigures
     average_f1: float
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per document: numerator, denominator of precision and recall, by measure (12)."""
+    """A row per document: for each measure, numerator and denominator of precision, recall (12)."""
 
 
 def score_clusters(

@@ -2,7 +2,7 @@
 
 IOB1, IOB2 (BIO), BIOUL and IOBES (E is L, S is U) are read as conlleval does, also where a sequence
 breaks its scheme: every token that is not O is in a span, and a span begins at B and U, after O, L
-and U, and where the type changes.
+and U, and where the type changes (conlleval has no rule for U and for B after L).
 """
 
 from collections import Counter

@@ -182,14 +182,10 @@ def _finish(draft: _Draft) -> CorefDocument:
     clusters = sorted(tuple(sorted(mentions)) for mentions in draft.mentions.values())
     has_speakers = any(speaker is not None for speaker in draft.speakers)
     return CorefDocument(
-        name=draft.name,
-        part=draft.part,
-        sentences=tuple(map(tuple, draft.sentences)),
-        clusters=tuple(clusters),
+        name=draft.name, part=draft.part, genre=_genre(draft.name), location=draft.location,
+        sentences=tuple(map(tuple, draft.sentences)), clusters=tuple(clusters),
         speakers=tuple(draft.speakers) if has_speakers else None,
-        genre=_genre(draft.name),
-        location=draft.location,
-    )
+    )  # fmt: skip
 
 
 def _genre(name: str) -> str | None:

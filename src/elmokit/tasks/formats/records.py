@@ -138,9 +138,12 @@ def read_records(path: Path) -> Iterator[Record]:
     Raises:
         FormatError: for a line that is not a record, with file and line.
     """
+    lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     if file_kind(path) == "jsonl":
-        return _read_json_lines(path)
-    return _read_csv(path) if _plain_suffix(path) == ".csv" else _read_tsv(path)
+        return (Record.from_json(line, Location(path=path, line=number)) for number, line in lines)
+    if _plain_suffix(path) == ".csv":
+        return _with_header(path, _csv_rows(path))
+    return _with_header(path, ((number, line.split("\t")) for number, line in lines))
 
 
 def labeled_texts(
@@ -194,24 +197,9 @@ def _plain_suffix(path: Path) -> str:
     return Path(name).suffix
 
 
-def _read_json_lines(path: Path) -> Iterator[Record]:
-    for number, line in numbered_lines(path):
-        if line.strip():
-            yield Record.from_json(line, Location(path=path, line=number))
-
-
-def _read_tsv(path: Path) -> Iterator[Record]:
-    rows = ((number, line.split("\t")) for number, line in numbered_lines(path) if line.strip())
-    yield from _with_header(path, rows)
-
-
-def _read_csv(path: Path) -> Iterator[Record]:
-    rows = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
-    yield from _with_header(path, _csv_rows(path, rows))
-
-
-def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of their first line: a quoted field may contain line ends."""
+    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
     while True:
         first_line = reader.line_num + 1
         try:

@@ -161,16 +161,11 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
             if word.name not in keys:
                 report.skip("no_gold_key", word.location)
                 continue
-            occurrences.append(
-                SenseOccurrence(
-                    name=word.name,
-                    start=start,
-                    end=len(tokens),
-                    lemma=word.lemma,
-                    pos=word.pos,
-                    sense_keys=keys[word.name],
-                )
-            )
+            occurrence = SenseOccurrence(
+                name=word.name, start=start, end=len(tokens),
+                lemma=word.lemma, pos=word.pos, sense_keys=keys[word.name],
+            )  # fmt: skip
+            occurrences.append(occurrence)
         if num_empty:
             report.skip("empty_token", raw.location)
         elif occurrences:

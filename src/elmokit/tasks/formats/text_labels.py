@@ -88,13 +88,12 @@ def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledTe
             continue
         location = Location(path=path, line=number)
         tokens, nodes = _parse_tree(line, location)
-        sentence, *phrases = nodes
-        wanted = [sentence]
-        if min_phrase_tokens is not None:
-            wanted += [node for node in phrases if node[2] - node[1] >= min_phrase_tokens]
-        for label, start, end in wanted:
-            words = tuple(tokens[start:end])
-            yield LabeledText(text=" ".join(words), label=label, tokens=words, location=location)
+        for index, (label, start, end) in enumerate(nodes):
+            is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
+            if index == 0 or is_long:  # node 0 is the sentence
+                words = tuple(tokens[start:end])
+                text = " ".join(words)
+                yield LabeledText(text=text, label=label, tokens=words, location=location)
 
 
 def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:

@@ -39,7 +39,13 @@ def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
-    return read_examples(path, _read_wic, report)
+
+    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+        for record in read_records(path):
+            words = _by_offsets(record, "1"), _by_offsets(record, "2")
+            yield from _pair(record, words, "lemma", "label", report)
+
+    return read_examples(path, pairs, report)
 
 
 def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
@@ -51,13 +57,14 @@ def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> It
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
-    return read_examples(path, _read_kobest, report)
 
+    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+        for record in read_records(path):
+            texts = record.text("SENTENCE1"), record.text("SENTENCE2")
+            words = _by_marks(texts[0], report), _by_marks(texts[1], report)
+            yield from _pair(record, words, "Target", "ANSWER", report)
 
-def _read_wic(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first, second = _by_offsets(record, "1"), _by_offsets(record, "2")
-        yield from _pair(record, record.text("lemma"), (first, second), "label", report)
+    return read_examples(path, pairs, report)
 
 
 def _by_offsets(record: Record, number: str) -> WordInContext | None:
@@ -66,13 +73,6 @@ def _by_offsets(record: Record, number: str) -> WordInContext | None:
     if not 0 <= start < end <= len(text):
         return None
     return WordInContext(text=text, start=start, end=end)
-
-
-def _read_kobest(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first = _by_marks(record.text("SENTENCE1"), report)
-        second = _by_marks(record.text("SENTENCE2"), report)
-        yield from _pair(record, record.text("Target"), (first, second), "ANSWER", report)
 
 
 def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
@@ -88,14 +88,13 @@ def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
 
 def _pair(
     record: Record,
-    lemma: str,
     words: tuple[WordInContext | None, WordInContext | None],
+    lemma: str,
     label: str,
     report: ExampleReport,
 ) -> Iterator[ContextPair]:
     """Yield the pair if the word is found in both texts."""
-    first, second = words
-    same_sense = record.truth(label)
+    (first, second), lemma, same_sense = words, record.text(lemma), record.truth(label)
     if first is None or second is None:
         report.skip("target_not_in_text", record.location)
         return
