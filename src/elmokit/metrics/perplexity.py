@@ -55,16 +55,12 @@ class PerplexityCounter:
         mean = (forward + backward) / 2
 
         return PerplexityReport(
-            forward=_exp(forward),
-            backward=_exp(backward),
-            mean=_exp(mean),
-            tokens=self.tokens,
-            sentences=self.sentences,
+            forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
+            tokens=self.tokens, sentences=self.sentences,
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=mean * self.tokens / math.log(2) / (self.text_bytes + self.tokens),
-            vocabulary=vocabulary,
-            state=state,
-        )
+            vocabulary=vocabulary, state=state,
+        )  # fmt: skip
 
 
 def _exp(nats: float) -> float:

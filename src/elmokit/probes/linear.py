@@ -67,22 +67,16 @@ def fit_linear(
     objective = _Objective(x, torch.from_numpy(labels.astype(np.int64)), num_labels)
     optimizer = torch.optim.LBFGS(
         [objective.weight, objective.bias],
-        max_iter=MAX_ITERATIONS,
-        max_eval=2 * MAX_ITERATIONS,
-        tolerance_grad=GRADIENT_TOLERANCE,
-        tolerance_change=0.0,
-        history_size=_HISTORY,
-        line_search_fn="strong_wolfe",
-    )
+        max_iter=MAX_ITERATIONS, max_eval=2 * MAX_ITERATIONS,
+        tolerance_grad=GRADIENT_TOLERANCE, tolerance_change=0.0,
+        history_size=_HISTORY, line_search_fn="strong_wolfe",
+    )  # fmt: skip
     optimizer.step(objective)
     return LinearProbe(
-        mean=mean,
-        deviation=deviation,
-        weight=objective.weight,
-        bias=objective.bias,
+        mean=mean, deviation=deviation, weight=objective.weight, bias=objective.bias,
         num_iterations=optimizer.state[objective.weight]["n_iter"],
         converged=objective.gradient_size() <= GRADIENT_TOLERANCE,
-    )
+    )  # fmt: skip
 
 
 class _Objective:

@@ -47,7 +47,7 @@ class WicScore:
 
 
 class FoundPairs:
-    """Pairs as words, with the ``places`` of the target words, None where not found; see `find_words`.
+    """Pairs as words, with the places of the target words, None where not found; see `find_words`.
 
     ``found`` tells for each pair whether the word is in both texts; ``sentences`` are the texts of
     the found pairs, two by two.

@@ -122,8 +122,7 @@ def train_vectors(
 
     Raises:
         MissingExtraError: without gensim, or the library of the tokenizer.
-        FileNotFoundError: if a file or the model is missing.
-        FileExistsError: if the output exists and ``overwrite`` is not set.
+        FileNotFoundError, FileExistsError: for missing input, or output not to be overwritten.
         FormatError: if the text cannot be read or no word is frequent enough.
         ConfigError: if the shards were made with another tokenizer.
         InputError: for an unknown suffix of the output.

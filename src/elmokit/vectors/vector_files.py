@@ -33,14 +33,10 @@ _PICKLE = b"\x80"
 def read_vectors(
     path: str | os.PathLike[str], *, only: Collection[str] | None = None
 ) -> StaticVectors:
-    """Read word vectors of any form: text, word2vec's binary form, fastText's binary model.
+    """Read word vectors of any form, plain or compressed (.gz, .xz, .bz2, .zst).
 
-    Memory holds the vectors of the wanted words only.
-
-    Args:
-        path: The file, plain or compressed (.gz, .xz, .bz2, .zst).
-        only: The wanted words, in all their `spellings`; None: all. From a fastText model, words
-            that it lacks get a vector from their n-grams.
+    Memory holds only the wanted vectors: of the words of ``only`` in all their `spellings`, or
+    (None) all. From a fastText model, words that it lacks get a vector from their n-grams.
 
     Raises:
         FileNotFoundError: if there is no such file.

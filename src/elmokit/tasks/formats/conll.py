@@ -45,13 +45,9 @@ def read_columns(
     The first row decides whether columns are separated by tabs or by runs of spaces. ``# ...`` is a
     comment before a sentence, but not inside one. Sentences with an empty token are skipped.
 
-    Args:
-        path: The file, plain or compressed.
-        scheme: ``iob2`` checks that every chunk begins with ``B-``; ``iob1`` tags are converted to
-            IOB2.
-        spaces: ``drop`` leaves out rows for spaces between words (a token of spaces, or ``_`` in
-            every column but the tag); if a chunk began there, it begins at the next word.
-        report: Counts what is read, repaired and skipped.
+    Tags must be IOB2; those of the scheme ``iob1`` are converted. ``spaces="drop"`` leaves out rows
+    for spaces between words (a token of spaces, or ``_`` in every column but the tag); if a chunk
+    began there, it begins at the next word.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.

@@ -106,11 +106,8 @@ def read_examples(
 ) -> Iterator[Example]:
     """Check that a file exists, then read its examples one by one.
 
-    Args:
-        path: One file, plain or compressed.
-        read: Yields the examples; counts in the report what it skips.
-        report: May already hold counts of other files; None: a new one.
-        size: How many examples one item counts as.
+    ``read`` yields the examples and counts in the report what it skips; the report may already hold
+    counts of other files. An item counts as ``size(item)`` examples.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.

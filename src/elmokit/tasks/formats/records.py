@@ -38,7 +38,7 @@ class Record:
         except json.JSONDecodeError as error:
             line = location.line or error.lineno
             raise Location(path=location.path, line=line).error(
-                f"invalid JSON: {error.msg} at column {error.colno}. Is the file truncated? Copy "
+                f"not valid JSON: {error.msg} at column {error.colno}. Is the file truncated? Copy "
                 "it again."
             ) from error
         except (ValueError, RecursionError) as error:
