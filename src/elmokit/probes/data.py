@@ -173,8 +173,6 @@ def _inventory(data: Path) -> Path:
 def _files(data: Path) -> dict[str, Path]:
     """Return the files of a directory by their names without compression suffixes."""
     if not data.is_dir():
-        raise FileNotFoundError(
-            f"There is no directory {data}. Give the one with the probe's data."
-        )
+        raise FileNotFoundError(f"There is no directory {data}. Give the probe's data directory.")
     files = [path for path in sorted(data.iterdir()) if path.is_file()]
     return {path.stem if path.suffix in COMPRESSIONS else path.name: path for path in files}

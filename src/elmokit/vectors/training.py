@@ -122,7 +122,8 @@ def train_vectors(
 
     Raises:
         MissingExtraError: without gensim, or the library of the tokenizer.
-        FileNotFoundError, FileExistsError: for missing input, or output not to be overwritten.
+        FileNotFoundError: if a file or the model is missing.
+        FileExistsError: if the output exists and ``overwrite`` is not set.
         FormatError: if the text cannot be read or no word is frequent enough.
         ConfigError: if the shards were made with another tokenizer.
         InputError: for an unknown suffix of the output.

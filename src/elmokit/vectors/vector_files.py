@@ -109,12 +109,7 @@ class LaterWords:
             self._is_right = True
             return True
         self._is_right = False
-        log.warning(
-            "%s %s: %d words outside the training data get no static vector",
-            file,
-            problem,
-            num_words,
-        )
+        log.warning("%s %s: %d unseen words get no static vector", file, problem, num_words)
         return False
 
 

@@ -201,7 +201,7 @@ class TestLaterWords:
         assert words.find(["the"]) is None
         (record,) = caplog.records
         problem = "is gone" if change == "gone" else "is not the file that the run was trained with"
-        assert f"vectors.bin {problem}: 2 words outside" in record.getMessage()
+        assert f"vectors.bin {problem}: 2 unseen words" in record.getMessage()
 
     def test_a_file_that_goes_between_two_look_ups_is_told(self, written, caplog):
         path = written(binary(WORDS, VALUES))

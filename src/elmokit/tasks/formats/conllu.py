@@ -27,14 +27,14 @@ _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 an
 def read_conllu(
     path: StrPath, *, column: ConlluColumn = "upos", report: ExampleReport | None = None
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a CoNLL-U file, with one column as tags.
+    """Yield the sentences of a CoNLL-U file, with one column as tags (``upos``: only `UPOS_TAGS`).
 
     Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
-            missing tag, one not in `UPOS_TAGS` (``upos``), or a file without sentences.
+            missing or unknown tag, or a file without sentences.
     """
     return read_examples(path, lambda path, _: _read(path, column), report)
 

@@ -34,9 +34,9 @@ def read_pairs(
 ) -> Iterator[TextPair]:
     """Yield the pairs of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
-    SNLI and MultiNLI name the fields ``sentence1``, ``sentence2`` and ``gold_label``. Pairs whose
-    label is empty or ``-`` (no agreement) are skipped and counted, but not as faults; so are pairs
-    with a blank text, as faults. ``labels`` None allows any label.
+    SNLI and MultiNLI name the fields ``sentence1``, ``sentence2`` and ``gold_label``. A pair with a
+    blank text is skipped as a fault; one whose label is empty or ``-`` (no agreement) is skipped
+    and counted, but not as a fault. ``labels`` None allows any label.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.

@@ -34,15 +34,14 @@ def read_propbank(
     predicates: Literal["all", "verbs"] = "all",
     report: ExampleReport | None = None,
 ) -> Iterator[PredicateRoles]:
-    """Yield one example for each predicate, those of sentences with an empty token excepted.
+    """Yield one example for each predicate; sentences with an empty token are skipped.
 
     ``predicates="verbs"`` keeps those whose part of speech is ``MD`` or begins with ``V``.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing or wrong field, a number of tags other than that
-            of the tokens, an index outside the sentence, an ill-formed tag, or a file without
-            predicates.
+        FormatError: while reading, for a missing or wrong field, a wrong number of tags, an index
+            outside the sentence, an ill-formed tag, or a file without predicates.
     """
     return read_examples(path, lambda path, report: _read(path, predicates, report), report)
 

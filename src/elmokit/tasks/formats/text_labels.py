@@ -40,8 +40,8 @@ def read_text_labels(
 ) -> Iterator[LabeledText]:
     """Yield the texts of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
-    Blank texts are skipped; texts without a label too, but not as faults. ``labels`` None allows
-    any label. NSMC has its texts in the field ``document``.
+    A blank text is skipped as a fault; one without a label is skipped and counted, but not as a
+    fault. ``labels`` None allows any label. NSMC has its texts in the field ``document``.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
