@@ -209,7 +209,7 @@ class TestLaterWords:
         assert words.find(["bank"]) is not None
         path.unlink()
         assert words.find(["the"]) is None
-        assert "is gone: 1 words" in caplog.text
+        assert "is gone: 1 unseen words" in caplog.text
 
     def test_a_missing_file_cannot_be_referred_to(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):

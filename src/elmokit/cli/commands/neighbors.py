@@ -60,7 +60,7 @@ def neighbors(
         nearest_words,
         occurrence_in,
         spread,
-    )  # fmt: skip
+    )
     from elmokit.text.normalization import normalize
     from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.vectors.vector_files import read_vectors
