@@ -404,7 +404,7 @@ def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog
     assert run._network.inputs.static.weight.shape[0] == len(static.values)
     vectors.unlink()
     list(TaskRun.load(tmp_path / "run").predict(["the ocean"]))
-    assert "is gone: 1 words" in caplog.text
+    assert "is gone: 1 unseen words" in caplog.text
 
 
 @pytest.mark.parametrize("task", ["pos"])

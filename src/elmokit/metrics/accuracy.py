@@ -1,4 +1,4 @@
-"""Accuracy and macro F1 of labels: one an example, or one a token."""
+"""Accuracy and macro F1 of labels: one per example, or one per token."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,23 +12,23 @@ from elmokit.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class LabelScore:
-    """How many labels are right, in percent; 0 where there is nothing to divide by."""
+    """Label scores in percent; 0 where the denominator is 0."""
 
     accuracy: float
-    """Share of all labels, each counted alike: longer examples weigh more."""
+    """Share of all labels, so longer examples weigh more."""
     macro_f1: float
-    """Mean F1 over all labels that are predicted or gold somewhere."""
+    """Mean F1 over all labels that occur in the predictions or the gold data."""
     correct: int
     total: int
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row an example: right labels, labels."""
+    """A row per example: correct labels, labels."""
 
 
 def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelScore:
-    """Score one label an example.
+    """Score one label per example.
 
     Raises:
-        InputError: if there is not one prediction for each gold label.
+        InputError: if the numbers of predicted and gold labels differ.
     """
     check_same_length(predicted, gold)
     return score_label_sequences([[label] for label in predicted], [[label] for label in gold])
@@ -37,7 +37,7 @@ def score_labels(predicted: Sequence[str], gold: Sequence[str]) -> LabelScore:
 def score_label_sequences(
     predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
 ) -> LabelScore:
-    """Score one label a token; an example without tokens counts nothing.
+    """Score one label per token; an example without tokens has no effect.
 
     Raises:
         InputError: if predicted and gold differ in examples or tokens.
@@ -56,12 +56,9 @@ def score_label_sequences(
     totals = counts.sum(axis=0)
     f1 = [200 * right[label] / times for label, times in named.items()]
     return LabelScore(
-        accuracy=float(accuracy_of(totals)),
-        macro_f1=float(np.mean(f1)) if f1 else 0.0,
-        correct=int(totals[0]),
-        total=int(totals[1]),
-        counts=counts,
-    )
+        accuracy=float(accuracy_of(totals)), macro_f1=float(np.mean(f1)) if f1 else 0.0,
+        correct=int(totals[0]), total=int(totals[1]), counts=counts,
+    )  # fmt: skip
 
 
 def accuracy_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -81,7 +78,7 @@ def check_same_length(predicted: Sequence[object], gold: Sequence[object]) -> No
     """Raise InputError unless there is one prediction for each gold example."""
     if len(predicted) != len(gold):
         raise InputError(
-            f"`predicted` must hold one entry for each of the {len(gold)} gold examples, got "
+            f"`predicted` must have one entry for each of the {len(gold)} gold examples, got "
             f"{len(predicted)}. Predict every example, in the order of `gold`."
         )
 
@@ -91,5 +88,5 @@ def check_same_tokens(predicted: Sequence[str], gold: Sequence[str], *, example:
     if len(predicted) != len(gold):
         raise InputError(
             f"Example {example} must have {len(gold)} predicted labels, one for each gold label, "
-            f"got {len(predicted)}. Tokenize both sides alike."
+            f"got {len(predicted)}. Use the same tokenization for both."
         )

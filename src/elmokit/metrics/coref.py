@@ -1,7 +1,7 @@
-"""Coreference: MUC, B³ and CEAF-φ4, and the mean of their F1, as CoNLL-2012 counts them.
+"""Coreference: MUC, B³ and CEAF-φ4, and the mean of their F1, as in the CoNLL-2012 scorer.
 
-Clusters of one mention are removed from both sides. Each measure's numerators and denominators are
-summed over documents before anything is divided. Mentions match by exact boundaries.
+Singletons are removed from both sides, mentions match by exact boundaries, and the numerators and
+denominators of each measure are summed over documents before dividing.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import check_same_length, percent
 
 Mention = tuple[int, int]
-"""Start, end (exclusive), over the document's tokens."""
+"""Start, end (exclusive), in tokens of the document."""
 Cluster = Sequence[Mention]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorefFigures:
-    """One measure, in percent; 0 where there is nothing to divide by."""
+    """One measure, in percent; 0 where the denominator is 0."""
 
     precision: float
     recall: float
@@ -36,19 +36,19 @@ class CorefScore:
     ceaf: CorefFigures
     average_f1: float
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a document: numerator and denominator of precision, then of recall, a measure (12)."""
+    """A row per document: for each measure, numerator and denominator of precision, recall (12)."""
 
 
 def score_clusters(
     predicted: Sequence[Sequence[Cluster]], gold: Sequence[Sequence[Cluster]]
 ) -> CorefScore:
-    """Score documents; a document is a list of clusters.
+    """Score documents, each a list of clusters.
 
-    Mentions may nest and overlap. A mention given twice in one cluster counts once.
+    Mentions may nest and overlap. A mention repeated within one cluster counts once.
 
     Raises:
-        InputError: if the numbers of documents differ, a mention is empty or negative, or is in
-            two clusters of one document.
+        InputError: if the numbers of documents differ, or a mention is empty, negative or in two
+            clusters of one document.
     """
     check_same_length(predicted, gold)
     counts = np.zeros((len(gold), 12))
@@ -56,21 +56,14 @@ def score_clusters(
         response, key = _clean(guess, "predicted", row), _clean(truth, "gold", row)
         matched = _best_similarity(response, key)
         counts[row] = (
-            *_muc_part(response, key),
-            *_muc_part(key, response),
-            *_b_cubed_part(response, key),
-            *_b_cubed_part(key, response),
-            *(matched, len(response)),
-            *(matched, len(key)),
-        )
+            *_muc_part(response, key), *_muc_part(key, response),
+            *_b_cubed_part(response, key), *_b_cubed_part(key, response),
+            matched, len(response), matched, len(key),
+        )  # fmt: skip
     totals = counts.sum(axis=0)
     muc, b_cubed, ceaf = (_figures(totals[at : at + 4]) for at in (0, 4, 8))
     return CorefScore(
-        muc=muc,
-        b_cubed=b_cubed,
-        ceaf=ceaf,
-        average_f1=float(average_f1_of(totals)),
-        counts=counts,
+        muc=muc, b_cubed=b_cubed, ceaf=ceaf, average_f1=float(average_f1_of(totals)), counts=counts
     )
 
 
@@ -80,10 +73,10 @@ def average_f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return the (row, column) pairs, each used once at most, with the largest sum.
+    """Return the (row, column) pairs, each used at most once, with the largest sum.
 
-    Every row or every column, whichever are fewer, is used. Hungarian method with potentials,
-    O(n^2 m) for n <= m.
+    Uses all rows or all columns, whichever are fewer. Hungarian method with potentials, O(n^2 m)
+    for n <= m.
     """
     if similarity.shape[0] > similarity.shape[1]:
         return sorted((row, column) for column, row in assign(similarity.T))
@@ -116,7 +109,7 @@ def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 
 def _clean(clusters: Sequence[Cluster], side: str, document: int) -> list[frozenset[Mention]]:
-    """Return clusters as sets, singletons removed, after checks."""
+    """Check the clusters and return them as sets, without singletons."""
     sets = [frozenset(cluster) for cluster in clusters]
     seen: set[Mention] = set()
     for cluster in sets:
@@ -124,7 +117,7 @@ def _clean(clusters: Sequence[Cluster], side: str, document: int) -> list[frozen
             if not 0 <= mention[0] < mention[1] or mention in seen:
                 raise InputError(
                     f"A mention must be (start, end) with 0 <= start < end and in one cluster, got "
-                    f"{mention} in the {side} clusters of document {document}. Drop it, or join "
+                    f"{mention} in the {side} clusters of document {document}. Drop it, or merge "
                     "the clusters that share it."
                 )
         seen |= cluster

@@ -8,30 +8,30 @@ from elmokit.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityReport:
-    """How well a biLM predicts a text; a property of model and text, not of how it was computed."""
+    """How well a biLM predicts a text."""
 
     forward: float
     """exp of the forward model's mean loss in nats per target."""
     backward: float
     """The same for the backward model."""
     mean: float
-    """exp of the mean of both losses: the geometric mean of ``forward`` and ``backward``."""
+    """exp of the mean loss: the geometric mean of ``forward`` and ``backward``."""
     tokens: int
-    """M, targets of one direction: every word and one sentence end a sentence, each scored once."""
+    """Targets of one direction: the words and one sentence end per sentence."""
     sentences: int
     oov_rate: float
-    """Share of words, sentence ends aside, that the vocabulary lacks; they are scored as <UNK>."""
+    """Share of words, without sentence ends, that are scored as <UNK>."""
     bits_per_byte: float
-    """Mean of both losses in bits, by the UTF-8 bytes of the words and one separator per target."""
+    """Mean loss in bits, per UTF-8 byte of the words and one separator per target."""
     vocabulary: int
-    """V, lines of the vocabulary: perplexities over different vocabularies are not comparable."""
+    """Its size V; perplexities over different vocabularies are not comparable."""
     state: str
-    """What every sentence started from: ``warm`` or ``reset``."""
+    """The initial state of each sentence: ``warm`` or ``reset``."""
 
 
 @dataclass
 class PerplexityCounter:
-    """Sums from which the report is made."""
+    """The sums behind a report."""
 
     forward_nats: float = 0.0
     backward_nats: float = 0.0
@@ -45,7 +45,7 @@ class PerplexityCounter:
         """Return the figures.
 
         Raises:
-            ValueError: if no target was scored.
+            InputError: if no target was scored.
         """
         if self.tokens == 0:
             raise InputError(
@@ -53,18 +53,14 @@ class PerplexityCounter:
             )
         forward, backward = self.forward_nats / self.tokens, self.backward_nats / self.tokens
         mean = (forward + backward) / 2
-        num_words = self.tokens - self.sentences
+
         return PerplexityReport(
-            forward=_exp(forward),
-            backward=_exp(backward),
-            mean=_exp(mean),
-            tokens=self.tokens,
-            sentences=self.sentences,
-            oov_rate=self.unknown_words / max(1, num_words),
+            forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
+            tokens=self.tokens, sentences=self.sentences,
+            oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=mean * self.tokens / math.log(2) / (self.text_bytes + self.tokens),
-            vocabulary=vocabulary,
-            state=state,
-        )
+            vocabulary=vocabulary, state=state,
+        )  # fmt: skip
 
 
 def _exp(nats: float) -> float:

@@ -1,8 +1,7 @@
-"""Is one system better than another on the same examples? And: mean and spread over seeds.
+"""Whether one system beats another on the same examples, and mean and spread over seeds.
 
-The test takes a row of counts an example, as every score object has in ``counts``, and the
-function from summed rows to the score (``f1_of``, ``accuracy_of``, ...), so that F1 is resampled as
-the ratio of sums it is.
+The test takes the ``counts`` of two score objects (a row per example) and the function from summed
+rows to the score (``f1_of``, ``accuracy_of``), so F1 is resampled as a ratio of sums.
 """
 
 import math
@@ -20,7 +19,7 @@ ScoreFunction = Callable[[Counts], Counts]
 
 _BLOCK_VALUES = 1 << 21
 _TOLERANCE = 1e-9
-"""Differences in score points that count as equal, since sums are rounded in another order."""
+"""Score differences that count as equal, because the order of sums changes their rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +27,9 @@ class PairedTest:
     """Outcome of a two-sided test of ``score(a) = score(b)``."""
 
     difference: float
-    """Score of a less score of b."""
+    """Score of a minus score of b."""
     p_value: float
-    """``(r + 1) / (R + 1)``: r of R rounds were at least as extreme as what was observed."""
+    """``(r + 1) / (R + 1)``: r of R rounds were at least as extreme as the observed one."""
     num_rounds: int
     """R."""
 
@@ -48,14 +47,19 @@ class SeedSummary:
 def approximate_randomization(
     a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = 10_000, seed: int
 ) -> PairedTest:
-    """Swap the systems' rows by a coin an example; ask how often chance gives such a difference.
-
-    r counts rounds with ``|difference of the round| >= |difference|``; p = (r + 1) / (R + 1).
+    """Swap the rows of the systems at random; count how often that gives such a difference.
 
     Raises:
-        InputError: if the counts are not of one shape (examples, k), or there is nothing to do.
+        InputError: if the counts differ in shape (examples, k) or are empty, or there is no round.
     """
-    a, b, observed = _prepare(a, b, score, num_rounds)
+    if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
+        raise InputError(
+            f"`a` and `b` must have the same shape (examples, k) with at least one example, got "
+            f"{a.shape} and {b.shape}. Score both systems on the same examples."
+        )
+    if num_rounds < 1:
+        raise InputError(f"`num_rounds` must be at least 1, got {num_rounds}. Usual: 10000.")
+    observed = float(score(a.sum(axis=0)) - score(b.sum(axis=0)))
     generator = np.random.default_rng(seed)
     both, total_a, extreme = (a + b).sum(axis=0), a.sum(axis=0), 0
     for size in _blocks(num_rounds, len(a)):
@@ -75,28 +79,15 @@ def summarize_seeds(scores: Sequence[float]) -> SeedSummary:
         InputError: if there is no score.
     """
     if not scores:
-        raise InputError("`scores` must hold at least one score, got none. Run one seed or more.")
+        raise InputError("`scores` must have at least one score, got none. Run one seed or more.")
     mean = math.fsum(scores) / len(scores)
     squares = math.fsum((value - mean) ** 2 for value in scores)
     sd = math.sqrt(squares / (len(scores) - 1)) if len(scores) > 1 else None
     return SeedSummary(mean=mean, sd=sd, num_seeds=len(scores))
 
 
-def _prepare(
-    a: Counts, b: Counts, score: ScoreFunction, num_rounds: int
-) -> tuple[Counts, Counts, float]:
-    if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
-        raise InputError(
-            f"`a` and `b` must have one shape (examples, k) with an example or more, got {a.shape} "
-            f"and {b.shape}. Score both systems on the same examples."
-        )
-    if num_rounds < 1:
-        raise InputError(f"`num_rounds` must be at least 1, got {num_rounds}. Usual: 10000.")
-    return a, b, float(score(a.sum(axis=0)) - score(b.sum(axis=0)))
-
-
 def _blocks(num_rounds: int, num_examples: int) -> Iterator[int]:
-    """Yield sizes that sum to ``num_rounds``, so that memory stays small."""
+    """Yield block sizes that sum to ``num_rounds`` and bound memory."""
     size = max(1, _BLOCK_VALUES // num_examples)
     for start in range(0, num_rounds, size):
         yield min(size, num_rounds - start)

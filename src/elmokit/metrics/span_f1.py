@@ -1,9 +1,8 @@
-"""F1 of typed spans, equal to conlleval, and the tag schemes that spans are written in.
+"""F1 of typed spans, equal to conlleval, and the tag schemes that encode them.
 
-Tags are read in any scheme: IOB1, IOB2 (BIO), BIOUL, IOBES (E is L, S is U). Sequences that break
-their scheme still have a definite reading, conlleval's: every token that is not O is in a span, and
-a span begins at B and U, after O, after L and U, and where the type changes. conlleval's tables are
-silent on B after L and on U; here both begin a span, as in every legal BIOUL sequence.
+IOB1, IOB2 (BIO), BIOUL and IOBES (E is L, S is U) are read as conlleval does, also where a sequence
+breaks its scheme: every token that is not O is in a span, and a span begins at B and U, after O, L
+and U, and where the type changes (conlleval has no rule for U and for B after L).
 """
 
 from collections import Counter
@@ -18,7 +17,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import check_same_length, check_same_tokens, percent
 
 TagScheme = Literal["iob1", "iob2", "bioul"]
-"""What tags are written in; ``iob1`` has B only where a span of the same type stands before."""
+"""``iob1`` uses B only where a span directly follows another of its type."""
 
 Span = tuple[str, int, int]
 """Type, start, end (exclusive)."""
@@ -28,12 +27,12 @@ _PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
 
 @dataclass(frozen=True, kw_only=True)
 class SpanFigures:
-    """Percentages of spans; 0 where there is nothing to divide by."""
+    """Percentages of spans; 0 where the denominator is 0."""
 
     precision: float
-    """Of the predicted spans, those that are right."""
+    """Share of the predicted spans that are correct."""
     recall: float
-    """Of the gold spans, those that are found."""
+    """Share of the gold spans that are found."""
     f1: float
     correct: int
     predicted: int
@@ -42,17 +41,17 @@ class SpanFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class SpanScore:
-    """Figures over all spans (micro average) and for every type."""
+    """Figures over all spans (micro average) and by type."""
 
     overall: SpanFigures
     by_type: Mapping[str, SpanFigures]
-    """Every type that is predicted or gold somewhere, in alphabetical order."""
+    """Every type in the predictions or the gold data, in alphabetical order."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row an example: correct, predicted, gold."""
+    """A row per example: correct, predicted, gold."""
 
 
 def read_spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that tags of any scheme mark, from left to right.
+    """Return the spans that tags of any scheme encode, from left to right.
 
     Raises:
         InputError: if a tag is neither O nor a prefix, a hyphen and a type.
@@ -70,10 +69,10 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
 
 
 def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
-    """Return tags that mark the spans, O elsewhere.
+    """Return tags that encode the spans, O elsewhere.
 
     Raises:
-        InputError: if spans are empty, overlap or reach out of the sentence.
+        InputError: if spans are empty, overlap or exceed the sentence.
         ValueError: if there is no such scheme.
     """
     if scheme not in get_args(TagScheme):
@@ -83,7 +82,7 @@ def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> 
     for label, start, end in sorted(spans, key=lambda span: span[1:]):
         if not end_before <= start < end <= num_tokens:
             raise InputError(
-                f"Spans must not be empty, overlap or leave the sentence of {num_tokens} tokens, "
+                f"Spans must not be empty, overlap or exceed the sentence of {num_tokens} tokens, "
                 f"got {(label, start, end)}. Drop such spans before writing tags."
             )
         tags[start:end] = [f"I-{label}"] * (end - start)
@@ -112,12 +111,9 @@ def score_tags(
     *,
     read: Callable[[Sequence[str]], Iterable[tuple[str, *tuple[Any, ...]]]] = read_spans,
 ) -> SpanScore:
-    """Score tagged sentences: a span counts if its type and both its boundaries are right.
+    """Score tagged sentences: a span counts if its type and both boundaries are correct.
 
-    Args:
-        predicted: Tags of every sentence.
-        gold: The same.
-        read: Gives what is scored of a sentence; the type comes first.
+    ``read`` returns what is scored in a sentence, the type first.
 
     Raises:
         InputError: if predicted and gold differ in sentences or tokens, or a tag is unreadable.
@@ -145,24 +141,23 @@ def f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _figures(totals: NDArray[np.float64]) -> SpanFigures:
+    correct, predicted, gold = totals
     return SpanFigures(
-        precision=float(percent(totals[0], totals[1])),
-        recall=float(percent(totals[0], totals[2])),
+        precision=float(percent(correct, predicted)),
+        recall=float(percent(correct, gold)),
         f1=float(f1_of(totals)),
-        correct=int(totals[0]),
-        predicted=int(totals[1]),
-        gold=int(totals[2]),
-    )
+        correct=int(correct), predicted=int(predicted), gold=int(gold),
+    )  # fmt: skip
 
 
 def _split(tag: str, at: int) -> tuple[str, str]:
-    """Return prefix (E as L, S as U) and type; the first hyphen splits, O has no type."""
+    """Return prefix (E as L, S as U) and type, split at the first hyphen; O has no type."""
     if tag == "O":
         return "O", ""
     prefix, _, label = tag.partition("-")
     if prefix not in _PREFIXES or not label:
         raise InputError(
-            f"Tag {at} must be O, or B, I, L, U, E or S, a hyphen and a type, got {tag!r}. Mend "
-            "the data, or choose the column that holds the tags."
+            f"Tag {at} must be O, or B, I, L, U, E or S, a hyphen and a type, got {tag!r}. Correct "
+            "the data, or choose the column with the tags."
         )
     return _PREFIXES[prefix], label

@@ -22,31 +22,31 @@ _KOREAN_MARKS = str.maketrans(dict.fromkeys("'\"‘’《》<>〈〉()", " "))
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerScore:
-    """Means over questions in percent, of the best gold answer of each."""
+    """Means over questions in percent, each scored by its best gold answer."""
 
     exact_match: float
     f1: float
     questions: int
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row a question: exact match (0 or 1), F1 (0 to 1), 1."""
+    """A row per question: exact match (0 or 1), F1 (0 to 1), 1."""
 
 
 def normalize_squad(answer: str) -> str:
-    """Lower-case, delete ASCII punctuation, drop a, an and the, collapse white space."""
+    """Lower-case, delete ASCII punctuation and articles, collapse white space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def normalize_korquad(answer: str) -> str:
-    """Quotes and brackets to spaces, lower-case, delete other ASCII punctuation, collapse space."""
+    """Replace quotes and brackets by spaces, then as `normalize_squad`, but keep articles."""
     return " ".join(answer.translate(_KOREAN_MARKS).lower().translate(_NO_PUNCTUATION).split())
 
 
 def score_answers(
     predicted: Sequence[str | None], gold: Sequence[Sequence[str]], *, style: AnswerStyle
 ) -> AnswerScore:
-    """Score one answer a question against all its gold answers; None (missing) scores 0.
+    """Score one answer per question against all its gold answers; None (missing) scores 0.
 
-    As in the official scripts, two answers of which nothing is left match exactly with F1 0.
+    As in the official scripts, two answers that are empty after normalization match with F1 0.
 
     Raises:
         InputError: if the numbers of questions differ, or a question has no gold answer.
@@ -57,19 +57,15 @@ def score_answers(
         if isinstance(answers, str) or not answers:
             raise InputError(
                 f"Question {row} must have a list of at least one gold answer, got {answers!r}. "
-                "Leave unanswerable questions out, and put a single answer into a list."
+                "Omit unanswerable questions, and put a single answer in a list."
             )
         counts[row, 2] = 1
         if guess is not None:
             pairs = [_match(guess, answer, style) for answer in answers]
             counts[row, :2] = np.max(pairs, axis=0)
     totals = counts.sum(axis=0)
-    return AnswerScore(
-        exact_match=float(exact_match_of(totals)),
-        f1=float(answer_f1_of(totals)),
-        questions=len(gold),
-        counts=counts,
-    )
+    exact_match, f1 = float(exact_match_of(totals)), float(answer_f1_of(totals))
+    return AnswerScore(exact_match=exact_match, f1=f1, questions=len(gold), counts=counts)
 
 
 def exact_match_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:

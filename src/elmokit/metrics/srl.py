@@ -1,8 +1,8 @@
-"""F1 of semantic roles, counted as the CoNLL-2005 script srl-eval does.
+"""F1 of semantic roles, counted like srl-eval of CoNLL-2005.
 
-An example is a proposition: the tags of one sentence for one predicate. The predicate itself (V)
-is not scored; R-X is a type like any other. A phrase C-X continues the latest argument X, which
-then has several pieces; where there is none, it is an ordinary X.
+An example is a proposition: the tags of a sentence for one predicate. The predicate (V) is not
+scored; R-X is a type of its own. C-X continues the latest argument X, which then has several
+pieces; without one it is an ordinary X.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from elmokit.metrics.span_f1 import SpanScore, read_spans, score_tags
 
 Argument = tuple[str, tuple[tuple[int, int], ...]]
-"""Type, and the pieces as (start, end), in order."""
+"""Type and pieces ``(start, end)``, in order."""
 
 
 def read_arguments(tags: Sequence[str]) -> list[Argument]:
-    """Return the arguments of one proposition, the predicate left out, by their first piece."""
+    """Return the arguments of one proposition without the predicate, by first piece."""
     pieces: list[tuple[str, list[tuple[int, int]]]] = []
     latest: dict[str, list[tuple[int, int]]] = {}
     for label, start, end in read_spans(tags):
@@ -28,7 +28,7 @@ def read_arguments(tags: Sequence[str]) -> list[Argument]:
 
 
 def score_roles(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> SpanScore:
-    """Score propositions: an argument counts if its type and all of its pieces are right.
+    """Score propositions: an argument counts if its type and all its pieces are correct.
 
     Raises:
         InputError: if predicted and gold differ in propositions or tokens, or a tag is unreadable.

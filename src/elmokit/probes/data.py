@@ -1,4 +1,4 @@
-"""The data sets of the probes: what a directory must hold, and reading it."""
+"""The data sets of the probes: the files of a directory, and reading them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ from elmokit.tasks.runs.run_dir import find_split
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
 _TRAINING = "semcor"
-_KOREAN_COLUMN = "SENTENCE1"
 
 
 T = TypeVar("T")
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Splits(Generic[T]):
-    """The two parts of a data set: files, or what they hold."""
+    """The two parts of a data set: files, or their content."""
 
     train: T
     dev: T
@@ -40,7 +39,7 @@ SplitFiles = Splits[Path]
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatedText:
-    """A text with annotated words, and the senses of the words."""
+    """The files of a text with annotated words, and of their senses."""
 
     text: Path
     keys: Path
@@ -61,7 +60,7 @@ class SenseFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class SenseData:
-    """Sentences with annotated words, and the senses of words."""
+    """Sentences with annotated words, and an inventory of senses."""
 
     train: list[SenseSentence]
     test: list[SenseSentence]
@@ -73,7 +72,7 @@ def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
 
     Raises:
         FileNotFoundError: if one is missing.
-        InputError: if several files have the name.
+        InputError: if several files match.
     """
     train, dev = (find_split(data, split, suffixes) for split in ("train", "dev"))
     return Splits(train=train, dev=dev)
@@ -84,14 +83,10 @@ def read_pos_data(
 ) -> Splits[list[TaggedSentence]]:
     """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
 
-    Args:
-        data: The directory, or the two files.
-        column: With the tags.
-
     Raises:
         FileNotFoundError: if one is missing.
         FormatError: if one is damaged.
-        InputError: if several files have the name.
+        InputError: if several files match.
     """
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
     train, dev = (list(read_conllu(path, column=column)) for path in (files.train, files.dev))
@@ -99,20 +94,17 @@ def read_pos_data(
 
 
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
-    """Return the files of a directory in the layout of Raganato et al. 2017.
+    """Return the files of a directory laid out as by Raganato et al. 2017.
 
-    It holds ``semcor.data.xml`` with ``semcor.gold.key.txt``, the same two of a test set, and the
-    inventory, a table whose name ends in ``senses.tsv``; each may be compressed.
-
-    Args:
-        data: The directory.
-        test: Name of the test set (``semeval2007``), needed if there are several.
+    It has ``semcor.data.xml`` and ``semcor.gold.key.txt``, the same two files of a test set, and
+    the inventory, ``…senses.tsv``; each may be compressed. ``test`` names the test set
+    (``semeval2007``) if there are several.
 
     Raises:
         FileNotFoundError: if one is missing.
-        InputError: if there are several test sets and none is named.
+        InputError: if there are several test sets and none is named, or not this one.
     """
-    training = find_sense_corpus(data)
+    train = find_sense_corpus(data)
     tests = sorted(
         name.removesuffix(_TEXT)
         for name in _files(data)
@@ -123,31 +115,15 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     if test not in tests and (test is not None or len(tests) > 1):
         asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
         raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
-    return SenseFiles(
-        train=training,
-        test=_annotated(data, tests[0] if test is None else test),
-        inventory=_only(data, _INVENTORY),
-    )
+    chosen = _annotated(data, tests[0] if test is None else test)
+    return SenseFiles(train=train, test=chosen, inventory=_inventory(data))
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    """Read what `find_sense_files` finds in a directory.
-
-    Args:
-        data: The directory, or the files.
-        test: Name of the test set, needed if there are several.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if one is damaged.
-        InputError: if there are several test sets and none is named.
-    """
+    """Read the files that `find_sense_files` finds, with its errors; `FormatError` for damage."""
     files = find_sense_files(data, test) if isinstance(data, Path) else data
-    return SenseData(
-        train=files.train.read(),
-        test=files.test.read(),
-        inventory=read_sense_inventory(files.inventory),
-    )
+    inventory = read_sense_inventory(files.inventory)
+    return SenseData(train=files.train.read(), test=files.test.read(), inventory=inventory)
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:
@@ -160,21 +136,20 @@ def find_sense_corpus(data: Path) -> AnnotatedText:
 
 
 def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read the pairs of MCL-WiC (offsets) or KoBEST (marks) in a directory, by their columns.
+    """Read the pairs of MCL-WiC (offsets) or KoBEST (marks), told apart by their columns.
 
     Raises:
-        FileNotFoundError: if the file of train or dev is missing.
+        FileNotFoundError: if the train or dev file is missing.
         FormatError: if one is damaged.
-        InputError: if several files have the name.
+        InputError: if several files match.
     """
     files = find_splits(data) if isinstance(data, Path) else data
     return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
 
 
 def _read_pairs(path: Path) -> list[ContextPair]:
-    column = first_named(read_records(path), ("sentence1", _KOREAN_COLUMN))
-    read = read_kobest_wic if column == _KOREAN_COLUMN else read_wic
-    return list(read(path))
+    column = first_named(read_records(path), ("sentence1", "SENTENCE1"))
+    return list(read_wic(path) if column == "sentence1" else read_kobest_wic(path))
 
 
 def _annotated(data: Path, name: str) -> AnnotatedText:
@@ -185,23 +160,19 @@ def _annotated(data: Path, name: str) -> AnnotatedText:
     return AnnotatedText(text=files[name + _TEXT], keys=files[name + _KEYS])
 
 
-def _only(data: Path, ending: str) -> Path:
-    found = [path for name, path in _files(data).items() if name.endswith(ending)]
+def _inventory(data: Path) -> Path:
+    found = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
     if len(found) != 1:
         raise FileNotFoundError(
-            f"{data} needs one file whose name ends in {ending} (columns lemma, pos, rank, "
+            f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
             f"sense_key, synset, gloss); it has {len(found)}."
         )
     return found[0]
 
 
 def _files(data: Path) -> dict[str, Path]:
-    """Return the files of a directory by their names without the suffix of a compression."""
+    """Return the files of a directory by their names without compression suffixes."""
     if not data.is_dir():
-        raise FileNotFoundError(f"There is no directory {data}. Give that of the probe's data.")
-    names = {}
-    for path in sorted(data.iterdir()):
-        if path.is_file():
-            ending = path.suffix if path.suffix in COMPRESSIONS else ""
-            names[path.name.removesuffix(ending)] = path
-    return names
+        raise FileNotFoundError(f"There is no directory {data}. Give the probe's data directory.")
+    files = [path for path in sorted(data.iterdir()) if path.is_file()]
+    return {path.stem if path.suffix in COMPRESSIONS else path.name: path for path in files}

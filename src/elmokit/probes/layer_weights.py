@@ -21,23 +21,21 @@ from elmokit.tasks.runs.run_dir import (
 )
 
 LEARNING_CONDITIONS: tuple[EmbeddingKind, ...] = ("elmo", "random")
-"""Conditions of `elmokit train` that learn layer weights."""
+"""Conditions of `elmokit train` with learned layer weights."""
 POSITIONS: tuple[MixPosition, ...] = ("input", "output")
-"""Of use in a task model."""
+"""Where a task model can use the mixture."""
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
-_MIX = "inputs.mixes.scalar_mixes.{}.mix_weights"
-_GAMMA = "inputs.mixes.scalar_mixes.{}.gamma"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixWeights:
-    """The mixture for one position of use."""
+    """The mixture at one position."""
 
     position: MixPosition
     weights: tuple[float, ...]
-    """Share of each layer, from the token layer on; they sum to 1."""
+    """Share of each layer, token layer first; they sum to 1."""
     gamma: float
-    """Scale of the whole."""
+    """Scale of the mixture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +51,7 @@ class LayerWeights:
 
 
 def read_layer_weights(run_dir: Path) -> LayerWeights:
-    """Return the learned weights of a task run.
-
-    Args:
-        run_dir: As `elmokit train` wrote it.
+    """Return the learned weights of a run of `elmokit train`.
 
     Raises:
         FileNotFoundError: if there is no such run.
@@ -69,7 +64,7 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
         task, condition = config["task"], config["inputs"]["embeddings"]
     except (KeyError, TypeError) as error:
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say which task was trained on what: {error}. Train "
+            f"{run_dir / CONFIG_FILE} does not name the task and its embeddings: {error}. Train "
             "the task again."
         ) from error
     if condition not in LEARNING_CONDITIONS:
@@ -80,11 +75,11 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
     tensors = read_weights(run_dir)
     mixes = []
     for index, position in enumerate(input_settings_of(metadata, run_dir).mix_positions):
-        if _MIX.format(index) in tensors and _GAMMA.format(index) in tensors:
-            shares = tensors[_MIX.format(index)].double().softmax(dim=0)
-            gamma = float(tensors[_GAMMA.format(index)])
-            weights = tuple(shares.tolist())
-            mixes.append(MixWeights(position=position, weights=weights, gamma=gamma))
+        name = f"inputs.mixes.scalar_mixes.{index}"
+        weights, gamma = tensors.get(f"{name}.mix_weights"), tensors.get(f"{name}.gamma")
+        if weights is not None and gamma is not None:
+            shares = tuple(weights.double().softmax(dim=0).tolist())
+            mixes.append(MixWeights(position=position, weights=shares, gamma=float(gamma)))
     if not mixes:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
@@ -95,20 +90,15 @@ def read_layer_weights(run_dir: Path) -> LayerWeights:
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
     """Draw a heat map: a column per run, a row per layer, a panel per position.
 
-    Args:
-        runs: One or more.
-        path: The image file, .png, .pdf or .svg.
-
     Raises:
-        InputError: if there is no run, or the path has another suffix.
+        InputError: if there is no run, or the path does not end in .png, .pdf or .svg.
         MissingExtraError: without matplotlib.
     """
     if not runs:
-        raise InputError("`runs` must hold one run or more, got none.")
+        raise InputError("`runs` must have at least one run, got none.")
     if path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise InputError(
-            f"The heat map must end in {', '.join(PICTURE_SUFFIXES)}, got {path.name!r}."
-        )
+        allowed = ", ".join(PICTURE_SUFFIXES)
+        raise InputError(f"The suffix of the heat map must be one of {allowed}; got {path.name!r}.")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -117,10 +107,8 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)
     ]
     num_layers = max(len(one.weights) for run in runs for one in run.mixes)
-    figure = Figure(
-        figsize=(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers),
-        layout="constrained",
-    )
+    size = (1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers)
+    figure = Figure(figsize=size, layout="constrained")
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     image = None
     for axes, position in zip(all_axes, panels, strict=True):
@@ -147,7 +135,7 @@ def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:
 
 
 def _labels(runs: Sequence[LayerWeights]) -> list[str]:
-    """Return the tasks if they tell the runs apart, else the runs' names; in ASCII."""
+    """Return the task names if they are distinct, else the run names, in ASCII."""
     tasks = [run.task for run in runs]
     labels = tasks if len(set(tasks)) == len(tasks) else [run.run for run in runs]
     return [label.encode("ascii", "backslashreplace").decode() for label in labels]

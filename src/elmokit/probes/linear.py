@@ -1,8 +1,8 @@
 """A linear softmax classifier trained to convergence: all that a probe may learn.
 
-Every representation is treated alike: features with mean 0 and variance 1, one prior on the
-weights, and L-BFGS until the gradient vanishes. The loss is convex, so its optimum does not depend
-on a seed, an order or when training stops.
+Every representation is treated alike: features standardized to mean 0 and variance 1, the same
+Gaussian prior, L-BFGS until the gradient vanishes. The loss is convex, so the result does not
+depend on a seed, an order or a stopping time.
 """
 
 from dataclasses import dataclass
@@ -23,23 +23,17 @@ _BLOCK = 1 << 15
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A trained classifier.
-
-    Attributes:
-        mean: Of each feature in training (X,).
-        deviation: Of each feature in training (X,).
-        weight: A column per label (X, K).
-        bias: Per label (K,).
-        num_iterations: Of L-BFGS.
-        converged: Whether the gradient vanished before `MAX_ITERATIONS`.
-    """
+    """A trained classifier."""
 
     mean: Tensor
+    """Of each feature in training (X,)."""
     deviation: Tensor
     weight: Tensor
+    """(X, K)."""
     bias: Tensor
     num_iterations: int
     converged: bool
+    """Whether the gradient vanished within `MAX_ITERATIONS`."""
 
     def predict(self, features: Num[np.ndarray, "N X"]) -> Int[np.ndarray, " N"]:
         """Return the label with the highest score for each row."""
@@ -56,18 +50,15 @@ def fit_linear(
 ) -> LinearProbe:
     """Train on all rows: mean cross-entropy and a Gaussian prior ``|weight|^2 / 2N``.
 
-    Args:
-        features: A row per example; not modified.
-        labels: From 0 to ``num_labels`` - 1.
-        num_labels: K.
+    ``features`` are not modified; ``labels`` are 0 to ``num_labels`` - 1.
 
     Raises:
         ValueError: if there is no row.
     """
     if not len(features):
-        raise ValueError("`features` must hold at least one row.")
+        raise ValueError("`features` must have at least one row.")
     x = _as_tensor(features)
-    x = x.clone() if features.dtype == np.float32 else x  # it is changed below
+    x = x.clone() if features.dtype == np.float32 else x  # modified in place below
     mean = x.mean(dim=0)
     x -= mean
     deviation = x.std(dim=0, correction=0)
@@ -76,32 +67,20 @@ def fit_linear(
     objective = _Objective(x, torch.from_numpy(labels.astype(np.int64)), num_labels)
     optimizer = torch.optim.LBFGS(
         [objective.weight, objective.bias],
-        max_iter=MAX_ITERATIONS,
-        max_eval=2 * MAX_ITERATIONS,
-        tolerance_grad=GRADIENT_TOLERANCE,
-        tolerance_change=0.0,
-        history_size=_HISTORY,
-        line_search_fn="strong_wolfe",
-    )
+        max_iter=MAX_ITERATIONS, max_eval=2 * MAX_ITERATIONS,
+        tolerance_grad=GRADIENT_TOLERANCE, tolerance_change=0.0,
+        history_size=_HISTORY, line_search_fn="strong_wolfe",
+    )  # fmt: skip
     optimizer.step(objective)
     return LinearProbe(
-        mean=mean,
-        deviation=deviation,
-        weight=objective.weight,
-        bias=objective.bias,
+        mean=mean, deviation=deviation, weight=objective.weight, bias=objective.bias,
         num_iterations=optimizer.state[objective.weight]["n_iter"],
         converged=objective.gradient_size() <= GRADIENT_TOLERANCE,
-    )
+    )  # fmt: skip
 
 
 class _Objective:
-    """The loss and, written out, its gradient.
-
-    Args:
-        x: Features of mean 0 and variance 1.
-        labels: Of the rows.
-        num_labels: K.
-    """
+    """The loss and its gradient, for standardized features ``x``."""
 
     def __init__(self, x: Float[Tensor, "N X"], labels: Int[Tensor, " N"], num_labels: int) -> None:
         self.x, self.labels = x, labels
@@ -115,7 +94,7 @@ class _Objective:
         gold = self.labels.unsqueeze(1)
         loss = -log_probs.gather(1, gold).mean() + self.weight.square().sum() / (2 * num_rows)
         error = log_probs.exp_()
-        error.scatter_add_(1, gold, torch.full_like(error[:, :1], -1.0))  # probability less truth
+        error.scatter_add_(1, gold, torch.full_like(error[:, :1], -1.0))  # probability minus truth
         error /= num_rows
         self.weight.grad = self.x.T @ error + self.weight / num_rows
         self.bias.grad = error.sum(dim=0)

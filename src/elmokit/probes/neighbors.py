@@ -34,20 +34,19 @@ class Occurrence:
 
     tokens: tuple[str, ...]
     index: int
-    """Position of the word in ``tokens``."""
+    """Of the word in ``tokens``."""
     sense: str = ""
     """Its meaning there, if known."""
 
     @property
     def word(self) -> str:
-        """The word itself."""
+        """``tokens[index]``."""
         return self.tokens[self.index]
 
     def marked(self, *, context: int | None = None) -> str:
         """Return the sentence with the word in brackets.
 
-        Args:
-            context: Words shown on each side, with ``…`` for omitted ones; none: the sentence.
+        ``context`` limits the words on each side; ``…`` marks omissions.
         """
         first, last = 0, len(self.tokens)
         if context is not None:
@@ -59,12 +58,12 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """An occurrence and those nearest to it, nearest first."""
+    """An occurrence and its neighbors, nearest first."""
 
     occurrence: Occurrence
     neighbors: tuple[Occurrence, ...]
     similarities: tuple[float, ...]
-    """Cosine; in `neighborhoods` after the mean of all occurrences is subtracted."""
+    """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
 
 
 def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
@@ -100,36 +99,18 @@ def find_neighbors(
     word: str,
     *,
     query: Occurrence | None = None,
-    any_word: bool = False,
     layers: Layers = "top",
     num_neighbors: int = 5,
     limit: int = 1000,
 ) -> list[Neighborhood]:
-    """Return the neighbors of a word's occurrences in a text, or of one given occurrence.
+    """Return the neighbors of a word's occurrences in a text, or only of the ``query``.
 
-    Args:
-        embedder: The model.
-        sentences: The text.
-        word: Which occurrences are compared.
-        query: If given, only its neighbors are returned.
-        any_word: Neighbors of the query may be other words, see `nearest_occurrences`.
-        layers: Which vectors are compared.
-        num_neighbors: At most, per occurrence.
-        limit: Only this many occurrences of the word are compared.
+    At most ``limit`` occurrences of the word are compared, with the query's sentence taken out of
+    the text.
 
     Raises:
-        InputError: if the text has too few occurrences of the word, or ``any_word`` has no query.
+        InputError: if the text has too few occurrences of the word.
     """
-    if any_word:
-        if query is None:
-            raise InputError(
-                "Neighbors among all words need a query: the occurrence whose neighbors to find."
-            )
-        return [
-            nearest_occurrences(
-                embedder, query, sentences, layers=layers, num_neighbors=num_neighbors
-            )
-        ]
     found = find_occurrences(sentences, word, limit=limit)
     if query is not None:
         found = [query, *(one for one in found if one.tokens != query.tokens)]
@@ -151,28 +132,20 @@ def neighborhoods(
 ) -> list[Neighborhood]:
     """Return the nearest neighbors of every occurrence among the others.
 
-    The mean of all vectors is subtracted first, because what the occurrences share does not tell
-    them apart.
-
-    Args:
-        embedder: The model.
-        occurrences: Usually of one word.
-        layers: Which vectors are compared.
-        num_neighbors: At most, per occurrence.
+    The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
+    does not distinguish them.
 
     Raises:
         ValueError: if there are fewer than two occurrences.
     """
     if len(occurrences) < 2:
         raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
-    vectors = np.concatenate(
-        [
-            np.stack(
-                [x[o.index] for x, o in zip(_embed(embedder, block, layers), block, strict=True)]
-            )
-            for block in blocks(occurrences, _SENTENCES_TOGETHER)
-        ]
-    )  # (O, 2D)
+    rows = [
+        sentence[one.index].copy()  # a view would keep the whole sentence
+        for block in blocks(occurrences, _SENTENCES_TOGETHER)
+        for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
+    ]
+    vectors = np.stack(rows)  # (O, 2D)
     vectors = unit_rows(vectors - vectors.mean(axis=0))
     similarity = vectors @ vectors.T  # (O, O)
     np.fill_diagonal(similarity, -np.inf)
@@ -195,17 +168,10 @@ def nearest_occurrences(
     layers: Layers = "top",
     num_neighbors: int = 5,
 ) -> Neighborhood:
-    """Return the occurrences of any words that are nearest to one, by cosine.
+    """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
 
     Each sentence contributes its nearest word; the query's own sentence and repeated sentences are
-    skipped. Memory does not depend on the number of sentences.
-
-    Args:
-        embedder: The model.
-        query: The occurrence.
-        sentences: The text.
-        layers: Which vectors are compared.
-        num_neighbors: At most.
+    skipped.
     """
     (own,) = _embed(embedder, [query], layers)
     direction = unit_rows(own[query.index])
@@ -247,13 +213,13 @@ def nearest_words(
 
 
 def spread(found: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
-    """Return ``count`` of them, evenly spread by the similarity of the nearest neighbor."""
+    """Return ``count`` of them, evenly spread over the similarity of the nearest neighbor."""
     ranked = sorted(found, key=lambda one: -one.similarities[0])
     return ranked[:: max(1, len(ranked) // count)][:count]
 
 
 def share_of_same_sense(found: Sequence[Neighborhood], *, among: int = 1) -> float:
-    """Return the share of the ``among`` nearest neighbors that have the occurrence's sense."""
+    """Return the share of the ``among`` nearest neighbors with the occurrence's sense."""
     hits = [other.sense == one.occurrence.sense for one in found for other in one.neighbors[:among]]
     return sum(hits) / len(hits)
 

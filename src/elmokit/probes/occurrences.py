@@ -21,15 +21,10 @@ def lemma_of(occurrence: SenseOccurrence) -> str:
 def occurrence_vectors(
     source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
 ) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
-    """Yield the wanted annotated words, each with its vectors (one per name of the source).
+    """Yield annotated words and their vectors, one per name of the source.
 
-    The vector of an expression is the mean of its words. Sentences without a wanted word are not
-    embedded.
-
-    Args:
-        source: The vectors.
-        sentences: With annotated words.
-        wanted: Names of occurrences.
+    Only occurrences with a ``wanted`` name; sentences without one are not embedded. The vector of
+    an expression is the mean of its words.
     """
     found = [one for one in sentences if any(word.name in wanted for word in one.occurrences)]
     stream = source.stream([sentence.tokens for sentence in found])
@@ -40,7 +35,7 @@ def occurrence_vectors(
 
 
 def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
-    """Return rows of length 1; rows of zeros stay zero."""
+    """Return rows of length 1; zero rows stay zero."""
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 

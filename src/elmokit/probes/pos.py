@@ -22,24 +22,24 @@ from elmokit.tasks.formats.conll import TaggedSentence
 log = logging.getLogger(__name__)
 
 MAJORITY = "majority tag"
-"""Name of the baseline: a word's most frequent tag; for unseen words, the most frequent of all."""
+"""Baseline: a word's most frequent tag; for unseen words, the most frequent tag of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PosScore:
-    """Share of words of the dev set with the correct tag, in percent."""
+    """Accuracy on the words of the dev set, in percent."""
 
     name: str
     """Of the representation."""
     accuracy: float
     seen: float
-    """Of words that occur in the training set in the same spelling."""
+    """Of words that occur in the training set, with the same spelling."""
     unseen: float
-    """Of the others."""
+    """Of the other words."""
     num_words: int
     num_unseen: int
     seconds: float
-    """Of training and scoring, without the layers."""
+    """Of training and scoring, without computing layers."""
     num_iterations: int = 0
     """Of the classifier's training."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
@@ -49,24 +49,17 @@ class PosScore:
 
 
 def probe_pos(
-    sources: Sequence[VectorSource],
-    train: Sequence[TaggedSentence],
-    dev: Sequence[TaggedSentence],
+    sources: Sequence[VectorSource], train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]
 ) -> tuple[PosScore, ...]:
-    """Train and score a linear classifier on each representation.
+    """Train `elmokit.probes.linear` on each representation; score it on ``dev``.
 
-    The classifier has no seed and no early stopping, see `elmokit.probes.linear`.
-
-    Args:
-        sources: Representations.
-        train: Sentences with tags.
-        dev: Sentences to score; a tag that is not in training counts as wrong.
+    Tags that are not in training count as wrong.
 
     Returns:
         The baseline `MAJORITY`, then a score per name, in the order of the sources.
 
     Raises:
-        InputError: if two representations have one name, or there is none.
+        InputError: if two representations have the same name, or there is none.
         ValueError: if ``train`` or ``dev`` has no words.
     """
     check_names(sources)
@@ -83,8 +76,8 @@ def probe_pos(
                     "%s: the classifier did not converge in %d iterations",
                     name, probe.num_iterations,
                 )  # fmt: skip
-            found = probe.predict(_rows(dev_vectors, way))
-            predicted = [data.tags[number] for number in found.tolist()]
+            found = probe.predict(_rows(dev_vectors, way)).tolist()
+            predicted = [data.tags[number] for number in found]
             scores.append(data.score(name, predicted, started, probe.num_iterations))
     return tuple(scores)
 
@@ -96,16 +89,15 @@ class _Data:
         tags = _flat(sentence.tags for sentence in train)
         words = set(_flat(sentence.tokens for sentence in train))
         if not tags or not any(sentence.tokens for sentence in dev):
-            raise ValueError("`train` and `dev` must hold at least one word each.")
+            raise ValueError("`train` and `dev` must have at least one word each.")
         self.tags = sorted(set(tags))
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self.train_ids = np.array([ids[tag] for tag in tags], dtype=np.int64)
         self._gold = np.array(_flat(sentence.tags for sentence in dev))
         self._sentences = np.repeat(np.arange(len(dev)), [len(one.tokens) for one in dev])
         self._num_sentences = len(dev)
-        self._unseen = np.array(
-            [word not in words for word in _flat(sentence.tokens for sentence in dev)]
-        )
+        dev_words = _flat(sentence.tokens for sentence in dev)
+        self._unseen = np.array([word not in words for word in dev_words])
 
     def score(
         self, name: str, predicted: Sequence[str], started: float, num_iterations: int = 0
@@ -119,16 +111,13 @@ class _Data:
             accuracy=float(accuracy_of(totals)),
             seen=float(accuracy_of(totals - unseen_totals)),
             unseen=float(accuracy_of(unseen_totals)),
-            num_words=int(totals[1]),
-            num_unseen=int(unseen_totals[1]),
-            seconds=time.perf_counter() - started,
-            num_iterations=num_iterations,
-            counts=counts,
-            unseen_counts=unseen_counts,
-        )
+            num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
+            seconds=time.perf_counter() - started, num_iterations=num_iterations,
+            counts=counts, unseen_counts=unseen_counts,
+        )  # fmt: skip
 
     def _counts(self, right: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return the numbers of correct and of all words per sentence, among some of the words."""
+        """Return correct and all words per sentence, among some of the words: (sentences, 2)."""
         columns = [
             np.bincount(self._sentences, weights=values, minlength=self._num_sentences)
             for values in (right & among, among)

@@ -26,16 +26,17 @@ class Probe:
     """
 
     find: Callable[[Path, str | None], Any]
-    """Finds the files in a directory; the second argument names a test set, if there are several.
-    Raises `FileNotFoundError` and `InputError`."""
+    """Finds the files in a directory; the second argument is the name of a test set, if any.
+    Raises `FileNotFoundError` and `InputError`.
+    """
     read: Callable[[Any, Tokenize], Any]
-    """Reads the files. Raw text is split by the second argument."""
+    """Reads the files; the second argument splits raw text."""
     words: Callable[[Any], set[str]]
-    """Returns all words of the data, which may need a static vector."""
+    """Returns all words of the data, for static vectors."""
     measure: Callable[[Sequence[VectorSource], Any, int], tuple[Any, ...]]
-    """Returns baselines, if any, then a score per representation. The last argument is a seed."""
+    """Returns baselines, if any, then a score per representation; the last argument is a seed."""
     columns: Mapping[str, str]
-    """Fields of a score that tables show, with their titles; the first is the main number."""
+    """Score fields in tables, with their titles; the first is the main number."""
     note: str
     """Explains the numbers; a format string with the fields of a score."""
     counts: str
@@ -44,7 +45,7 @@ class Probe:
     """From summed counts to the main number."""
     has_test_sets: bool = False
     keeps_layers: bool = False
-    """The layers of a biLM are read repeatedly and cached on disk."""
+    """Layers are read repeatedly and cached on disk."""
 
 
 def run_probe(
@@ -61,20 +62,12 @@ def run_probe(
     cache_dir: Path | None = None,
     on_sentence: OnSentence | None = None,
 ) -> tuple[Any, ...]:
-    """Run one probe on what it finds in a directory.
+    """Run one probe on the data of a directory.
 
-    Args:
-        name: As in `elmokit.probes.registry`.
-        data: The directory.
-        model: Model directory; none: the model in the package.
-        layers: ``"all"`` of them, each by itself; ``"top"``, ``"average"`` or one number.
-        random: Also probe a biLM of the same shape with random weights.
-        vectors: Also probe the static word vectors of this file.
-        test: The test set of ``wsd``, if there are several.
-        seed: Of the random weights, and of the sample of ``neighbors``.
-        precision: Of the biLM.
-        cache_dir: Cache of layers for ``pos``.
-        on_sentence: Called after each sentence whose layers were computed.
+    ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
+    vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
+    ``test`` the test set of ``wsd``, ``cache_dir`` a cache of layers for ``pos``. For the other
+    arguments see `layer_sources`.
 
     Returns:
         Baselines, if the probe has any, then a score per representation.
@@ -82,7 +75,7 @@ def run_probe(
     Raises:
         FileNotFoundError: if a file or the model is missing.
         FormatError: if one is damaged.
-        InputError: if there is no such probe, or an argument has none of its allowed values.
+        InputError: if there is no such probe, or an argument is not allowed.
     """
     probe = find_probe(name)
     if test is not None and not probe.has_test_sets:

@@ -1,6 +1,6 @@
-"""The probes by name. A probe is a module of this package with a `Probe` named ``PROBE``.
+"""The probes by name: each is a module of this package with a `Probe` called ``PROBE``.
 
-This module stays free of heavy imports: `elmokit probe --help` reads it.
+No heavy imports here: `elmokit probe --help` reads this module.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ PROBES = {
 
 
 def find_probe(name: str) -> "Probe":
-    """Return the probe of this name.
+    """Import the probe of this name.
 
     Raises:
         InputError: if there is none.
@@ -32,5 +32,5 @@ def find_probe(name: str) -> "Probe":
 
 
 def describe_probes() -> str:
-    """Return every probe with its help, for help texts."""
+    """Return every probe with its help text, for `--help`."""
     return ". ".join(f"{name}: {text}" for name, (_, text) in PROBES.items())

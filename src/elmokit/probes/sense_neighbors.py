@@ -1,7 +1,7 @@
-"""Precision of neighbors: do the nearest occurrences of a word share its sense, its part of speech?
+"""Do the nearest occurrences of a word share its sense and its part of speech?
 
-For a sample of ambiguous lemmas, every occurrence is compared with all others of its lemma. The
-share of its k nearest with its sense, and with its part of speech, is compared with chance.
+For a sample of ambiguous lemmas, each occurrence is compared with all others of its lemma. The
+share of its k nearest with its sense, or its part of speech, is compared with chance.
 
 Source: the automatic form of Peters et al. 2018, table 4.
 """
@@ -24,15 +24,15 @@ from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
 @dataclass(frozen=True, kw_only=True)
 class NeighborScore:
-    """Precision at k, in percent, and that of a random order."""
+    """Precision at k in percent, also of a random order."""
 
     name: str
     """Of the representation."""
     sense: float
-    """Share of the k nearest with a sense of the occurrence."""
+    """Share of the k nearest that have a sense of the occurrence."""
     sense_chance: float
     pos: float
-    """Share of the k nearest with its part of speech; only lemmas with several of them."""
+    """Share of the k nearest with its part of speech, for lemmas with several."""
     pos_chance: float
     k: int
     num_queries: int
@@ -54,25 +54,17 @@ def precision_at_k(
     max_occurrences: int = 100,
     seed: int = 0,
 ) -> tuple[NeighborScore, ...]:
-    """Score the k nearest occurrences of a lemma by cosine.
+    """Score the k nearest occurrences of a lemma by cosine; a shared sense key is the same sense.
 
-    Two occurrences have the same sense if they share a sense key.
-
-    Args:
-        sources: Representations.
-        sentences: Annotated corpus.
-        k: Neighbors of each occurrence.
-        num_lemmas: Sample size, at most; from lemmas with several senses and more than ``k``
-            occurrences.
-        max_occurrences: Sample size per lemma.
-        seed: Of both samples, which all representations share.
+    At most ``num_lemmas`` lemmas with several senses and more than ``k`` occurrences are drawn, and
+    ``max_occurrences`` of each; all representations share the sample.
 
     Returns:
         A score per name, in the order of the sources.
 
     Raises:
-        InputError: if two representations have one name, there is none, ``k`` or a limit is too
-            small, or no lemma has several senses.
+        InputError: if representations share a name or there is none, ``k`` or a limit is too small,
+            or no lemma has several senses.
     """
     check_names(sources)
     if k < 1 or num_lemmas < 1 or max_occurrences <= k:
@@ -94,7 +86,7 @@ def precision_at_k(
 def _draw_lemmas(
     sentences: Sequence[SenseSentence], k: int, num_lemmas: int, max_occurrences: int, seed: int
 ) -> list[list[SenseOccurrence]]:
-    """Return the occurrences of each lemma of the sample."""
+    """Return the occurrences of each sampled lemma."""
     by_lemma: dict[str, list[SenseOccurrence]] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
@@ -110,9 +102,8 @@ def _draw_lemmas(
             "smaller `k`."
         )
     random = np.random.default_rng(seed)
-    drawn = sorted(random.permutation(len(fit))[:num_lemmas].tolist())
     sample = []
-    for number in drawn:
+    for number in sorted(random.permutation(len(fit))[:num_lemmas].tolist()):
         words = by_lemma[fit[number]]
         chosen = random.permutation(len(words))[:max_occurrences]
         sample.append([words[index] for index in sorted(chosen.tolist())])
@@ -120,7 +111,7 @@ def _draw_lemmas(
 
 
 def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
-    """Return the rows of the k nearest other rows of each: (N, k)."""
+    """Return the k nearest other rows of each row: (N, k)."""
     similarity = x @ x.T  # (N, N)
     np.fill_diagonal(similarity, -np.inf)
     return (-similarity).argsort(axis=1, kind="stable")[:, :k]
@@ -136,17 +127,13 @@ def _score(
         if len(set(tags.tolist())) > 1:
             parts.add(tags[:, None] == tags, neighbors)
     return NeighborScore(
-        name=name,
-        sense=senses.precision,
-        sense_chance=senses.chance,
-        pos=parts.precision,
-        pos_chance=parts.chance,
-        k=nearest[0].shape[1],
-        num_queries=senses.num_queries,
-        num_pos_queries=parts.num_queries,
+        name=name, k=nearest[0].shape[1],
+        sense=senses.precision, sense_chance=senses.chance,
+        pos=parts.precision, pos_chance=parts.chance,
+        num_queries=senses.num_queries, num_pos_queries=parts.num_queries,
         sense_counts=np.array(senses.counts).reshape(-1, 2),
         pos_counts=np.array(parts.counts).reshape(-1, 2),
-    )
+    )  # fmt: skip
 
 
 def _same_sense(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:

@@ -1,7 +1,7 @@
-"""Where the vectors that a probe looks at come from: biLM layers, trained or random, static words.
+"""Sources of the vectors that a probe examines: biLM layers, trained or random, and static words.
 
-A source gives each word of a sentence a vector in one way or several ("layer 0", "layer 1", …), so
-that a biLM reads a text once however many of its layers are probed.
+A source gives each word one vector or several ("layer 0", "layer 1", …), so a biLM reads a text
+once however many of its layers are probed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,35 +21,30 @@ from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import load_model
 
 OnSentence = Callable[[], None]
-"""Called after each sentence whose layers were computed."""
+"""Called after the layers of each sentence are computed."""
 
 
 @runtime_checkable
 class VectorSource(Protocol):
-    """What gives words vectors, in S ways."""
+    """Gives each word S vectors."""
 
     names: tuple[str, ...]
-    """Of the S ways."""
+    """Of the S vectors."""
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Yield an array (S, W, X) for each sentence, in order, in bounded memory."""
         ...
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return the same arrays for sentences that are read again and again."""
+        """Return the same arrays for sentences that are read repeatedly."""
         ...
 
 
 class LayerSource:
-    """The layers of a biLM.
+    """The layers of a biLM: ``"all"``, each by itself, ``"top"``, ``"average"`` or one number.
 
-    Args:
-        embedder: The biLM.
-        layers: ``"all"`` of them, one after the other; ``"top"``, ``"average"`` or one number.
-        label: What stands before the number of a layer, or before ``top`` and ``average``, in the
-            names.
-        cache_dir: Where `keep` keeps layers; none: the user's cache.
-        on_sentence: Called after each sentence whose layers were computed.
+    ``label`` is the first word of the names. `keep` stores layers in ``cache_dir``, by default the
+    user's cache.
 
     Raises:
         InputError: if the biLM has no such layers.
@@ -79,7 +74,7 @@ class LayerSource:
             yield vectors if self.layers == "all" else vectors[None]
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return an array (S, W, 2D) for each sentence; the layers stay on disk, as float16."""
+        """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
         report = self._on_sentence
         kept = keep_layers(
             self.embedder,
@@ -90,7 +85,7 @@ class LayerSource:
         return [self._pick(kept[index].transpose(1, 0, 2)) for index in range(len(kept))]
 
     def _pick(self, layers: np.ndarray) -> np.ndarray:
-        """Return the ways of all layers: (L, W, 2D) -> (S, W, 2D)."""
+        """Select from all layers: (L, W, 2D) -> (S, W, 2D)."""
         if self.layers == "all":
             return layers
         if self.layers == "average":
@@ -99,12 +94,7 @@ class LayerSource:
 
 
 class StaticSource:
-    """Static word vectors; a word without one has zeros.
-
-    Args:
-        static: The vectors.
-        name: Of the only way.
-    """
+    """Static word vectors, under one name; a word without one has zeros."""
 
     def __init__(self, static: StaticVectors, *, name: str = "static") -> None:
         self.static, self.names = static, (name,)
@@ -116,38 +106,8 @@ class StaticSource:
             yield self.static.values[ids][None]
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return the same for all sentences."""
+        """Return the arrays of `stream`."""
         return list(self.stream(sentences))
-
-
-def open_sources(
-    model: str | None,
-    *,
-    layers: Layers | str = "all",
-    random_seed: int | None = None,
-    vectors: Path | None = None,
-    words: Collection[str] | None = None,
-    precision: str = "fp32",
-    cache_dir: Path | None = None,
-    on_sentence: OnSentence | None = None,
-) -> list[VectorSource]:
-    """Return what is to be compared: `layer_sources`, then `static_source` if ``vectors`` is given.
-
-    The arguments and errors are those of the two.
-    """
-    sources: list[VectorSource] = [
-        *layer_sources(
-            model,
-            layers=layers,
-            random_seed=random_seed,
-            precision=precision,
-            cache_dir=cache_dir,
-            on_sentence=on_sentence,
-        )
-    ]
-    if vectors is not None:
-        sources.append(static_source(vectors, words))
-    return sources
 
 
 def layer_sources(
@@ -159,15 +119,9 @@ def layer_sources(
     cache_dir: Path | None = None,
     on_sentence: OnSentence | None = None,
 ) -> list[LayerSource]:
-    """Return the layers of a biLM and, if a seed is given, those of an untrained one.
+    """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
 
-    Args:
-        model: Model directory; none: the model in the package.
-        layers: As `LayerSource`.
-        random_seed: Of the random weights of a biLM of the same shape.
-        precision: Of the biLM.
-        cache_dir: Where layers are kept.
-        on_sentence: Called after each sentence whose layers were computed.
+    ``model`` None is the model in the package; for the other arguments see `LayerSource`.
 
     Raises:
         FileNotFoundError: if there is no such model.
@@ -176,28 +130,22 @@ def layer_sources(
     """
     path = find_model(model)
     sources: list[LayerSource] = []
-    for label, seed in (("layer", None), ("random", random_seed)):
-        if label == "random" and seed is None:
-            continue
+    for seed in [None] if random_seed is None else [None, random_seed]:
         loaded = load_model(path)
         if seed is not None:
             loaded.reset_parameters(torch.Generator().manual_seed(seed))
         with as_input_error():
             embedder = Embedder.load(loaded, precision=precision)
-        sources.append(
-            LayerSource(
-                embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
-            )
+        label = "layer" if seed is None else "random"
+        source = LayerSource(
+            embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
         )
+        sources.append(source)
     return sources
 
 
 def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
-    """Return the static vectors of a file.
-
-    Args:
-        vectors: The file, in any form that `elmokit.vectors.vector_files` reads.
-        words: Those that need a vector; none: all of the file.
+    """Return the static vectors of a file, of these words or (None) of all.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -206,19 +154,19 @@ def static_source(vectors: Path, words: Collection[str] | None = None) -> Static
     """
     static = read_vectors(vectors, only=words)
     if not static.words:
-        raise InputError(f"{vectors} has a vector for none of the words of the data.")
+        raise InputError(f"{vectors} has vectors for none of the words of the data.")
     return StaticSource(static)
 
 
 def check_names(sources: Sequence[VectorSource]) -> list[str]:
-    """Return the names of all ways of all sources.
+    """Return the names of all sources.
 
     Raises:
-        InputError: if there is no source, or two ways have one name.
+        InputError: if there is no source, or a name occurs twice.
     """
     names = [name for source in sources for name in source.names]
     if not names:
-        raise InputError("`sources` must hold one source of vectors or more, got none.")
+        raise InputError("`sources` must have at least one source of vectors, got none.")
     if len(set(names)) < len(names):
-        raise InputError(f"Each way needs a name of its own, got {', '.join(names)}.")
+        raise InputError(f"Names of vectors must be distinct, got {', '.join(names)}.")
     return names

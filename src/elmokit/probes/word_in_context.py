@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class WicScore:
-    """How many pairs are classified correctly, in percent."""
+    """Accuracy in percent."""
 
     name: str
     """Of the representation."""
@@ -37,7 +37,7 @@ class WicScore:
     """On the dev set."""
     train_accuracy: float
     threshold: float
-    """Pairs with at least this cosine mean the same; the best on the training set."""
+    """Cosine from which pairs mean the same; the best on the training set."""
     num_pairs: int
     """Of the dev set."""
     num_not_found: int
@@ -47,17 +47,10 @@ class WicScore:
 
 
 class FoundPairs:
-    """Pairs as words, and the position of the word in question. Use `find_words`.
+    """Pairs as words, with the places of the target words, None where not found; see `find_words`.
 
-    Args:
-        places: Both texts of each pair as words, with ``[first, last)`` of the word in question;
-            none if it was not found.
-        same_sense: The gold answers.
-
-    Attributes:
-        found: Whether the word was found in both texts of each pair.
-        same_sense: The gold answers of all pairs.
-        sentences: Both texts of each found pair, one after the other.
+    ``found`` tells for each pair whether the word is in both texts; ``sentences`` are the texts of
+    the found pairs, two by two.
     """
 
     def __init__(
@@ -84,11 +77,7 @@ class FoundPairs:
 
 
 def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]]) -> FoundPairs:
-    """Split the texts into words, and find the words in question.
-
-    Args:
-        pairs: As read.
-        tokenize: The model's own tokenizer.
+    """Split the texts with the model's tokenizer and find the target words.
 
     Raises:
         InputError: if none is found.
@@ -97,12 +86,12 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]
     found = FoundPairs(places, [pair.same_sense for pair in pairs])
     if not found.found.any():
         raise InputError(
-            "None of the words in question matches the tokenizer's words: is it the tokenizer of "
+            "None of the target words matches the tokenizer's words. Is the tokenizer right for "
             "this language?"
         )
     if not found.found.all():
         log.warning(
-            "%d of %d pairs: the word in question does not match the tokenizer's words",
+            "%d of %d pairs: the target word does not match the tokenizer's words",
             int((~found.found).sum()), len(found),
         )  # fmt: skip
     return found
@@ -111,20 +100,16 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]
 def word_in_context(
     sources: Sequence[VectorSource], train: FoundPairs, dev: FoundPairs
 ) -> tuple[WicScore, ...]:
-    """Classify pairs by the cosine of the word's two vectors.
+    """Classify the pairs of ``dev`` by the cosine of the word's two vectors.
 
-    The vector of a word that the tokenizer splits is the mean of its parts.
-
-    Args:
-        sources: Representations.
-        train: Pairs that decide the threshold.
-        dev: Pairs to score.
+    The threshold is the best on ``train``; the vector of a word that the tokenizer splits is the
+    mean of its parts.
 
     Returns:
         A score per name, in the order of the sources.
 
     Raises:
-        InputError: if two representations have one name, or there is none.
+        InputError: if two representations have the same name, or there is none.
     """
     check_names(sources)
     scores: list[WicScore] = []
@@ -136,17 +121,12 @@ def word_in_context(
             counts[:, 1] = 1
             answers = dev_cosines[way] >= threshold
             counts[dev.found, 0] = answers == dev.same_sense[dev.found]
-            scores.append(
-                WicScore(
-                    name=name,
-                    accuracy=float(accuracy_of(counts.sum(axis=0))),
-                    train_accuracy=accuracy,
-                    threshold=threshold,
-                    num_pairs=len(dev),
-                    num_not_found=int((~dev.found).sum()),
-                    counts=counts,
-                )
-            )
+            score = WicScore(
+                name=name, accuracy=float(accuracy_of(counts.sum(axis=0))),
+                train_accuracy=accuracy, threshold=threshold,
+                num_pairs=len(dev), num_not_found=int((~dev.found).sum()), counts=counts,
+            )  # fmt: skip
+            scores.append(score)
     return tuple(scores)
 
 
@@ -160,9 +140,8 @@ def best_threshold(
     order = np.argsort(cosines, kind="stable")
     values, truth = cosines[order].astype(np.float64), same_sense[order]
     # right[i]: the i lowest are classified as different, the others as the same
-    right = np.concatenate([[0], np.cumsum(~truth)]) + np.concatenate(
-        [np.cumsum(truth[::-1])[::-1], [0]]
-    )
+    different = np.concatenate([[0], np.cumsum(~truth)])
+    right = different + np.concatenate([np.cumsum(truth[::-1])[::-1], [0]])
     edges = np.concatenate([[values[0] - 1], (values[1:] + values[:-1]) / 2, [values[-1] + 1]])
     possible = np.concatenate([[True], values[1:] > values[:-1], [True]])
     best = int(np.where(possible, right, -1).argmax())
@@ -170,7 +149,7 @@ def best_threshold(
 
 
 def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> Place | None:
-    """Return the text as words, and ``[first, last)`` of the word in question."""
+    """Return the text as words, and ``[first, last)`` of the target word."""
     words = tuple(tokenize(word.text))
     offsets = align_words(words, word.text)
     if offsets is None:
@@ -187,9 +166,7 @@ def _read(files: SplitFiles, tokenize: Callable[[str], list[str]]) -> Splits[Fou
 PROBE = Probe(
     find=lambda data, test: find_splits(data),
     read=_read,
-    words=lambda data: {
-        word for part in (data.train, data.dev) for words in part.sentences for word in words
-    },
+    words=lambda data: set().union(*data.train.sentences, *data.dev.sentences),
     measure=lambda sources, data, seed: word_in_context(sources, data.train, data.dev),
     columns={"accuracy": "accuracy", "train_accuracy": "train accuracy"},
     note="percent of {num_pairs:,} pairs, {num_not_found:,} of them not found by the tokenizer",

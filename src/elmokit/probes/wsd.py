@@ -1,11 +1,9 @@
 """Word senses by the nearest centroid: how much meaning in context a layer captures.
 
-The vectors of every sense in an annotated corpus are averaged; a new occurrence gets the sense of
-its lemma and part of speech with the nearest average by cosine. Lemmas that the corpus lacks get
-the first sense of the inventory.
+A new occurrence gets the sense of its lemma and part of speech whose mean vector in an annotated
+corpus is nearest by cosine; lemmas that the corpus lacks get the inventory's first sense.
 
-Source: Peters et al. 2018, section 5.3 and table 5; candidates are those of the lemma only, as in
-Raganato et al. 2017.
+Source: Peters et al. 2018, section 5.3 and table 5; candidates as in Raganato et al. 2017.
 """
 
 from collections import Counter
@@ -23,7 +21,7 @@ from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"
-"""Names of the baselines: the inventory's first sense, and the corpus's most frequent one."""
+"""Baselines: the inventory's first sense, and the corpus's most frequent one."""
 _SENTENCES_TOGETHER = 2048
 
 Lemma = tuple[str, str]
@@ -55,22 +53,15 @@ def disambiguate(
 ) -> tuple[WsdScore, ...]:
     """Disambiguate the words of ``test`` by centroids from ``training``.
 
-    An occurrence with several senses contributes to each. Ties go to the sense that the inventory
-    lists first. Memory does not depend on the length of ``training``, which is read once; only
+    An occurrence with several senses contributes to each; any gold sense is correct; ties go to the
+    sense that the inventory lists first. ``training`` is read once in bounded memory, and only
     sentences with lemmas of ``test`` are embedded.
 
-    Args:
-        sources: Representations.
-        training: Annotated corpus.
-        test: Annotated words to score; any of their senses is correct.
-        inventory: The senses of every lemma, in order.
-
     Returns:
-        The baselines `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of
-        the sources.
+        `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
 
     Raises:
-        InputError: if two representations have one name, or there is none.
+        InputError: if two representations have the same name, or there is none.
     """
     check_names(sources)
     lemmas = {_lemma(word) for sentence in test for word in sentence.occurrences}
@@ -115,7 +106,7 @@ class _Answers:
         for word in self._words():
             order = [sense.sense_key for sense in inventory.senses(word.lemma, word.pos)]
             ranks = {sense: rank for rank, sense in enumerate(order)}
-            self._first[word.name] = order[0] if order else None
+            self._first[word.name] = inventory.first_sense(word.lemma, word.pos)
             self._candidates[word.name] = sorted(
                 frequencies.get(_lemma(word), ()),
                 key=lambda sense: (ranks.get(sense, len(ranks)), sense),
@@ -123,13 +114,11 @@ class _Answers:
 
     def most_frequent(self) -> dict[str, str]:
         """Return the most frequent sense of each word whose lemma the corpus has."""
-        answers = {}
-        for word in self._words():
-            if candidates := self._candidates[word.name]:
-                answers[word.name] = max(
-                    candidates, key=self._frequencies[_lemma(word)].__getitem__
-                )
-        return answers
+        return {
+            word.name: max(candidates, key=self._frequencies[_lemma(word)].__getitem__)
+            for word in self._words()
+            if (candidates := self._candidates[word.name])
+        }
 
     def nearest(
         self, source: VectorSource, sums: dict[tuple[Lemma, str], np.ndarray]
@@ -158,12 +147,10 @@ class _Answers:
         totals = counts.sum(axis=0)
         return WsdScore(
             name=name,
-            f1=float(f1_of(totals)),
-            num_instances=int(totals[2]),
-            num_backed_off=num_backed_off,
+            f1=float(f1_of(totals)), counts=counts,
+            num_instances=int(totals[2]), num_backed_off=num_backed_off,
             num_unanswered=int(totals[2] - totals[1]),
-            counts=counts,
-        )
+        )  # fmt: skip
 
     def _words(self) -> list[SenseOccurrence]:
         return [word for sentence in self._test for word in sentence.occurrences]

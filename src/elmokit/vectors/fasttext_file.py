@@ -1,9 +1,8 @@
-"""fastText's binary files (``.bin``): vectors of words, and of words that it never saw.
+"""fastText's binary models (``.bin``): vectors of words, including words that it never saw.
 
-The file is magic and version, the settings of the training, the dictionary, then one matrix with a
-row for each word and each bucket of character n-grams. The vector of a word is the mean of its own
-row and of those of its n-grams; a word that is not in the dictionary has its n-grams alone. The
-matrix is mapped, and only rows that are needed are read; a compressed file is read through once.
+The file has magic and version, settings, the dictionary, and a matrix with a row per word and per
+bucket of character n-grams. A word's vector is the mean of its own row, if any, and those of its
+n-grams. The matrix is memory-mapped; a compressed file is read once from start to end.
 
 Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
 """
@@ -11,6 +10,7 @@ Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fa
 import struct
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -32,20 +32,12 @@ _ENTRY_END = struct.Struct("<qb")
 _MATRIX = struct.Struct("<2q")
 _SUPERVISED = 3
 _WORD, _LABEL = 0, 1
-_END_OF_SENTENCE = "</s>"
-"""The one word without n-grams."""
+_END_OF_SENTENCE = "</s>"  # the only word without n-grams
 
 
 @dataclass(frozen=True)
 class Subwords:
-    """How a model turns a word into rows of its matrix.
-
-    Args:
-        num_words: Rows before those of the n-grams.
-        num_buckets: Rows of the n-grams.
-        min_characters: Of an n-gram.
-        max_characters: Of an n-gram; 0: there are none.
-    """
+    """How a model maps a word to the rows of its n-grams; without them, ``max_characters`` is 0."""
 
     num_words: int
     num_buckets: int
@@ -53,14 +45,14 @@ class Subwords:
     max_characters: int
 
     def rows(self, word: str) -> list[int]:
-        """Return the rows of a word's n-grams, those that occur twice in it twice."""
+        """Return the rows of a word's n-grams, with repetitions."""
         if self.num_buckets == 0 or word == _END_OF_SENTENCE:
             return []
         raw = f"<{word}>".encode("utf-8", "surrogatepass")
         return [self.num_words + value % self.num_buckets for value in self._hashes(raw)]
 
     def _hashes(self, word: bytes) -> Iterator[int]:
-        """Yield the hash (FNV-1a, its bytes taken as signed) of every n-gram, in their order."""
+        """Yield the FNV-1a hash (of signed bytes) of every n-gram in order."""
         for begin in range(len(word)):
             if _continues(word[begin]):
                 continue
@@ -79,84 +71,74 @@ class Subwords:
 
 
 def recognizes(head: bytes) -> bool:
-    """Tell whether a file that begins like this is of the format."""
+    """Tell whether a file that begins with ``head`` has this format."""
     return head.startswith(MAGIC)
 
 
 def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """Read the vectors of a fastText model.
 
-    Args:
-        stream: At the beginning of the file.
-        only: Words that are wanted; those that are in the dictionary in none of their `spellings`
-            get a vector of their n-grams. None: all words of the dictionary.
+    ``only`` are the wanted words; those with no spelling in the dictionary get a vector from their
+    n-grams. None: all words of the dictionary.
 
     Raises:
-        FormatError: for a quantised, cut or damaged file, with its position.
+        FormatError: for a quantized, truncated or damaged file, with its position.
     """
     dim, num_buckets, min_characters, max_characters = _read_settings(stream)
     kept = KeptVectors(only)
     num_words, ids = _read_dictionary(stream, kept)
-    if stream.take(1, "the mark of quantised files") != b"\0":
+    if stream.take(1, "the quantization flag") != b"\0":
         raise FormatError(
-            f"{stream.path}: a quantised fastText model (.ftz), whose vectors are only "
-            "approximations in another layout. Give the model it was made from (.bin), or its text "
-            "form (.vec)."
+            f"{stream.path}: a quantized fastText model (.ftz) cannot be read. Give the model that "
+            "it was made from (.bin), or its text form (.vec)."
         )
     num_rows, width = _MATRIX.unpack(stream.take(_MATRIX.size, "the size of the matrix"))
     if width != dim or num_rows != num_words + num_buckets:
         raise FormatError(
             f"{stream.path}, byte {stream.position - _MATRIX.size:,}: a matrix of {num_rows:,} "
-            f"rows of {width:,}, but {num_words:,} words, {num_buckets:,} buckets and width {dim} "
-            "were announced. The file is damaged."
+            f"rows of {width:,}, but the header has {num_words:,} words, {num_buckets:,} buckets "
+            f"and width {dim}. The file is damaged."
         )
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
-    words: dict[str, int | None] = {**ids}
-    for word in sorted(only or ()):
-        if not any(form in ids for form in spellings(word)):
-            words[word] = None
-    rows = ((word, _rows(word, number, subwords)) for word, number in words.items())
-    rows = ((word, of_word) for word, of_word in rows if of_word)
-    for word, vector in _means(stream, rows, num_rows, dim):
+    known = ((word, [number, *subwords.rows(word)]) for word, number in ids.items())
+    unknown = (word for word in sorted(set(only or ())) if ids.keys().isdisjoint(spellings(word)))
+    unseen = ((word, rows) for word in unknown if (rows := subwords.rows(word)))
+    for word, vector in _means(stream, chain(known, unseen), num_rows, dim):
         kept.keep(word, vector, str(stream.path))
     return kept.vectors(dim)
 
 
-def _rows(word: str, number: int | None, subwords: Subwords) -> list[int]:
-    return [*([] if number is None else [number]), *subwords.rows(word)]
-
-
 def _read_settings(stream: ByteStream) -> tuple[int, int, int, int]:
-    """Return width, buckets, and the characters of the shortest and longest n-gram."""
+    """Return width, buckets, and the lengths of the shortest and longest n-gram."""
     stream.take(len(MAGIC), "the magic number")
     (version,) = struct.unpack("<i", stream.take(4, "the version"))
     if version not in _VERSIONS:
         raise FormatError(
-            f"{stream.path}: fastText's format {version}; only {_VERSIONS[0]} and {_VERSIONS[1]} "
-            "can be read. Give the text form (.vec)."
+            f"{stream.path}: fastText format {version}; only {_VERSIONS[0]} and {_VERSIONS[1]} can "
+            "be read. Give the text form (.vec)."
         )
     values = _SETTINGS.unpack(stream.take(_SETTINGS.size, "the settings"))
     dim, model, num_buckets, min_characters, max_characters = (values[i] for i in (0, 7, 8, 9, 10))
-    if version == _VERSIONS[0] and model == _SUPERVISED:  # these had no n-grams
+    if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
         max_characters = 0
     if not (0 < dim <= MAX_DIM and num_buckets >= 0):
         raise FormatError(
-            f"{stream.path}: vectors of {dim} numbers and {num_buckets} buckets cannot be. The "
-            "file is damaged."
+            f"{stream.path}: invalid header with width {dim} and {num_buckets} buckets. The file "
+            "is damaged."
         )
     return dim, num_buckets, min_characters, max_characters
 
 
 def _read_dictionary(stream: ByteStream, kept: KeptVectors) -> tuple[int, dict[str, int]]:
-    """Return the number of words, and the rows of those that are wanted."""
+    """Return the number of words, and the rows of the wanted ones."""
     what = "the dictionary"
     size, num_words, num_labels, _, num_pruned = _DICTIONARY.unpack(
         stream.take(_DICTIONARY.size, what)
     )
     if num_words < 1 or size != num_words + num_labels:
         raise FormatError(
-            f"{stream.path}: a dictionary of {size:,} entries, {num_words:,} of them words and "
-            f"{num_labels:,} labels, cannot be. The file is damaged."
+            f"{stream.path}: invalid dictionary of {size:,} entries, {num_words:,} words and "
+            f"{num_labels:,} labels. The file is damaged."
         )
     ids: dict[str, int] = {}
     for number in range(size):
@@ -165,10 +147,10 @@ def _read_dictionary(stream: ByteStream, kept: KeptVectors) -> tuple[int, dict[s
         _, kind = _ENTRY_END.unpack(stream.take(_ENTRY_END.size, what))
         if kind != (_WORD if number < num_words else _LABEL):
             raise FormatError(
-                f"{stream.path}, byte {position:,}: entry {number + 1:,} of the dictionary is of "
-                f"kind {kind}, and words (0) come before labels (1). The file is damaged."
+                f"{stream.path}, byte {position:,}: entry {number + 1:,} of the dictionary has "
+                f"kind {kind}; words (0) come before labels (1). The file is damaged."
             )
-        word = raw.decode("utf-8", "replace")  # the training may have cut a word inside a letter
+        word = raw.decode("utf-8", "replace")  # words may be cut within a character
         if number < num_words and word not in ids and kept.wants(word):
             ids[word] = number
     stream.skip(8 * max(num_pruned, 0), what)
@@ -178,7 +160,7 @@ def _read_dictionary(stream: ByteStream, kept: KeptVectors) -> tuple[int, dict[s
 def _means(
     stream: ByteStream, rows: Iterable[tuple[str, list[int]]], num_rows: int, dim: int
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield each word with the mean of its rows of the matrix, at whose beginning the stream is."""
+    """Yield each word with the mean of its rows; the stream is at the start of the matrix."""
     if stream.is_compressed:
         rows = list(rows)
         needed = sorted({row for _, of_word in rows for row in of_word})
@@ -196,7 +178,7 @@ def _means(
 
 
 def _read_rows(stream: ByteStream, needed: list[int], dim: int) -> np.ndarray:
-    """Return rows of the matrix, by rising number, from a file that cannot be mapped."""
+    """Read rows of the matrix, in ascending order, from a file that cannot be mapped."""
     values = np.empty((len(needed), dim), dtype=np.float32)
     at = 0
     for place, row in enumerate(needed):
@@ -206,6 +188,5 @@ def _read_rows(stream: ByteStream, needed: list[int], dim: int) -> np.ndarray:
     return values
 
 
-def _continues(byte: int) -> bool:
-    """Whether a byte of UTF-8 is not the first of its character."""
+def _continues(byte: int) -> bool:  # a UTF-8 continuation byte
     return byte & 0xC0 == 0x80

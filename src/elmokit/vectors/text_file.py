@@ -1,6 +1,6 @@
-"""Word vectors as text: a word and its numbers a line, blanks between them (GloVe, word2vec, .vec).
+"""Word vectors as text (GloVe, word2vec, .vec): a word and its numbers per line, with blanks.
 
-word2vec and fastText begin with a line of two numbers, the count of the words and their width.
+word2vec and fastText begin with a line of two numbers, the word count and the width.
 """
 
 from collections.abc import Collection, Iterable
@@ -15,24 +15,20 @@ from elmokit.vectors.static_vectors import KeptVectors, StaticVectors
 
 
 def recognizes(head: bytes) -> bool:
-    """Tell whether a file that begins like this is of the format: what no other is."""
+    """Accept any file: the other formats are tried first."""
     return True
 
 
 def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
-    """Read vectors in text form.
+    """Read vectors in text form; ``only`` are the wanted words, in all `spellings`, None: all.
 
-    Args:
-        stream: At the beginning of the file.
-        only: Words that are wanted, in all `spellings`; none: all of them.
+    Blank lines are ignored.
 
     Raises:
-        FormatError: for a line with fewer numbers than the first, with other things than numbers,
-            or none, with file and line (blank lines are passed over); for more or fewer words or
-            numbers than the first line promises.
+        FormatError: for a line with no, fewer or invalid numbers, with file and line; for counts
+            of words or numbers that differ from the header.
     """
-    file = stream.path
-    kept = KeptVectors(only)
+    file, kept = stream.path, KeptVectors(only)
     dim = num_words = 0
     promised = None
     for number, line in numbered_lines(file):
@@ -46,41 +42,41 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
         if len(fields) < 2:
             raise FormatError(
                 f"{where}: no numbers after {fields[0]!r:.40}. Word vectors in text form have a "
-                "word and its numbers on each line, with blanks between them."
+                "word and its numbers on each line, separated by blanks."
             )
         num_words += 1
         if num_words == 1 and promised is not None:
             _check_width(fields, dim, where)
         dim = dim or len(fields) - 1
-        word = " ".join(fields[:-dim])  # some files have words with blanks
+        word = " ".join(fields[:-dim])  # words may contain blanks
         if not word:
             raise FormatError(
                 f"{where}: {len(fields) - 1} numbers after {fields[0]!r:.40}, but {dim} are "
-                "needed. Is the file cut?"
+                "needed. Is the file truncated?"
             )
         if kept.wants(word):
             kept.keep(word, _numbers(word, fields[-dim:], where), where)
     if not dim:
         raise FormatError(
-            f"{file}: no word vectors. Give a file with a word and its numbers a line."
+            f"{file}: no word vectors. Give a file with a word and its numbers per line."
         )
     if promised not in (None, num_words):
         raise FormatError(
             f"{file}: the first line promises {promised:,} words, but {num_words:,} follow. The "
-            "file is cut or was put together; mend the first line if all words are there."
+            "file is truncated or was concatenated; correct the first line if it is complete."
         )
     return kept.vectors(dim)
 
 
 def is_header(fields: list[str]) -> bool:
-    """Whether these fields of a first line are the count and width that word2vec begins with."""
+    """Tell whether the fields of a first line are a word2vec header: count and width."""
     return len(fields) == 2 and all(
         field.isascii() and field.isdecimal() and len(field) < 12 for field in fields
     )
 
 
 def is_number(field: str | bytes) -> bool:
-    """Whether a field is a number in decimal form."""
+    """Tell whether a field is a decimal number."""
     try:
         float(field)
     except ValueError:
@@ -89,12 +85,12 @@ def is_number(field: str | bytes) -> bool:
 
 
 def _check_width(fields: list[str], dim: int, where: str) -> None:
-    """Refuse a first vector that is wider than the header says: its word would eat numbers."""
+    """Reject a first vector wider than the header says: numbers would become its word."""
     surplus = fields[1:-dim] if dim else fields[1:]
     if surplus and all(map(is_number, surplus)):
         raise FormatError(
             f"{where}: {len(fields) - 1} numbers after {fields[0]!r:.40}, but the first line of "
-            f"the file says that vectors have {dim}. Mend the first line, or take another file."
+            f"the file says that vectors have {dim}. Correct that line, or use another file."
         )
 
 
@@ -103,12 +99,12 @@ def _numbers(word: str, fields: list[str], where: str) -> np.ndarray:
         return np.array(fields, dtype=np.float32)
     except ValueError as error:
         raise FormatError(
-            f"{where}: not numbers after the word {word!r:.40}: {error}. Word vectors in text form "
-            "have a word and its numbers on each line."
+            f"{where}: invalid numbers after the word {word!r:.40}: {error}. Word vectors in text "
+            "form have a word and its numbers on each line."
         ) from error
 
 
 def write_rows(file: IO[bytes], rows: Iterable[tuple[str, np.ndarray]]) -> None:
-    """Write words and float32 rows, in the shortest decimals that give the same float32 again."""
+    """Write words and float32 rows, in the shortest decimals that restore the same float32."""
     for word, row in rows:
         file.write(f"{word} {' '.join(row.astype(str))}\n".encode())

@@ -1,9 +1,8 @@
-"""Static word vectors trained by gensim (extra ``static``): what a biLM of the same text must beat.
+"""Static word vectors trained by gensim (extra ``static``), compared with a biLM of the same text.
 
-The comparison is fair if both saw the same words, so text is read, normalized and split exactly as
-for pre-training, or comes from the shards that a run trained on. It is tokenized once, into a
-temporary file that gensim reads in every epoch: memory holds the vectors and the words that are
-counted, not the text.
+Text is read, normalized and split as for pre-training, or comes from the shards of a run, so both
+see the same words. It is tokenized once, into a temporary file that gensim reads in every epoch;
+memory holds the vectors and the word counts, not the text.
 """
 
 import json
@@ -34,48 +33,47 @@ from elmokit.weights.model_files import no_directory, read_config
 Kind = Literal["skipgram", "cbow", "fasttext"]
 Stage = Literal["tokenizing", "training"]
 OnProgress = Callable[[Stage, int, int | None], object]
-"""Called with words done in this stage, and how many it has, where that is known."""
+"""Called with the stage, its words so far, and their total if it is known."""
 
 MAX_SENTENCE_WORDS = 10_000
-"""What gensim takes as one sentence; it would leave out the rest in silence."""
+"""gensim's limit; it would silently ignore the rest of a longer sentence."""
 _SENTENCES_AN_EVENT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsConfig:
-    """How vectors are trained; what is not named here is as gensim has it."""
+    """How vectors are trained; everything else is gensim's default."""
 
     kind: Kind = "skipgram"
-    """``skipgram`` and ``cbow`` as word2vec has them; ``fasttext``: skip-gram of words and their
-    character n-grams (3 to 6), which give words that were never seen a vector too."""
+    """word2vec's ``skipgram`` or ``cbow``, or ``fasttext``: skip-gram with character n-grams (3 to
+    6), which also gives vectors to unseen words.
+    """
     dim: int = 256
-    """Numbers in a vector."""
+    """Width of a vector."""
     window: int = 5
-    """Words on each side, at most, that are predicted from a word (cbow: that predict it)."""
+    """Maximum number of words on each side that are predicted (cbow: that predict)."""
     min_count: int = 5
-    """Words seen more rarely get no vector."""
+    """Rarer words get no vector."""
     epochs: int = 5
     """Passes over the text."""
     negative: int = 5
-    """Random words that each right one is told from."""
+    """Random words that each target is contrasted with."""
     buckets: int = 500_000
-    """fasttext: rows for n-grams, which share them by hash; each takes ``dim`` numbers of memory
-    and of the binary file."""
+    """fasttext: hash rows for n-grams, of ``dim`` numbers each in memory and in the binary file."""
     seed: int = 0
-    """Of first vectors, windows and random words."""
+    """Of initial vectors, windows and random words."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be trained."""
         for name in ("dim", "window", "min_count", "epochs", "negative", "buckets"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         if not 0 <= self.seed < 2**32:
-            raise ConfigError(f"`seed` must lie between 0 and 2**32 - 1, got {self.seed}.")
+            raise ConfigError(f"`seed` must be between 0 and 2**32 - 1, got {self.seed}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsReport:
-    """What `train_vectors` made."""
+    """What `train_vectors` wrote."""
 
     path: Path
     metadata_path: Path
@@ -86,13 +84,13 @@ class VectorsReport:
     corpus_sentences: int
     corpus_words: int
     coverage: float
-    """Share of the corpus' words that have a vector."""
+    """Share of the corpus words that have a vector."""
     skipped: dict[str, int]
-    """Lines of the corpus that gave no text, by reason."""
+    """Lines of the corpus without usable text, by reason."""
     tokenizer: TokenizerConfig
     normalization: Normalization
     seconds: float
-    """Of the training, without the tokenizing."""
+    """Of the training, without tokenization."""
 
 
 def train_vectors(
@@ -106,34 +104,34 @@ def train_vectors(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> VectorsReport:
-    """Train vectors on a corpus; write them and, beside them, what made them as JSON.
+    """Train vectors on a corpus; write them and a JSON file with their settings and corpus.
 
-    One thread and the same seed give the same vectors on the same machine; several threads do not.
-    ``<S>``, ``</S>``, ``<UNK>`` and ``<unk>`` are no words and get no vector.
+    Reproducible on the same machine with one thread and the same seed. ``<S>``, ``</S>``, ``<UNK>``
+    and ``<unk>`` get no vector.
 
     Args:
         corpus: Text files, or the one directory of shards that a run trained on (``DIR/shards``).
-        output: ``.bin``: word2vec's binary form, or fastText's for that kind; ``.txt``, ``.vec``:
-            text, in which fastText's n-grams have no place.
+        output: ``.bin``: binary form of word2vec, or of fastText for that kind; ``.txt``, ``.vec``:
+            text, without fastText's n-grams.
         config: How.
-        model: Take tokenizer and normalization of this model directory.
-        tokenizer: Take this one instead; without a model and shards the default is ``simple``.
+        model: Use the tokenizer and normalization of this model directory.
+        tokenizer: Overrides the model's; without a model or shards the default is ``simple``.
         threads: Of gensim.
-        overwrite: Replace files that exist.
-        on_progress: Called now and then, from another thread too.
+        overwrite: Replace existing files.
+        on_progress: Called regularly, also from another thread.
 
     Raises:
-        MissingExtraError: without gensim, or the library behind the tokenizer.
+        MissingExtraError: without gensim, or the library of the tokenizer.
         FileNotFoundError: if a file or the model is missing.
-        FileExistsError: if the output exists and is not to be replaced.
+        FileExistsError: if the output exists and ``overwrite`` is not set.
         FormatError: if the text cannot be read or no word is frequent enough.
-        ConfigError: if shards were made by another tokenizer.
-        InputError: if the suffix of the output says no form.
+        ConfigError: if the shards were made with another tokenizer.
+        InputError: for an unknown suffix of the output.
     """
     check_suffix(output)
     _check_gensim()
     metadata_path = output.with_name(f"{output.name}.json")
-    text = open_corpus_of_model([Path(path) for path in corpus], model, tokenizer)
+    text = open_corpus_of_model(list(map(Path, corpus)), model, tokenizer)
     for path in (output, metadata_path):
         check_target(path, inputs=text.inputs, overwrite=overwrite)
     tell = on_progress or (lambda stage, done, total: None)
@@ -150,18 +148,14 @@ def train_vectors(
         trained = _train(sentences, config, threads, tell)
         seconds = time.monotonic() - started
     report = VectorsReport(
-        path=output,
-        metadata_path=metadata_path,
-        words=len(sentences.counts),
-        dim=config.dim,
-        corpus_sentences=sentences.num_sentences,
-        corpus_words=sentences.num_words,
+        path=output, metadata_path=metadata_path,
+        words=len(sentences.counts), dim=config.dim,
+        corpus_sentences=sentences.num_sentences, corpus_words=sentences.num_words,
         coverage=sentences.coverage,
         skipped={str(reason): count for reason, count in text.report.skipped.items()},
-        tokenizer=text.tokenizer,
-        normalization=text.normalization,
+        tokenizer=text.tokenizer, normalization=text.normalization,
         seconds=seconds,
-    )
+    )  # fmt: skip
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
     settings = {**to_dict(config), **learning, "threads": threads}
     _write(trained, output, config.kind)
@@ -172,25 +166,24 @@ def train_vectors(
 def open_corpus_of_model(
     corpus: Sequence[Path], model: str | None, tokenizer: str | None
 ) -> TokenizedCorpus:
-    """Open a corpus with the tokenizer and normalization of a model, if one is named."""
+    """Open a corpus, with the tokenizer and normalization of a model if one is given."""
     if model is None:
         return open_corpus(corpus, tokenizer=tokenizer)
     directory = find_model(model)
     if not directory.is_dir():
         raise FileNotFoundError(no_directory(directory))
     config = read_config(directory)
+    tokenizer = tokenizer or config.tokenizer
     return open_corpus(
-        corpus,
-        tokenizer=tokenizer or config.tokenizer,
-        normalization=config.bilm.char_vocab.normalization,
+        corpus, tokenizer=tokenizer, normalization=config.bilm.char_vocab.normalization
     )
 
 
 class _Sentences:
-    """The sentences of a file, from the beginning at each iteration, as gensim wants them.
+    """The sentences of a file, restarted at each iteration, as gensim needs them.
 
-    gensim iterates in a thread of its own and would wait for ever if that died, so an error ends
-    the iteration and is kept for `check`.
+    gensim iterates in its own thread and would hang if that died, so an error ends the iteration
+    and is kept for `check`.
     """
 
     def __init__(self, text: SentenceFile, epochs: int, on_progress: OnProgress) -> None:
@@ -199,7 +192,6 @@ class _Sentences:
         self._error: Exception | None = None
 
     def __iter__(self) -> Iterator[list[str]]:
-        """Yield the sentences of one epoch."""
         try:
             for number, words in enumerate(self._text.lines()):
                 self._num_read += len(words)
@@ -210,31 +202,27 @@ class _Sentences:
             self._error = error
 
     def check(self) -> None:
-        """Raise the error that ended an iteration, if one did."""
+        """Raise the error that ended an iteration, if any."""
         if self._error is not None:
             raise self._error
 
 
 def _check_gensim() -> None:
     try:
-        import gensim.models  # noqa: F401 (checked early: hours may pass before it is used)
+        import gensim.models  # noqa: F401 (fail now, not after hours of tokenization)
     except ImportError as error:
         raise MissingExtraError("gensim", extra="static") from error
 
 
 def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress: OnProgress) -> Any:
-    """Return gensim's trained model."""
     from gensim.models import FastText, Word2Vec
 
+    same_names = ("window", "min_count", "negative", "epochs", "seed")
     settings: dict[str, Any] = {
+        **{name: getattr(config, name) for name in same_names},
         "vector_size": config.dim,
-        "window": config.window,
-        "min_count": config.min_count,
-        "negative": config.negative,
-        "epochs": config.epochs,
-        "seed": config.seed,
         "workers": threads,
-        "sorted_vocab": 0,  # it is sorted already, and ties in an order that means something
+        "sorted_vocab": 0,  # already sorted, with a meaningful order of ties
     }
     if config.kind == "fasttext":
         model = FastText(sg=1, bucket=config.buckets, **settings)

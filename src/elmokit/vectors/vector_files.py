@@ -1,6 +1,6 @@
-"""Files of static word vectors, told apart by content: fastText, word2vec, text (GloVe).
+"""Files of static word vectors, recognized by content: fastText, word2vec, text (GloVe).
 
-A new format is one module with ``recognizes(head)`` and ``read(stream, only)``, and one line in
+A new format is a module with ``recognizes(head)`` and ``read(stream, only)``, and an entry in
 `FORMATS`.
 """
 
@@ -22,36 +22,32 @@ from elmokit.vectors.static_vectors import StaticVectors
 log = logging.getLogger(__name__)
 
 FORMATS = (fasttext_file, word2vec_file, text_file)
-"""In the order in which they are asked whether a file is theirs; text takes all that is left."""
+"""In the order in which they are tried; text accepts anything."""
 WRITERS = {".bin": word2vec_file, ".txt": text_file, ".vec": text_file}
-"""What writes vectors, by the suffix of the file."""
+"""By file suffix."""
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"
-"""How everything that gensim saves by itself begins."""
+"""How gensim's own files begin."""
 
 
 def read_vectors(
     path: str | os.PathLike[str], *, only: Collection[str] | None = None
 ) -> StaticVectors:
-    """Read word vectors of any form: text, word2vec's binary form, fastText's binary model.
+    """Read word vectors of any form, plain or compressed (.gz, .xz, .bz2, .zst).
 
-    Memory holds the vectors of wanted words alone, however long the file is.
-
-    Args:
-        path: The file, plain or compressed (.gz, .xz, .bz2, .zst).
-        only: Words that are wanted, in all their `spellings`; none: all of them. From a fastText
-            model those that it lacks get a vector too, of their character n-grams.
+    Memory holds only the wanted vectors: of the words of ``only`` in all their `spellings`, or
+    (None) all. From a fastText model, words that it lacks get a vector from their n-grams.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        FormatError: if it is cut, damaged or of another form, with file and position.
+        FormatError: if it is truncated, damaged or of another form, with file and position.
     """
     stream = ByteStream(existing_file(path))
     head = stream.ahead(_HEAD_BYTES)
     if head.startswith(_PICKLE):
         raise FormatError(
-            f"{stream.path}: looks like a Python pickle, as gensim saves its models, and loading "
-            "one could run any code. Write it in word2vec's form with gensim: "
+            f"{stream.path}: looks like a Python pickle, as gensim saves its models; loading one "
+            "could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
     return next(one for one in FORMATS if one.recognizes(head)).read(stream, only)
@@ -59,12 +55,12 @@ def read_vectors(
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsReference:
-    """Which file of word vectors it was: where it lay, and what it held."""
+    """Identifies a file of word vectors."""
 
     path: str
     """Absolute."""
     sha256: str
-    """Of the file as it is, compressed or not."""
+    """Of the file itself, compressed or not."""
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> "VectorsReference":
@@ -78,13 +74,10 @@ class VectorsReference:
 
 
 class LaterWords:
-    """Looks up the vectors of words that came after the training, in the file it was done with.
+    """Looks up words that came after training in the vector file of the training, each word once.
 
-    The file is hashed before it is first read; one that is gone or another one is told in a warning
-    and never read. Every word is looked up once.
-
-    Args:
-        reference: The file.
+    The file is hashed before the first read; a missing or different one causes a warning and is
+    never read.
     """
 
     def __init__(self, reference: VectorsReference) -> None:
@@ -93,7 +86,7 @@ class LaterWords:
         self._is_right: bool | None = None
 
     def find(self, words: Collection[str]) -> StaticVectors | None:
-        """Return the vectors of those words that were not asked for before; none: there are none.
+        """Return the vectors of those words that were not asked for before, None if there are none.
 
         Raises:
             FormatError: if the file is damaged.
@@ -108,18 +101,16 @@ class LaterWords:
         if self._is_right is False:
             return False
         file = Path(self._reference.path)
-        problem = None
         if not file.is_file():
             problem = "is gone"
         elif self._is_right is None and file_sha256(file) != self._reference.sha256:
             problem = "is not the file that the run was trained with"
-        self._is_right = problem is None
-        if problem is not None:
-            log.warning(
-                "%s %s: %d words that the training data did not have get no static vector",
-                file, problem, num_words,
-            )  # fmt: skip
-        return self._is_right
+        else:
+            self._is_right = True
+            return True
+        self._is_right = False
+        log.warning("%s %s: %d unseen words get no static vector", file, problem, num_words)
+        return False
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
@@ -135,29 +126,24 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a file that vectors can be written to.
+    """Return the suffix of an output file.
 
     Raises:
-        InputError: if it is none of those in `WRITERS`.
+        InputError: if it is not in `WRITERS`.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         raise InputError(
-            f"The name of {os.fspath(path)} must say the format of the vectors: .bin for binary, "
-            ".txt or .vec for text."
+            f"The suffix of {os.fspath(path)} must give the format of the vectors: .bin for "
+            "binary, .txt or .vec for text."
         )
     return suffix
 
 
 def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray) -> None:
-    """Write vectors in word2vec's form, binary (.bin) or text (.txt, .vec); whole or not at all.
+    """Write vectors in word2vec's form, binary (.bin) or text (.txt, .vec), atomically.
 
-    The text form holds the shortest decimals that give the same float32 again.
-
-    Args:
-        path: The file; replaced if it exists.
-        words: None empty or with a blank, line feed or NUL.
-        values: (len(words), S).
+    Words must not be empty or contain a blank, line feed or NUL; ``values`` is (len(words), S).
 
     Raises:
         InputError: for another suffix.
@@ -168,7 +154,7 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
         raise ValueError(f"{len(words)} words need as many rows, got {values.shape}.")
     for word in words:
         if not word or any(mark in word for mark in " \n\0"):
-            raise ValueError(f"{word!r:.40} cannot be a word of a file of word vectors.")
+            raise ValueError(f"{word!r:.40} is not allowed in a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
         file.write(f"{len(words)} {values.shape[1]}\n".encode("ascii"))
         writer.write_rows(file, zip(words, values.astype("<f4", copy=False), strict=True))

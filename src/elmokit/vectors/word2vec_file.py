@@ -1,7 +1,6 @@
 """word2vec's binary files: a line of count and width, then words and float32 values.
 
-After the first line come each word, a blank, its values (little endian) and, in most files, a line
-feed.
+A word is followed by a blank, its values (little endian) and, in most files, a line feed.
 """
 
 import codecs
@@ -20,11 +19,11 @@ log = logging.getLogger(__name__)
 
 _HEADER_BYTES = 64
 _FEW_BAD_WORDS, _MAX_BAD_SHARE = 100, 0.1
-"""Past both, the header does not fit the file."""
+"""Beyond both limits the header does not match the file."""
 
 
 def recognizes(head: bytes) -> bool:
-    """Tell whether a word2vec header is followed by what is no text."""
+    """Tell whether a word2vec header is followed by binary data."""
     header, line_feed, body = head.partition(b"\n")
     fields = header.decode("ascii", "replace").strip().split(" ")
     if not line_feed or not is_header(fields):
@@ -40,21 +39,17 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
-    """Read vectors in word2vec's binary form.
-
-    Args:
-        stream: At the beginning of the file.
-        only: Words that are wanted, in all `spellings`; none: all of them.
+    """Read vectors in word2vec's binary form; ``only`` as in `text_file.read`.
 
     Raises:
-        FormatError: for a cut or damaged file, with its position.
+        FormatError: for a truncated or damaged file, with its position.
     """
     header = stream.take_until(b"\n", _HEADER_BYTES, "the first line")
     count, dim = map(int, header.split())
     if not (0 < dim <= MAX_DIM and count > 0):
         raise FormatError(
-            f"{stream.path}, line 1: {count} words of {dim} numbers each cannot be. The first line "
-            "of word vectors in binary form is their count and width."
+            f"{stream.path}, line 1: invalid count {count} or width {dim}. Word vectors in binary "
+            "form begin with a line of these two numbers."
         )
     kept, num_bad, first_bad = KeptVectors(only), 0, 0
     for number in range(1, count + 1):
@@ -68,28 +63,28 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
             if num_bad > _FEW_BAD_WORDS and num_bad > _MAX_BAD_SHARE * number:
                 raise FormatError(
                     f"{stream.path}: {num_bad} of the first {number:,} words are not UTF-8, the "
-                    f"first at byte {first_bad:,}. The file is damaged, or its first line, which "
-                    f"promises {count:,} words of {dim} numbers, does not fit it."
+                    f"first at byte {first_bad:,}. The file is damaged, or its first line "
+                    f"({count:,} words of {dim} numbers) is wrong."
                 )
         elif kept.wants(word):
             row = np.frombuffer(values, "<f4").astype(np.float32)
             kept.keep(word, row, f"{stream.path}, byte {position:,}")
     if rest := stream.ahead(32).strip(b"\n"):
         raise FormatError(
-            f"{stream.path}, byte {stream.position:,}: the file goes on ({rest!r}) after the "
-            f"{count:,} words of {dim} numbers that its first line promises. It is damaged, or "
-            "the first line does not fit it."
+            f"{stream.path}, byte {stream.position:,}: the file continues ({rest!r}) after the "
+            f"{count:,} words of {dim} numbers that its first line promises. It is damaged, or the "
+            "first line is wrong."
         )
     if num_bad:
         log.warning(
-            "%s: %d of %d words are not UTF-8 (the first at byte %d); they are left out",
+            "%s: %d of %d words are not UTF-8 (the first at byte %d); they are ignored",
             stream.path, num_bad, count, first_bad,
         )  # fmt: skip
     return kept.vectors(dim)
 
 
 def _decode(raw: bytes) -> str | None:
-    """Return a word, or none for what is not text; NUL, which numbers abound in, is none."""
+    """Return a word, None if it is not text; NUL, frequent in binary numbers, is not text."""
     try:
         return None if not raw or b"\0" in raw else raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -65,9 +65,9 @@ def test_seeds_by_hand():
 
 
 def test_wrong_arguments_are_errors():
-    with pytest.raises(ValueError, match=r"one shape \(examples, k\)"):
+    with pytest.raises(ValueError, match=r"same shape \(examples, k\)"):
         approximate_randomization(right(1), right(1, 0), accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"one shape \(examples, k\)"):
+    with pytest.raises(ValueError, match=r"same shape \(examples, k\)"):
         approximate_randomization(np.zeros((0, 2)), np.zeros((0, 2)), accuracy_of, seed=0)
     with pytest.raises(ValueError, match="`num_rounds` must be at least 1, got 0"):
         approximate_randomization(right(1), right(1), accuracy_of, num_rounds=0, seed=0)

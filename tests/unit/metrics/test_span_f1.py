@@ -83,7 +83,7 @@ def test_an_unknown_tag_is_an_error(tag):
 
 @pytest.mark.parametrize("spans", [[("X", 0, 2), ("Y", 1, 3)], [("X", 1, 1)], [("X", 2, 4)]])
 def test_spans_that_tags_cannot_hold_are_an_error(spans):
-    with pytest.raises(ValueError, match="must not be empty, overlap or leave the sentence of 3"):
+    with pytest.raises(ValueError, match="must not be empty, overlap or exceed the sentence of 3"):
         write_tags(spans, 3, scheme="iob2")
 
 

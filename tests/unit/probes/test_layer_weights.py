@@ -82,7 +82,7 @@ def test_damage_is_told(write_run, tmp_path):
     run_dir = write_run("nothing", input=([0.0], 1.0))
     metadata = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match="does not say which task"):
+    with pytest.raises(FormatError, match="does not name the task"):
         read_layer_weights(run_dir)
 
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
 
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         plot_layer_weights(runs, tmp_path / "weights.gif")
-    with pytest.raises(InputError, match="one run or more"):
+    with pytest.raises(InputError, match="at least one run"):
         plot_layer_weights([], tmp_path / "weights.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"elmokit\[plots\]"):

@@ -105,9 +105,7 @@ def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypat
     query = neighbors.Occurrence(("river", "money"), 1)
     text = [["river", "money"], [], ["cash", "water"], ["water"], ["river", "cash", "money"],
             ["cash", "water"], ["river"]]  # fmt: skip
-    found = neighbors.find_neighbors(
-        WordEmbedder(), text, "money", query=query, any_word=True, num_neighbors=3
-    )[0]
+    found = neighbors.nearest_occurrences(WordEmbedder(), query, text, num_neighbors=3)
     assert [one.marked() for one in found.neighbors] == [
         "river cash [money]", "[cash] water", "[river]",
     ]  # fmt: skip
@@ -145,5 +143,3 @@ def test_what_cannot_be_found_is_told():
         occurrence_in(["the", "river"], "bank")
     with pytest.raises(InputError, match="1 distinct sentences with 'bank'"):
         find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")
-    with pytest.raises(InputError, match="need a query"):
-        find_neighbors(FakeEmbedder(), [], "bank", any_word=True)

@@ -91,11 +91,11 @@ def test_static_vectors_of_other_words_are_refused(vectors_path):
         static_source(vectors_path, {"배"})
 
 
-def test_all_that_is_compared_is_opened_in_order(model_dir, vectors_path):
-    from elmokit.probes.vector_sources import check_names, open_sources
+def test_trained_layers_come_before_random_ones(model_dir):
+    from elmokit.probes.vector_sources import check_names, layer_sources
 
-    sources = open_sources(model_dir, layers="top", random_seed=1, vectors=vectors_path)
-    assert check_names(sources) == ["layer top", "random top", "static"]
+    sources = layer_sources(model_dir, layers="top", random_seed=1)
+    assert check_names(sources) == ["layer top", "random top"]
 
 
 def test_random_weights_are_those_of_the_seed(model_dir):

@@ -13,7 +13,7 @@ WORDS = ["</s>", "the", "강물", "bank"]
 
 
 def model_bytes(
-    words=WORDS, *, labels=(), matrix=None, min_characters=2, max_characters=3, quantised=False,
+    words=WORDS, *, labels=(), matrix=None, min_characters=2, max_characters=3, quantized=False,
     version=12, kind=2, buckets=BUCKETS, dim=DIM,
 ):  # fmt: skip
     """A fastText model, written out by hand from the original's source."""
@@ -26,7 +26,7 @@ def model_bytes(
         struct.pack("<3i2q", len(words) + len(labels), len(words), len(labels), 100, -1),
         *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
         *(label.encode() + b"\0" + struct.pack("<qb", 9, 1) for label in labels),
-        struct.pack("<?2q", quantised, *matrix.shape),
+        struct.pack("<?2q", quantized, *matrix.shape),
         matrix.astype("<f4").tobytes(),
         struct.pack("<?2q", False, len(words), dim),
         bytes(4 * len(words) * max(dim, 0)),
@@ -127,15 +127,15 @@ MATRIX_AT = GOOD.index(matrix_of(4).tobytes())
         (GOOD[:40], r"the file ends in the middle of the settings"),
         (GOOD[:110], r"the file ends in the middle of the dictionary"),
         (GOOD[: MATRIX_AT + 50], r"the file ends in the middle of the matrix"),
-        (model_bytes(version=13), r"fastText's format 13; only 11 and 12"),
-        (model_bytes(quantised=True), r"a quantised fastText model \(\.ftz\)"),
-        (model_bytes(dim=4), r"a matrix of 11 rows of 3, but 4 words, 7 buckets and width 4"),
-        (model_bytes(buckets=8), r"a matrix of 11 rows of 3, but 4 words, 8 buckets"),
-        (model_bytes(dim=-1), r"vectors of -1 numbers and 7 buckets cannot be"),
-        (model_bytes(words=[]), r"a dictionary of 0 entries"),
-        (model_bytes(matrix=np.full((11, 3), np.nan)), r"the vector of '</s>' holds nan"),
+        (model_bytes(version=13), r"fastText format 13; only 11 and 12"),
+        (model_bytes(quantized=True), r"a quantized fastText model \(\.ftz\)"),
+        (model_bytes(dim=4), r"a matrix of 11 rows of 3, but .*4 words, 7 buckets and width 4"),
+        (model_bytes(buckets=8), r"a matrix of 11 rows of 3, but .*4 words, 8 buckets"),
+        (model_bytes(dim=-1), r"width -1 and 7 buckets"),
+        (model_bytes(words=[]), r"dictionary of 0 entries"),
+        (model_bytes(matrix=np.full((11, 3), np.nan)), r"the vector of '</s>' .*nan"),
         (GOOD.replace(b"bank\0" + struct.pack("<qb", 9, 0), b"bank\0" + struct.pack("<qb", 9, 1)),
-         r"entry 4 of the dictionary is of kind 1"),
+         r"entry 4 of the dictionary has kind 1"),
     ],
 )  # fmt: skip
 def test_damage_is_told(written, content, message):

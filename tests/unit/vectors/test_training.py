@@ -150,7 +150,7 @@ def test_the_corpus_is_never_replaced(train, corpus):
 
 
 def test_a_name_without_a_form_and_rare_words_are_told(train, tmp_path):
-    with pytest.raises(InputError, match="must say the form"):
+    with pytest.raises(InputError, match="must give the form"):
         train(tmp_path / "v.npz")
     with pytest.raises(FormatError, match="No word occurs 9999 times"):
         train(tmp_path / "v.bin", config={"min_count": 9999})
@@ -159,7 +159,7 @@ def test_a_name_without_a_form_and_rare_words_are_told(train, tmp_path):
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [({"dim": 0}, "`dim` must be at least 1"), ({"seed": -1}, "`seed` must lie between 0")],
+    [({"dim": 0}, "`dim` must be at least 1"), ({"seed": -1}, "`seed` must be between 0")],
 )
 def test_impossible_settings_are_refused(train, tmp_path, setting, message):
     with pytest.raises(ConfigError, match=message):

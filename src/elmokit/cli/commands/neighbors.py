@@ -54,7 +54,13 @@ def neighbors(
     """
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
-    from elmokit.probes.neighbors import find_neighbors, nearest_words, occurrence_in, spread
+    from elmokit.probes.neighbors import (
+        find_neighbors,
+        nearest_occurrences,
+        nearest_words,
+        occurrence_in,
+        spread,
+    )
     from elmokit.text.normalization import normalize
     from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.vectors.vector_files import read_vectors
@@ -73,10 +79,12 @@ def neighbors(
     static = []
     if vectors is not None:
         static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
-    found = find_neighbors(
-        embedder, read_sentences(text, splitter, normalization=form), word, query=query,
-        any_word=any_word, layers=chosen, num_neighbors=num_neighbors, limit=limit,
-    )  # fmt: skip
+    sentences = read_sentences(text, splitter, normalization=form)
+    how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}
+    if query is not None and any_word:
+        found = [nearest_occurrences(embedder, query, sentences, **how)]
+    else:
+        found = find_neighbors(embedder, sentences, word, query=query, limit=limit, **how)
     if json:
         emit_json({
             "word": word, "layers": chosen, "occurrences": [_as_json(one) for one in found],

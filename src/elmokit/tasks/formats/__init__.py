@@ -1,1 +1,1 @@
-"""Readers of task data: one file per layout, streamed, without torch; `reading` has the rules."""
+"""Readers of task data: one file per layout, streamed; `reading` has the shared rules."""

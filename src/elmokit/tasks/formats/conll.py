@@ -1,7 +1,6 @@
-"""Tagged sentences in columns: one word a line, a blank line after a sentence.
+"""Tagged sentences in columns: one word per line, a blank line after each sentence.
 
-The plain layouts of named entities: two or more columns, separated by tabs or spaces, tags in the
-IOB schemes. `elmokit.tasks.formats.conllu` reads treebanks.
+Two or more columns with IOB tags; `elmokit.tasks.formats.conllu` reads treebanks.
 """
 
 import re
@@ -17,7 +16,7 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 TagCheck = Literal["iob1", "iob2"]
 Block = list[tuple[int, str]]
-"""Lines with their numbers."""
+"""Numbered lines."""
 
 _COMMENT = re.compile(r"#+( |$)")
 _IOB_TAG = re.compile(r"O|[BI]-\S+")
@@ -26,7 +25,7 @@ _DOCUMENT_MARK = "-DOCSTART-"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggedSentence:
-    """Words and one tag for each; none of the words is empty."""
+    """Words, none of them empty, and one tag for each."""
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
@@ -43,23 +42,17 @@ def read_columns(
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a file with words in the first column and tags in the last.
 
-    ``#`` with a space behind it begins a comment before the first word of a sentence, never inside
-    a sentence.
+    The first row decides whether columns are separated by tabs or by runs of spaces. ``# ...`` is a
+    comment before a sentence, but not inside one. Sentences with an empty token are skipped.
 
-    Args:
-        path: The file, plain or compressed. Columns are separated by tabs if the first row has one,
-            otherwise by spaces; several spaces are one, several tabs are not.
-        scheme: ``iob2`` checks that every chunk begins with ``B-``; ``iob1``, in which a chunk
-            begins with ``I-`` unless it follows one of its type, is turned into it.
-        spaces: What happens to rows that stand for a space between words (a token of spaces, or
-            ``_`` in every column but the tag): ``drop`` leaves them out, and where a chunk began
-            with one, the next word begins it.
-        report: Counts what is read and skipped; a sentence with an empty token is skipped.
+    Tags must be IOB2; those of the scheme ``iob1`` are converted. ``spaces="drop"`` leaves out rows
+    for spaces between words (a token of spaces, or ``_`` in every column but the tag); if a chunk
+    began there, it begins at the next word.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row with more or fewer columns than the first row, an
-            ill-formed tag, and a file without sentences.
+        FormatError: while reading, for a row whose number of columns differs from the first row's,
+            an ill-formed tag, or a file without sentences.
     """
     return read_examples(
         path, lambda path, report: _ColumnReader(path, report, scheme, spaces).sentences(), report
@@ -67,17 +60,17 @@ def read_columns(
 
 
 def check_iob(tag: str, tag_before: str, location: Location) -> None:
-    """Check one tag of the scheme IOB2, in which every chunk begins with ``B-``.
+    """Check one IOB2 tag against the one before it.
 
     Raises:
-        FormatError: if it is ill-formed or continues what did not begin.
+        FormatError: if it is ill-formed or continues a chunk that did not begin.
     """
     _check_iob_form(tag, location)
     if tag.startswith("I-") and tag_before[2:] != tag[2:]:
         raise location.error(
-            f"tag {tag!r} continues a chunk that did not begin: the tag before is {tag_before!r}. "
-            f"A chunk begins with 'B-{tag[2:]}' (IOB2; from Python, `scheme` of `read_columns` "
-            "takes IOB1)."
+            f"tag {tag!r} continues a chunk that did not begin; the tag before is {tag_before!r}. "
+            f"In IOB2 a chunk begins with 'B-{tag[2:]}'; from Python, read_columns(scheme='iob1') "
+            "reads IOB1."
         )
 
 
@@ -89,7 +82,7 @@ def _check_iob_form(tag: str, location: Location) -> None:
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
-    """Yield the rows between two blank lines, each with its number; comments are left out."""
+    """Yield the numbered rows between blank lines, without comments."""
     rows: Block = []
     for number, line in numbered_lines(path):
         if not line.strip(" \t"):
@@ -104,13 +97,11 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 @dataclass
 class _ColumnReader:
-    """Reads one file of columns; see `read_columns` for the arguments."""
-
     path: Path
     report: ExampleReport
     scheme: TagCheck
     spaces: Literal["keep", "drop"]
-    has_tabs: bool | None = None  # None before the first row
+    has_tabs: bool | None = None  # None until the first row is read
     num_columns: int = 0  # of the first row
 
     def sentences(self) -> Iterator[TaggedSentence]:
@@ -124,13 +115,13 @@ class _ColumnReader:
         tokens: list[str] = []
         tags: list[str] = []
         has_empty_token = False
-        tag_before = "O"  # of the row before, be it a space
+        tag_before = "O"  # of the previous row, dropped or not
         begin_lost = False
         for number, line in rows:
             location = Location(path=self.path, line=number)
             fields = self._split(line, location)
-            token, tag = fields[0], self._check_tag(fields[-1], tag_before, location)
-            tag_before = tag
+            token = fields[0]
+            tag = tag_before = self._check_tag(fields[-1], tag_before, location)
             if self.spaces == "drop" and _is_space(fields):
                 begin_lost = begin_lost or tag.startswith("B-")
                 continue
@@ -164,13 +155,12 @@ class _ColumnReader:
         if len(fields) != self.num_columns:
             raise location.error(
                 f"{len(fields)} columns, but the first row has {self.num_columns}. Is a column "
-                f"missing, or are columns separated by another character than "
-                f"{'a tab' if self.has_tabs else 'spaces'}?"
+                f"missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
             )
         return fields
 
     def _check_tag(self, tag: str, tag_before: str, location: Location) -> str:
-        """Return the tag, in IOB2."""
+        """Return the tag in IOB2."""
         if self.scheme == "iob2":
             check_iob(tag, tag_before, location)
             return tag
@@ -180,6 +170,5 @@ class _ColumnReader:
 
 
 def _is_space(fields: list[str]) -> bool:
-    if fields[0] and fields[0].isspace():
-        return True
-    return len(fields) > 2 and all(value == "_" for value in fields[:-1])
+    only_underscores = len(fields) > 2 and set(fields[:-1]) == {"_"}
+    return fields[0].isspace() or only_underscores

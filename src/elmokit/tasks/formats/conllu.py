@@ -1,4 +1,4 @@
-"""CoNLL-U: treebanks, one syntactic word a line in ten columns."""
+"""CoNLL-U treebanks: one syntactic word per line, in ten columns."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ UPOS_TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
     "PUNCT", "SCONJ", "SYM", "VERB", "X",
 )  # fmt: skip
-"""The universal parts of speech."""
+"""The universal part-of-speech tags."""
 
 _CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
 _NUM_CONLLU_COLUMNS = 10
@@ -25,25 +25,16 @@ _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 an
 
 
 def read_conllu(
-    path: StrPath,
-    *,
-    column: ConlluColumn = "upos",
-    report: ExampleReport | None = None,
+    path: StrPath, *, column: ConlluColumn = "upos", report: ExampleReport | None = None
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a CoNLL-U file with one column as tags.
+    """Yield the sentences of a CoNLL-U file, with one column as tags (``upos``: only `UPOS_TAGS`).
 
-    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are passed over, so tokens are the
-    syntactic words.
-
-    Args:
-        path: The file, plain or compressed.
-        column: That holds the tags; ``upos`` has `UPOS_TAGS` only.
-        report: Counts what is read and skipped.
+    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
-            missing or unknown tag, and a file without sentences.
+            missing or unknown tag, or a file without sentences.
     """
     return read_examples(path, lambda path, _: _read(path, column), report)
 
@@ -59,7 +50,7 @@ def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
             if len(fields) != _NUM_CONLLU_COLUMNS:
                 raise location.error(
                     f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
-                    f"tabs. Is the file cut, or in another layout?"
+                    f"tabs. Is the file truncated, or in another format?"
                 )
             if _OTHER_ID.fullmatch(fields[0]):
                 continue
@@ -71,7 +62,7 @@ def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
             if not fields[1].strip():
                 raise location.error("the word (column 2) is empty.")
             tag = fields[tag_column]
-            # an underscore stands for "none", but it is a lemma too
+            # an underscore means "none", but it can also be a lemma
             if not tag or (tag == "_" and column != "lemma"):
                 raise location.error(f"no tag in the column {column!r}. Choose a column with tags.")
             if column == "upos" and tag not in UPOS_TAGS:
@@ -83,5 +74,5 @@ def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
             tags.append(tag)
         begin = Location(path=path, line=block[0][0])
         if not tokens:
-            raise begin.error("a sentence without words.")
+            raise begin.error("the sentence has no words.")
         yield TaggedSentence(tokens=tuple(tokens), tags=tuple(tags), location=begin)

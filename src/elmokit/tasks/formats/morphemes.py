@@ -1,4 +1,4 @@
-"""Morphemes of a CoNLL-U file whose words are eojeol, as in the Korean treebanks."""
+"""Morphemes of Korean CoNLL-U treebanks, whose words are eojeol."""
 
 from collections.abc import Iterator
 
@@ -9,22 +9,20 @@ from elmokit.tasks.formats.conllu import read_conllu
 
 JOINT = "+"
 NOTHING = "_"
-"""What CoNLL-U writes where a column is empty."""
+"""Marks an empty column in CoNLL-U."""
 
 
 def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
     """Yield sentences of morphemes with their tags, from ``고향+은`` and ``ncn+jxt``.
 
     Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
-    Korean-Kaist and Korean-GSD. A plus sign alone is a word.
-
-    Args:
-        path: The file, plain or compressed; it is read twice, for either column.
+    Korean-Kaist and Korean-GSD; a lone plus sign is a word. The file is read twice, once per
+    column.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, where a word has no morphemes, or not as many as tags, and for
-            what `read_conllu` refuses.
+        FormatError: while reading, if a word has no morphemes or a different number of tags, and
+            for whatever `read_conllu` rejects.
     """
     return _divided(read_conllu(path, column="lemma"), read_conllu(path, column="xpos"))
 
@@ -37,16 +35,16 @@ def _divided(
         tags: list[str] = []
         for word, joined, joined_tags in zip(words.tokens, words.tags, tagged.tags, strict=True):
             morphemes, own_tags = _divide(joined), _divide(joined_tags)
-            if joined == JOINT:  # its tag may have lost what stood before the sign: "+SW"
+            if joined == JOINT:  # its tag may be incomplete: "+SW"
                 own_tags = [tag for tag in own_tags if tag]
-            elif len(own_tags) == 1:  # a word with the sign in it
+            elif len(own_tags) == 1:  # a word that contains a plus sign
                 morphemes = [joined]
             is_missing = joined == NOTHING != word
             if is_missing or len(morphemes) != len(own_tags) or not all(morphemes + own_tags):
                 raise words.location.error(
                     f"the word {shown(word)} of this sentence has morphemes {shown(joined)} and "
-                    f"the tags {shown(joined_tags)}: columns 3 and 5 must hold as many of one as "
-                    f"of the other, joined by '{JOINT}'. Read the file by words (units=words)."
+                    f"the tags {shown(joined_tags)}: columns 3 and 5 must hold one tag for each "
+                    f"morpheme, joined by '{JOINT}'. Read the file by words (units=words)."
                 )
             tokens += morphemes
             tags += own_tags

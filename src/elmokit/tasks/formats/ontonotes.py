@@ -1,8 +1,8 @@
 """Documents with coreference in the columns of CoNLL-2012 (OntoNotes, LitBank, GUM).
 
-``#begin document (NAME); part N`` and ``#end document`` frame a document, blank lines end its
-sentences. The fourth column is the word, the tenth the speaker, the last one has the mentions:
-``(3`` opens one of cluster 3, ``3)`` closes the one opened last, ``(3)`` is one word, ``|`` joins.
+``#begin document (NAME); part N`` and ``#end document`` delimit a document, blank lines end its
+sentences. Column 4 is the word, column 10 the speaker, the last column the mentions: ``(3`` opens
+one of cluster 3, ``3)`` closes the one opened last, ``(3)`` is a single word, ``|`` joins marks.
 """
 
 import re
@@ -28,18 +28,18 @@ _NOTHING = ("", "-", "_", "*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorefDocument:
-    """A text and the clusters of its mentions, singletons included if the data has them."""
+    """A text and its clusters of mentions; singletons are included if the data has them."""
 
     name: str
     part: int
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[tuple[Span, ...], ...]
-    """Each a list of mentions ``(start, end)``, counted in tokens of the document, end-exclusive.
+    """Mentions ``(start, end)`` of each, in tokens of the document, end-exclusive.
 
-    Mentions stand in the order of the text, clusters in the order of their first mentions.
+    Mentions are in text order, clusters in the order of their first mentions.
     """
     speakers: tuple[str | None, ...] | None = None
-    """Of each token; none at all if the file names no speaker."""
+    """Of each token; None if the file names no speaker."""
     genre: str | None = None
     """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
     location: Location
@@ -52,8 +52,6 @@ class CorefDocument:
 
 @dataclass
 class _Draft:
-    """A document while it is read."""
-
     name: str
     part: int
     location: Location
@@ -73,17 +71,13 @@ class _Draft:
 def read_coreference(
     path: StrPath, *, report: ExampleReport | None = None
 ) -> Iterator[CorefDocument]:
-    """Yield the documents (each part of a divided one by itself).
-
-    Args:
-        path: The file, plain or compressed, columns separated by tabs or spaces.
-        report: Counts what is read and skipped; a document without words is skipped.
+    """Yield the documents, each part of one by itself; those without words are skipped.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for rows outside a document, a document without an end, missing
-            columns or words, marks that are none, mentions that are not opened or not closed, and a
-            file without documents.
+            columns or words, invalid marks, mentions that are not opened or not closed, or a file
+            without documents.
     """
     return read_examples(path, _read, report)
 
@@ -98,7 +92,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
             draft = _begin(line, location)
         elif line.rstrip() == _END:
             if draft is None:
-                raise location.error(f"{_END!r} without a document that began.")
+                raise location.error(f"{_END!r} without '#begin document'.")
             document = _finish(draft)
             if document.sentences:
                 yield document
@@ -111,7 +105,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
         elif draft is None:
             raise location.error(
                 f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must "
-                f"stand in a document."
+                f"be in a document."
             )
         else:
             _add_row(draft, line, location)
@@ -128,7 +122,7 @@ def _begin(line: str, location: Location) -> _Draft:
 
 def _without_end(draft: _Draft) -> FormatError:
     return draft.location.error(
-        f"the document {draft.name!r} has no {_END!r}. Is the file cut? Copy it again."
+        f"the document {draft.name!r} has no {_END!r}. Is the file truncated? Copy it again."
     )
 
 
@@ -138,19 +132,18 @@ def _add_row(draft: _Draft, line: str, location: Location) -> None:
         draft.num_columns = len(fields)
     if len(fields) != draft.num_columns or len(fields) < _MIN_COLUMNS:
         raise location.error(
-            f"{len(fields)} columns; expected are at least {_MIN_COLUMNS}, as many in every row of "
-            f"a sentence (here {draft.num_columns}), the fourth the word, the last the mentions."
+            f"{len(fields)} columns; expected at least {_MIN_COLUMNS}, the same number in all rows "
+            f"of a sentence (here {draft.num_columns}), column 4 the word, the last the mentions."
         )
     if fields[_WORD_NUMBER] != str(len(draft.sentence)):
         raise location.error(
             f"expected word {len(draft.sentence)} of the sentence (column 3, from 0), got "
             f"{shown(fields[_WORD_NUMBER])}. Is a row missing, or the blank line between sentences?"
         )
-    word = fields[_WORD]
-    if not word.strip():
+    if not fields[_WORD].strip():
         raise location.error("the word (column 4) is empty.")
     index = len(draft.speakers)
-    draft.sentence.append(word)
+    draft.sentence.append(fields[_WORD])
     has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
     draft.speakers.append(fields[_SPEAKER] if has_speaker else None)
     marks = fields[-1].strip()
@@ -163,7 +156,7 @@ def _add_mark(draft: _Draft, mark: str, index: int, location: Location) -> None:
     match = _MARK.fullmatch(mark)
     if match is None or not (match["opens"] or match["closes"]):
         raise location.error(
-            f"{shown(mark)} in the last column is no mention; allowed are (3 and 3) and (3), "
+            f"{shown(mark)} in the last column is not a mention; allowed: (3 or 3) or (3), "
             f"joined by |."
         )
     opened = draft.open_mentions.setdefault(match["cluster"], [])
@@ -183,20 +176,16 @@ def _finish(draft: _Draft) -> CorefDocument:
     for cluster, opened in draft.open_mentions.items():
         for _, location in opened:
             raise location.error(
-                f"the mention of cluster {cluster} that begins here is never closed in the "
-                f"document {draft.name!r}."
+                f"the mention of cluster {cluster} that begins here is never closed in document "
+                f"{draft.name!r}."
             )
     clusters = sorted(tuple(sorted(mentions)) for mentions in draft.mentions.values())
     has_speakers = any(speaker is not None for speaker in draft.speakers)
     return CorefDocument(
-        name=draft.name,
-        part=draft.part,
-        sentences=tuple(map(tuple, draft.sentences)),
-        clusters=tuple(clusters),
+        name=draft.name, part=draft.part, genre=_genre(draft.name), location=draft.location,
+        sentences=tuple(map(tuple, draft.sentences)), clusters=tuple(clusters),
         speakers=tuple(draft.speakers) if has_speakers else None,
-        genre=_genre(draft.name),
-        location=draft.location,
-    )
+    )  # fmt: skip
 
 
 def _genre(name: str) -> str | None:

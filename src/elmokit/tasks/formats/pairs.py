@@ -1,4 +1,4 @@
-"""Pairs of sentences with a label: entailment (SNLI, MultiNLI, KLUE) and what looks like it."""
+"""Labeled pairs of sentences: entailment (SNLI, MultiNLI, KLUE) and similar tasks."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -9,12 +9,11 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import labeled_texts
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-"""Labels of natural language inference."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPair:
-    """Two texts, neither of them blank, and what holds between them."""
+    """Two texts, neither of them blank, and their relation."""
 
     first: str
     """The premise."""
@@ -33,21 +32,16 @@ def read_pairs(
     labels: Collection[str] | None = NLI_LABELS,
     report: ExampleReport | None = None,
 ) -> Iterator[TextPair]:
-    """Yield the pairs of a file with named fields.
+    """Yield the pairs of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
-    Args:
-        path: JSON lines, TSV or CSV (by name), plain or compressed.
-        first: Field of the first text; ``sentence1`` in the files of SNLI and MultiNLI.
-        second: Field of the second text; ``sentence2`` there.
-        label: Field of the label; ``gold_label`` there. Where it is empty or ``-``, the annotators
-            did not agree: the pair is skipped and counted, but that is no fault.
-        labels: That may occur; any if none.
-        report: Counts what is read and skipped; a pair with a blank text is skipped.
+    SNLI and MultiNLI name the fields ``sentence1``, ``sentence2`` and ``gold_label``. A pair with a
+    blank text is skipped as a fault; one whose label is empty or ``-`` (no agreement) is skipped
+    and counted, but not as a fault. ``labels`` None allows any label.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing field, an unknown label, a line that is no record,
-            and a file without pairs.
+        FormatError: while reading, for a missing field, an unknown label, a line that is not a
+            record, or a file without pairs.
     """
     fields = ((first, second), label)
     return read_examples(

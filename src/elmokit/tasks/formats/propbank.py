@@ -1,7 +1,7 @@
 """Semantic roles: one example for each predicate of a sentence, from JSON lines.
 
 A line is ``{"id", "tokens", "pos", "predicates": [{"index", "lemma", "sense", "tags"}]}``; ``tags``
-are IOB2 over the whole sentence with the roles of PropBank (``B-ARG0``, ``I-ARGM-TMP``, ``B-V``).
+are IOB2 over the whole sentence with PropBank roles (``B-ARG0``, ``I-ARGM-TMP``, ``B-V``).
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ class PredicateRoles:
 
     tokens: tuple[str, ...]
     predicate: int
-    """Index of the predicate's token."""
+    """Index of its token."""
     tags: tuple[str, ...]
-    """IOB2, as the data has them: ``B-V`` need not stand at ``predicate`` where it is split."""
+    """IOB2, as in the data: ``B-V`` need not be at ``predicate`` if the verb is split."""
     location: Location
 
 
@@ -34,17 +34,14 @@ def read_propbank(
     predicates: Literal["all", "verbs"] = "all",
     report: ExampleReport | None = None,
 ) -> Iterator[PredicateRoles]:
-    """Yield one example for each predicate; sentences without one yield nothing.
+    """Yield one example for each predicate; sentences with an empty token are skipped.
 
-    Args:
-        path: JSON lines, plain or compressed.
-        predicates: ``verbs`` keeps those whose part of speech is ``MD`` or begins with ``V``.
-        report: Counts what is read and skipped.
+    ``predicates="verbs"`` keeps those whose part of speech is ``MD`` or begins with ``V``.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing or wrong field, as many tags as there are not
-            tokens, an index outside the sentence, an ill-formed tag, and a file without predicates.
+        FormatError: while reading, for a missing or wrong field, a wrong number of tags, an index
+            outside the sentence, an ill-formed tag, or a file without predicates.
     """
     return read_examples(path, lambda path, report: _read(path, predicates, report), report)
 
@@ -61,18 +58,19 @@ def _read(
             )
         for predicate in record.records("predicates"):
             example = _example(tokens, predicate)
-            if predicates == "verbs" and not _is_verb(pos[example.predicate]):
+            tag = pos[example.predicate]
+            if predicates == "verbs" and not (tag.startswith("V") or tag == "MD"):
                 continue
-            if not all(tokens):
+            if all(tokens):
+                yield example
+            else:
                 report.skip("empty_token", predicate.location)
-                continue
-            yield example
 
 
 def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
     location, index = predicate.location, predicate.integer("index")
     if not 0 <= index < len(tokens):
-        raise location.error(f"index {index} lies outside the sentence of {len(tokens)} tokens.")
+        raise location.error(f"index {index} is outside the sentence of {len(tokens)} tokens.")
     tags = predicate.strings("tags")
     if len(tags) != len(tokens):
         raise location.error(f"{len(tags)} tags for {len(tokens)} tokens. Each token needs one.")
@@ -80,13 +78,4 @@ def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
     for tag in tags:
         check_iob(tag, tag_before, location)
         tag_before = tag
-    return PredicateRoles(
-        tokens=tokens,
-        predicate=index,
-        tags=tags,
-        location=location,
-    )
-
-
-def _is_verb(pos: str) -> bool:
-    return pos.startswith("V") or pos == "MD"
+    return PredicateRoles(tokens=tokens, predicate=index, tags=tags, location=location)

@@ -1,10 +1,9 @@
-"""What all readers of task data share: the checks, and the report of what was skipped.
+"""Shared by all readers of task data: the checks, and the report of what was skipped.
 
-One policy for bad input. Damage of the structure (a column too few, no JSON, an unknown tag) raises
-`FormatError` with file and line at once: what follows it cannot be trusted. An example that is well
-formed but of no use (an answer that its context lacks, an empty document) is skipped and counted in
-an `ExampleReport`; past a share of all examples that is an error too. A file without any example is
-always an error.
+Structural damage (a missing column, invalid JSON, an unknown tag) raises `FormatError` with file
+and line at once. A well-formed but useless example (an answer missing from its context, an empty
+document) is skipped and counted; too large a share of them is an error, and so is a file without
+examples.
 """
 
 import logging
@@ -35,46 +34,44 @@ SkipReason = Literal[
 ]
 RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
 
-_HARMLESS: tuple[SkipReason, ...] = ("no_gold_label",)  # the makers of the data meant it
+_HARMLESS: tuple[SkipReason, ...] = ("no_gold_label",)  # intended by the authors of the data
 
 Example = TypeVar("Example")
 
 
 @dataclass
 class ExampleReport:
-    """What was read and what was skipped; filled while reading, over one or several files."""
+    """What was read and skipped; filled while reading one or several files."""
 
     max_skipped_share: float = 0.05
-    """Of the examples of a file, from 0 (skip nothing) to 1; more is an error."""
+    """Of the examples of a file, 0 to 1; more is an error."""
     examples: int = 0
-    """Examples handed out (of word senses: annotated words)."""
+    """Examples returned (for word senses: annotated words)."""
     skipped: Counter[SkipReason] = field(default_factory=Counter)
-    """Examples left out, by reason."""
+    """Examples left out."""
     repaired: Counter[RepairReason] = field(default_factory=Counter)
-    """Examples handed out after a change, or with a part left out, by reason."""
+    """Examples returned after a change or without a part."""
     first_skips: dict[SkipReason, Location] = field(default_factory=dict)
-    """Where each reason occurred first."""
+    """Where each reason first occurred."""
 
     def __post_init__(self) -> None:
-        """Check the share."""
         if not 0 <= self.max_skipped_share <= 1:
             raise InputError(
-                "`max_skipped_share` must lie between 0 (skip nothing) and 1 (skip anything), got "
+                "`max_skipped_share` must be between 0 (skip nothing) and 1 (skip anything), got "
                 f"{self.max_skipped_share}."
             )
 
     @property
     def num_faults(self) -> int:
-        """Examples skipped for a fault; those without a gold label by intent are none."""
+        """Examples skipped for a fault, as opposed to an intended lack of a label."""
         return sum(n for reason, n in self.skipped.items() if reason not in _HARMLESS)
 
     def skip(self, reason: SkipReason, location: Location) -> None:
-        """Count an example that is left out."""
         self.skipped[reason] += 1
         self.first_skips.setdefault(reason, location)
 
     def describe(self) -> str:
-        """Return the skipped and repaired examples in words, the most frequent first."""
+        """List the skipped and repaired examples by reason, most frequent first."""
         skipped = (
             f"{reason}: {count} (first: {self.first_skips[reason]})"
             if reason in self.first_skips
@@ -109,11 +106,8 @@ def read_examples(
 ) -> Iterator[Example]:
     """Check that a file exists, then read its examples one by one.
 
-    Args:
-        path: One file, plain or compressed.
-        read: Yields the examples; counts in the report what it skips.
-        report: May have counts of earlier files too; None: one of its own.
-        size: How many examples one item stands for.
+    ``read`` yields the examples and counts in the report what it skips; the report may already hold
+    counts of other files. An item counts as ``size(item)`` examples.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -125,10 +119,7 @@ def read_examples(
 
 
 def _counted(
-    path: Path,
-    examples: Iterator[Example],
-    report: ExampleReport,
-    size: Callable[[Example], int],
+    path: Path, examples: Iterator[Example], report: ExampleReport, size: Callable[[Example], int]
 ) -> Iterator[Example]:
     num_read_before, num_faults_before = report.examples, report.num_faults
     num_skipped_before, num_repaired_before = report.skipped.total(), report.repaired.total()
@@ -140,12 +131,12 @@ def _counted(
     num_repaired = report.repaired.total() - num_repaired_before
     if num_faults > report.max_skipped_share * (num_read + num_faults):
         raise FormatError(
-            f"{path}: {num_faults} of {num_read + num_faults} examples cannot be used, allowed is "
-            f"a share of {report.max_skipped_share:g} ({report.describe()}). Correct the data; "
-            f"from Python, `ExampleReport(max_skipped_share=...)` allows more."
+            f"{path}: {num_faults} of {num_read + num_faults} examples are unusable; the allowed "
+            f"share is {report.max_skipped_share:g} ({report.describe()}). Correct the data, or "
+            f"from Python allow more with `ExampleReport(max_skipped_share=...)`."
         )
     if num_read == 0:
-        reason = report.describe() if num_skipped else "it is empty or blank, or has a header alone"
+        reason = report.describe() if num_skipped else "it is empty, blank or only a header"
         raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
     if num_skipped or num_repaired:
-        _log.warning("%s: not all examples are as they should be: %s", path, report.describe())
+        _log.warning("%s: some examples are unusable: %s", path, report.describe())

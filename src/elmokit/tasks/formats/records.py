@@ -1,7 +1,7 @@
 """Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
 
-The end of a file's name tells which: ``.jsonl`` or ``.ndjson``, ``.csv``, everything else is TSV;
-``.gz`` and ``.xz`` behind it do not matter. TSV knows no quotes: a quotation mark is a character.
+The file name decides, apart from ``.gz`` or ``.xz``: ``.jsonl`` or ``.ndjson``, ``.csv``, otherwise
+TSV. In TSV a quotation mark is an ordinary character.
 """
 
 import csv
@@ -29,17 +29,17 @@ class Record:
         """Parse a JSON object.
 
         Raises:
-            FormatError: if it is none; names the line of a document.
+            FormatError: with the line, if it is not one.
         """
         if not text.strip():
-            raise location.error("it is empty. Expected is a JSON object.")
+            raise location.error("empty, but a JSON object is expected.")
         try:
             fields = json.loads(text)
         except json.JSONDecodeError as error:
             line = location.line or error.lineno
             raise Location(path=location.path, line=line).error(
-                f"not valid JSON: {error.msg} at column {error.colno}. Is the file cut? Copy it "
-                "again."
+                f"not valid JSON: {error.msg} at column {error.colno}. Is the file truncated? Copy "
+                "it again."
             ) from error
         except (ValueError, RecursionError) as error:
             raise location.error(f"JSON that cannot be read: {error}.") from error
@@ -52,27 +52,26 @@ class Record:
         return cls(fields=value, location=location)
 
     def value(self, name: str) -> Any:
-        """Return a field.
+        """Return a field of any type.
 
         Raises:
-            FormatError: if the record lacks it.
+            FormatError: if the record lacks it; the methods below also if it has the wrong type.
         """
         if name not in self.fields:
             raise self.location.error(
-                f"no field {name!r}; the record has: {', '.join(self.fields)}. Say which field "
-                f"holds what, or give a file of the right layout."
+                f"no field {name!r}; the record has: {', '.join(self.fields)}. Name the fields, or "
+                f"give a file in the right format."
             )
         return self.fields[name]
 
     def text(self, name: str) -> str:
-        """Return a field that must be a string of whole Unicode characters."""
+        """Return a string field without lone surrogates."""
         value = self.value(name)
         if not isinstance(value, str):
             raise self.location.error(f"field {name!r} must be a string, got {shown(value)}.")
         return check_unicode(value, self.location)
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Return a field that must be a list of strings."""
         value = self.value(name)
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise self.location.error(
@@ -81,7 +80,7 @@ class Record:
         return tuple(check_unicode(one, self.location) for one in value)
 
     def records(self, name: str) -> list["Record"]:
-        """Return a field that must be a list of JSON objects."""
+        """Return a field that is a list of JSON objects."""
         values = self.value(name)
         if not isinstance(values, list):
             raise self.location.error(f"field {name!r} must be a list, got {shown(values)}.")
@@ -92,7 +91,7 @@ class Record:
         ]
 
     def integer(self, name: str) -> int:
-        """Return a field that must be a whole number; in a table it stands as digits."""
+        """Return a whole-number field; digits in a table."""
         value = self.value(name)
         if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) < 19:
             return int(value)
@@ -101,7 +100,7 @@ class Record:
         raise self.location.error(f"field {name!r} must be a whole number, got {shown(value)}.")
 
     def truth(self, name: str) -> bool:
-        """Return a field that must be true or false, in any case."""
+        """Return a boolean field, or ``true`` and ``false`` as text in any case."""
         value = self.value(name)
         word = value.strip().lower() if isinstance(value, str) else value
         if word in ("true", "false"):
@@ -111,14 +110,10 @@ class Record:
         raise self.location.error(f"field {name!r} must be true or false, got {shown(value)}.")
 
     def label(self, name: str, labels: Collection[str] | None) -> str | None:
-        """Return a field that names a class (a whole number counts), or none where it is empty.
-
-        Args:
-            name: Of the field.
-            labels: That may occur; any if none. An empty one and ``-`` always may.
+        """Return a class label (a string or a whole number), None if it is empty or ``-``.
 
         Raises:
-            FormatError: for another label.
+            FormatError: for a label that is not in ``labels``, if they are given.
         """
         value = self.value(name)
         if value is None:
@@ -138,14 +133,17 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file; blank lines are passed over.
+    """Yield the records of a file, ignoring blank lines.
 
     Raises:
-        FormatError: for a line that is no record, with file and line.
+        FormatError: for a line that is not a record, with file and line.
     """
+    lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     if file_kind(path) == "jsonl":
-        return _read_json_lines(path)
-    return _read_csv(path) if _plain_suffix(path) == ".csv" else _read_tsv(path)
+        return (Record.from_json(line, Location(path=path, line=number)) for number, line in lines)
+    if _plain_suffix(path) == ".csv":
+        return _with_header(path, _csv_rows(path))
+    return _with_header(path, ((number, line.split("\t")) for number, line in lines))
 
 
 def labeled_texts(
@@ -154,13 +152,9 @@ def labeled_texts(
     labels: Collection[str] | None,
     report: ExampleReport,
 ) -> Iterator[tuple[list[str], str, Location]]:
-    """Yield the texts and the label of every record that has a label and no blank text.
+    """Yield the texts and the label of every record with a label and no blank text.
 
-    Args:
-        path: The file.
-        fields: Those of the texts, and that of the label.
-        labels: That may occur; any if None.
-        report: Counts the other records.
+    ``fields`` are those of the texts and that of the label; ``labels`` None allows any.
     """
     for record in read_records(path):
         texts, label = [record.text(name) for name in fields[0]], record.label(fields[1], labels)
@@ -173,28 +167,25 @@ def labeled_texts(
 
 
 def first_named(records: Iterator[Record], names: Sequence[str]) -> str:
-    """Return which of these names the first record has, or the first name if none.
-
-    Data sets call the same column by different names.
-    """
+    """Return the first of these names that the first record has, by default the first name."""
     record = next(records, None)
     fields = () if record is None else record.fields
     return next((name for name in names if name in fields), names[0])
 
 
 def check_unicode(text: str, location: Location) -> str:
-    """Return the text; JSON can smuggle in half a character (a lone surrogate), which no file can.
+    """Return the text.
 
     Raises:
-        FormatError: if it does.
+        FormatError: for a lone surrogate, which JSON can hold but UTF-8 cannot.
     """
     if not text.isascii():
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise location.error(
-                f"the text has half a character (a lone surrogate) at character {error.start}. "
-                f"Write the file again from its source."
+                f"the text has a lone surrogate (half a character) at character {error.start}. "
+                f"Recreate the file from its source."
             ) from error
     return text
 
@@ -206,25 +197,9 @@ def _plain_suffix(path: Path) -> str:
     return Path(name).suffix
 
 
-def _read_json_lines(path: Path) -> Iterator[Record]:
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        yield Record.from_json(line, Location(path=path, line=number))
-
-
-def _read_tsv(path: Path) -> Iterator[Record]:
-    rows = ((number, line.split("\t")) for number, line in numbered_lines(path) if line.strip())
-    yield from _with_header(path, rows)
-
-
-def _read_csv(path: Path) -> Iterator[Record]:
-    rows = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
-    yield from _with_header(path, _csv_rows(path, rows))
-
-
-def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of their first line: a quoted field may hold line ends."""
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their first line: a quoted field may contain line ends."""
+    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
     while True:
         first_line = reader.line_num + 1
         try:
@@ -233,10 +208,10 @@ def _csv_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise Location(path=path, line=first_line).error(
-                f"not a row of comma-separated values: {error}. Quote a field that holds a comma, "
-                f"a quotation mark or a line end, and double quotation marks inside."
+                f"invalid row of comma-separated values: {error}. Quote a field that contains a "
+                f"comma, a quotation mark or a line end, and double quotation marks inside."
             ) from error
-        if row and any(value.strip() for value in row):
+        if any(value.strip() for value in row):
             yield first_line, row
 
 
@@ -255,6 +230,6 @@ def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[
         if len(row) != len(header):
             raise location.error(
                 f"{len(row)} columns, but the header names {len(header)} ({', '.join(header)}). "
-                f"Every row needs them all."
+                f"Every row needs all of them."
             )
         yield Record(fields=dict(zip(header, row, strict=True)), location=location)

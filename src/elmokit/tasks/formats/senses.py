@@ -1,7 +1,7 @@
-"""Words and their senses: annotated text with keys (Raganato's), and an inventory.
+"""Words and their senses: annotated text with keys (Raganato et al. 2017), and an inventory.
 
-Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; another
-file has the gold keys, ``instance-id key [key …]`` a line.
+Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; a
+second file has the gold keys, ``instance-id key [key …]`` per line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,11 +13,7 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import read_pieces
-from elmokit.tasks.formats.reading import (
-    ExampleReport,
-    existing_file,
-    read_examples,
-)
+from elmokit.tasks.formats.reading import ExampleReport, existing_file, read_examples
 from elmokit.tasks.formats.records import read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
@@ -27,17 +23,17 @@ _ELEMENTS = {"corpus": "", "text": "corpus", "sentence": "text"}  # each with it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenseOccurrence:
-    """A word, or several that stand for one meaning, with its senses."""
+    """An annotated word or expression."""
 
     name: str
     start: int
     """Index of its first token in the sentence."""
     end: int
-    """Behind its last token."""
+    """Exclusive."""
     lemma: str
     pos: str
     sense_keys: tuple[str, ...]
-    """At least one; any of them is right."""
+    """At least one; any of them is correct."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +41,7 @@ class SenseSentence:
     """A sentence with at least one annotated word."""
 
     tokens: tuple[str, ...]
-    """Expressions of several words (``New York``) are as many tokens."""
+    """A multiword expression (``New York``) is several tokens."""
     occurrences: tuple[SenseOccurrence, ...]
     location: Location
 
@@ -63,28 +59,22 @@ class Sense:
 
 
 class SenseInventory:
-    """Which senses a lemma has, the most frequent first.
+    """The senses of each lemma, as `read_sense_inventory` reads them.
 
-    Lemmas are looked up without regard to case and with ``_`` for a space; senses of a lemma that
-    is written just as asked come before those of its other spellings (``march``, ``March``).
-
-    Args:
-        senses: By lemma and part of speech, as `read_sense_inventory` makes them.
+    Lookup ignores case and takes ``_`` for a space; senses of the exact spelling come before those
+    of others (``march``, ``March``).
     """
 
     def __init__(self, senses: Mapping[tuple[str, str], list[Sense]]) -> None:
         self._senses = senses
 
     def __len__(self) -> int:
-        """Return the number of senses."""
         return sum(map(len, self._senses.values()))
 
     def senses(self, lemma: str, pos: str) -> list[Sense]:
-        """Return the senses of a lemma, the most frequent first; none if it is unknown.
+        """Return the senses of a lemma, most frequent first; empty if it is unknown.
 
-        Args:
-            lemma: A word or expression.
-            pos: ``NOUN``, ``VERB``, ``ADJ``, ``ADV``, or ``n``, ``v``, ``a``, ``r``.
+        ``pos`` is ``NOUN``, ``VERB``, ``ADJ`` or ``ADV``, or ``n``, ``v``, ``a`` or ``r``.
         """
         found = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
         written = lemma.replace("_", " ")
@@ -97,22 +87,16 @@ class SenseInventory:
 
 
 def read_senses(
-    path: StrPath,
-    keys_path: StrPath,
-    *,
-    report: ExampleReport | None = None,
+    path: StrPath, keys_path: StrPath, *, report: ExampleReport | None = None
 ) -> Iterator[SenseSentence]:
-    """Yield the sentences with annotated words.
+    """Yield the sentences with annotated words from XML and a file of gold keys.
 
-    Args:
-        path: The text, XML, plain or compressed.
-        keys_path: The gold keys, plain or compressed.
-        report: Counts annotated words read and skipped (a sentence with an empty word counts one).
+    The report counts annotated words; a sentence with an empty word is skipped and counts as one.
 
     Raises:
         FileNotFoundError: at once, if a file does not exist.
-        FormatError: while reading, for text that is no such XML, an instance without id, lemma or
-            part of speech, a line without key, an id that occurs twice, and a file without words.
+        FormatError: while reading, for invalid XML, an instance without id, lemma or part of
+            speech, a line without key, a repeated id, or a file without annotated words.
     """
     found_keys = existing_file(keys_path)
     return read_examples(
@@ -124,11 +108,11 @@ def read_senses(
 
 
 def read_sense_inventory(path: StrPath) -> SenseInventory:
-    """Return the inventory of a table with the columns lemma, pos, rank, sense_key, synset, gloss.
+    """Read a table with the columns lemma, pos, rank, sense_key, synset and gloss.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        FormatError: for missing columns, a rank that is no number, and a file without senses.
+        FormatError: for missing columns, a rank that is not a number, or a file without senses.
     """
     senses: dict[tuple[str, str], list[Sense]] = {}
     for record in read_examples(path, lambda path, _: read_records(path), None):
@@ -156,7 +140,7 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
         if not senses or name in keys:
             what = "occurs twice" if senses else "has no sense key"
             raise Location(path=path, line=number).error(
-                f"the instance {shown(name)} {what}. Expected is one line for each: id key [key …]."
+                f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
         keys[name] = tuple(senses)
     return keys
@@ -177,16 +161,11 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
             if word.name not in keys:
                 report.skip("no_gold_key", word.location)
                 continue
-            occurrences.append(
-                SenseOccurrence(
-                    name=word.name,
-                    start=start,
-                    end=len(tokens),
-                    lemma=word.lemma,
-                    pos=word.pos,
-                    sense_keys=keys[word.name],
-                )
-            )
+            occurrence = SenseOccurrence(
+                name=word.name, start=start, end=len(tokens),
+                lemma=word.lemma, pos=word.pos, sense_keys=keys[word.name],
+            )  # fmt: skip
+            occurrences.append(occurrence)
         if num_empty:
             report.skip("empty_token", raw.location)
         elif occurrences:
@@ -197,7 +176,7 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
 
 @dataclass
 class _Word:
-    """An element of a sentence; without name it is not annotated."""
+    """A <wf> or, with a name, an <instance>."""
 
     location: Location
     name: str | None
@@ -213,11 +192,7 @@ class _RawSentence:
 
 
 class _XmlReader:
-    """Reads the XML a piece at a time, with the line of everything.
-
-    Args:
-        path: Of the file.
-    """
+    """Reads the XML in pieces and records line numbers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -245,15 +220,15 @@ class _XmlReader:
             self._parser.Parse(piece, is_last)
         except expat.ExpatError as error:
             raise Location(path=self.path, line=error.lineno).error(
-                f"no XML at column {error.offset}: {expat.ErrorString(error.code)}. Is the file "
-                f"cut or empty? Copy it again."
+                f"invalid XML at column {error.offset}: {expat.ErrorString(error.code)}. Is the "
+                f"file truncated or empty? Copy it again."
             ) from error
 
     def _location(self) -> Location:
         return Location(path=self.path, line=self._parser.CurrentLineNumber)
 
     def _entity(self, *_: object) -> None:
-        raise self._location().error("the file declares entities, which task data does not need.")
+        raise self._location().error("entity declarations are not allowed in task data.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         parent = self._open[-1] if self._open else ""
@@ -261,8 +236,8 @@ class _XmlReader:
         if expected is None or parent != expected:
             where = f"in <{parent}>" if parent else "at the top"
             raise self._location().error(
-                f"<{name}> {where} is not allowed. Expected is <corpus>, in it <text>, in it "
-                f"<sentence>, in it <wf> and <instance>."
+                f"<{name}> {where} is not allowed. Expected: <corpus> with <text> with <sentence> "
+                f"with <wf> and <instance>."
             )
         self._open.append(name)
         if name == "sentence":

@@ -1,4 +1,4 @@
-"""Questions about a paragraph whose answers stand in it: the JSON of SQuAD 1.1 and KorQuAD 1.0."""
+"""Questions answered by a span of a paragraph: the JSON of SQuAD 1.1 and KorQuAD 1.0."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from elmokit.tasks.formats.records import Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Words of the context."""
+    """A span of the context."""
 
     text: str
     start: int
-    """Of the first character in the context; ``context[start:start + len(text)] == text``."""
+    """First character: ``context[start : start + len(text)] == text``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionExample:
-    """A question, the paragraph it is about, and the answers people gave (at least one)."""
+    """A question, its paragraph, and at least one human answer."""
 
     name: str
-    """The id, under which a prediction is scored."""
+    """The id by which predictions are scored."""
     question: str
     context: str
     answers: tuple[Answer, ...]
@@ -33,20 +33,16 @@ class QuestionExample:
 
 
 def read_squad(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[QuestionExample]:
-    """Yield the questions of all paragraphs; a paragraph is one string, shared by its questions.
+    """Yield the questions of all paragraphs; the questions of a paragraph share one string.
 
-    Offsets count characters (code points). Where an answer does not stand at its offset, the
-    nearest place where it does is taken (``answer_moved``); where the context lacks it, it is left
-    out (``answer_dropped``), and with its last answer the question is skipped.
-
-    Args:
-        path: A JSON document, plain or compressed. It is read as a whole.
-        report: Counts what is read, moved and skipped.
+    Offsets count code points. An answer that is not at its offset is moved to the nearest match
+    (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
+    question without answers left is skipped. The JSON is read as a whole.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for text that is no JSON, missing or wrong fields, an id that
-            occurs twice, and a file without questions.
+        FormatError: while reading, for invalid JSON, missing or wrong fields, a repeated id, or a
+            file without questions.
     """
     return read_examples(path, _read, report)
 
@@ -77,12 +73,9 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                     if len(kept) < len(given):
                         report.repaired["answer_dropped"] += len(given) - len(kept)
                     yield QuestionExample(
-                        name=name,
-                        question=question,
-                        context=context,
-                        answers=kept,
+                        name=name, question=question, context=context, answers=kept,
                         location=record.location,
-                    )
+                    )  # fmt: skip
 
 
 def _answer(record: Record, context: str, report: ExampleReport) -> Answer | None:
@@ -99,8 +92,8 @@ def _answer(record: Record, context: str, report: ExampleReport) -> Answer | Non
 
 
 def _nearest(context: str, text: str, start: int) -> int | None:
-    """Return where the text stands nearest to ``start``, the earlier one of two."""
+    """Return the position of the text nearest to ``start``, the earlier one of two."""
     start = min(max(start, 0), len(context))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
-    found = [location for location in (before, after) if location >= 0]
-    return min(found, key=lambda location: abs(location - start)) if found else None
+    found = [position for position in (before, after) if position >= 0]
+    return min(found, key=lambda position: abs(position - start), default=None)

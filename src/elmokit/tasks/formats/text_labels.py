@@ -1,4 +1,4 @@
-"""Texts with a label: records with named fields, and the sentiment trees of SST."""
+"""Labeled texts: records with named fields, and the sentiment trees of SST."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ class LabeledText:
     text: str
     label: str
     tokens: tuple[str, ...] | None = None
-    """Its words where the data is tokenized; then ``text`` is these joined by spaces."""
+    """Its words if the data is tokenized; ``text`` is these joined by spaces."""
     location: Location
 
 
@@ -38,20 +38,15 @@ def read_text_labels(
     labels: Collection[str] | None = None,
     report: ExampleReport | None = None,
 ) -> Iterator[LabeledText]:
-    """Yield the texts of a file with named fields.
+    """Yield the texts of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
-    Args:
-        path: JSON lines, TSV or CSV (by name), plain or compressed.
-        text: Field of the text; ``document`` in NSMC.
-        label: Field of the label, a string or a whole number. A text without one is skipped and
-            counted, but that is no fault.
-        labels: That may occur; any if none.
-        report: Counts what is read and skipped; blank texts are skipped.
+    A blank text is skipped as a fault; one without a label is skipped and counted, but not as a
+    fault. ``labels`` None allows any label. NSMC has its texts in the field ``document``.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing field, an unknown label, a line that is no record,
-            and a file without texts.
+        FormatError: while reading, for a missing field, an unknown label, a line that is not a
+            record, or a file without texts.
     """
     fields = ((text,), label)
     return read_examples(
@@ -65,27 +60,19 @@ def read_text_labels(
 
 
 def read_sentiment_trees(
-    path: StrPath,
-    *,
-    min_phrase_tokens: int | None = None,
-    report: ExampleReport | None = None,
+    path: StrPath, *, min_phrase_tokens: int | None = None, report: ExampleReport | None = None
 ) -> Iterator[LabeledText]:
-    r"""Yield sentences of a file with one tree a line, ``(3 (2 It) (4 shines))``, and phrases.
+    r"""Yield sentences of a file with one tree per line, ``(3 (2 It) (4 shines))``, and phrases.
 
-    What treebanks escape is turned back: ``-LRB-`` into a bracket, ``\/`` into a slash.
-
-    Args:
-        path: The file, plain or compressed.
-        min_phrase_tokens: If given, phrases with at least so many words follow their sentence, each
-            as often as it occurs; the paper trains on those of 4 and more. The sentence itself
-            comes whatever its length.
-        report: Counts what is read and skipped.
+    Treebank escapes are undone: ``-LRB-`` becomes a bracket, ``\/`` a slash. With
+    ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its sentence
+    (the paper trains on 4 and more); sentences come whatever their length.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        InputError: at once, if a phrase is to have fewer than one word.
-        FormatError: while reading, for brackets that do not match, labels other than 0 to 4, nodes
-            without words, and a file without trees.
+        InputError: at once, if ``min_phrase_tokens`` is below 1.
+        FormatError: while reading, for unbalanced brackets, labels other than 0 to 4, nodes without
+            words, or a file without trees.
     """
     if min_phrase_tokens is not None and min_phrase_tokens < 1:
         raise InputError(
@@ -101,19 +88,18 @@ def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledTe
             continue
         location = Location(path=path, line=number)
         tokens, nodes = _parse_tree(line, location)
-        sentence, *phrases = nodes
-        wanted = [sentence]
-        if min_phrase_tokens is not None:
-            wanted += [node for node in phrases if node[2] - node[1] >= min_phrase_tokens]
-        for label, start, end in wanted:
-            words = tuple(tokens[start:end])
-            yield LabeledText(text=" ".join(words), label=label, tokens=words, location=location)
+        for index, (label, start, end) in enumerate(nodes):
+            is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
+            if index == 0 or is_long:  # node 0 is the sentence
+                words = tuple(tokens[start:end])
+                text = " ".join(words)
+                yield LabeledText(text=text, label=label, tokens=words, location=location)
 
 
 def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:
-    """Return the words and, the root first, ``(label, start, end)`` of each node.
+    """Return the words and ``(label, start, end)`` of each node, the root first.
 
-    Without recursion: a tree over a long text may be as deep as the text is long.
+    Not recursive: a tree may be as deep as its text is long.
     """
     tokens: list[str] = []
     nodes: list[tuple[str, int, int]] = []
@@ -123,7 +109,9 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
         piece = match.group()
         if expects_label:
             if piece not in SST_LABELS:
-                raise _tree_error(location, match.start(), f"{shown(piece)} is no label (0 to 4)")
+                raise _tree_error(
+                    location, match.start(), f"{shown(piece)} is not a label (0 to 4)"
+                )
             open_nodes.append(len(nodes))
             nodes.append((piece, len(tokens), len(tokens)))
             expects_label = False
@@ -132,9 +120,7 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
                 raise _tree_error(location, match.start(), "a second tree on the line")
             expects_label = True
         elif not open_nodes:
-            raise _tree_error(
-                location, match.start(), f"{shown(piece)} stands outside the brackets"
-            )
+            raise _tree_error(location, match.start(), f"{shown(piece)} is outside the brackets")
         elif piece == ")":
             index = open_nodes.pop()
             label, start, _ = nodes[index]
@@ -150,6 +136,6 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
 
 def _tree_error(location: Location, character: int, what: str) -> FormatError:
     return location.error(
-        f"no sentiment tree: {what}, at character {character}. Expected is one tree a line, such "
-        f"as (3 (2 It) (4 shines))."
+        f"invalid sentiment tree: {what}, at character {character}. Expected: one tree per line, "
+        f"such as (3 (2 It) (4 shines))."
     )

@@ -12,7 +12,7 @@ from elmokit.tasks.formats.records import Record, read_records
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordInContext:
-    """A text and where the word in question stands in it, in characters, end-exclusive."""
+    """A text and the position of the target word, in characters, end-exclusive."""
 
     text: str
     start: int
@@ -31,39 +31,40 @@ class ContextPair:
 
 
 def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
-    """Yield pairs of MCL-WiC: ``lemma, sentence1, start1, end1, sentence2, …, label`` a record.
+    """Yield pairs of MCL-WiC: records of ``lemma, sentence1, start1, end1, sentence2, …, label``.
 
-    Args:
-        path: JSON lines or a table (by name), plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a span lies outside its
-            text or is empty.
+    Pairs with a span that is empty or outside its text are skipped.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+        FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
-    return read_examples(path, _read_wic, report)
+
+    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+        for record in read_records(path):
+            words = _by_offsets(record, "1"), _by_offsets(record, "2")
+            yield from _pair(record, words, "lemma", "label", report)
+
+    return read_examples(path, pairs, report)
 
 
 def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
-    """Yield pairs of KoBEST, in which ``[ ]`` marks the word; the texts come without the marks.
+    """Yield pairs of KoBEST, where ``[ ]`` marks the word; the texts come without marks.
 
-    Args:
-        path: The table, plain or compressed.
-        report: Counts what is read and skipped; a pair is skipped where a text has no mark. Where
-            it has several, the first counts.
+    Pairs with an unmarked text are skipped; the first of several marks counts.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, and a file without pairs.
+        FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
-    return read_examples(path, _read_kobest, report)
 
+    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+        for record in read_records(path):
+            texts = record.text("SENTENCE1"), record.text("SENTENCE2")
+            words = _by_marks(texts[0], report), _by_marks(texts[1], report)
+            yield from _pair(record, words, "Target", "ANSWER", report)
 
-def _read_wic(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first, second = _by_offsets(record, "1"), _by_offsets(record, "2")
-        yield from _pair(record, record.text("lemma"), (first, second), "label", report)
+    return read_examples(path, pairs, report)
 
 
 def _by_offsets(record: Record, number: str) -> WordInContext | None:
@@ -72,13 +73,6 @@ def _by_offsets(record: Record, number: str) -> WordInContext | None:
     if not 0 <= start < end <= len(text):
         return None
     return WordInContext(text=text, start=start, end=end)
-
-
-def _read_kobest(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-    for record in read_records(path):
-        first = _by_marks(record.text("SENTENCE1"), report)
-        second = _by_marks(record.text("SENTENCE2"), report)
-        yield from _pair(record, record.text("Target"), (first, second), "ANSWER", report)
 
 
 def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
@@ -94,14 +88,13 @@ def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
 
 def _pair(
     record: Record,
-    lemma: str,
     words: tuple[WordInContext | None, WordInContext | None],
+    lemma: str,
     label: str,
     report: ExampleReport,
 ) -> Iterator[ContextPair]:
     """Yield the pair if the word is found in both texts."""
-    first, second = words
-    same_sense = record.truth(label)
+    (first, second), lemma, same_sense = words, record.text(lemma), record.truth(label)
     if first is None or second is None:
         report.skip("target_not_in_text", record.location)
         return

@@ -75,7 +75,7 @@ class TestConllu:
         assert next(read_conllu(path, column="xpos")).tags == ("nq",)
 
     def test_a_sentence_of_nothing_but_multiword_tokens(self, write):
-        with pytest.raises(FormatError, match=r"line 1:.*without words"):
+        with pytest.raises(FormatError, match=r"line 1:.*no words"):
             list(read_conllu(write("1-2\tim" + "\t_" * 8 + "\n\n")))
 
     @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])

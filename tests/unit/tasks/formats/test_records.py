@@ -71,7 +71,7 @@ class TestTables:
             ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns"),
             ("a.tsv", "a\ta\n1\t2\n", "line 1: the header names a column twice"),
             ("a.csv", "a,b\n1,2\n3\n", "line 3: 1 columns"),
-            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: not a row of comma-separated values"),
+            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*row of comma-separated values"),
         ],
     )
     def test_damage(self, write, name, content, message):

@@ -119,8 +119,8 @@ def test_missing_fields(read, key, message):
         ('{"data": {}}', "field 'data' must be a list"),
         ('{"data": [1]}', r"data\[0\]: expected a JSON object, got 1"),
         ('{"data": []}', "no example in the file"),
-        ("", "it is empty"),
-        (" \n", "it is empty"),
+        ("", ": empty, but"),
+        (" \n", ": empty, but"),
         (document(question((7, 12))), "'text' must be a string, got 7"),
         (document(question(("서울", "x"))), "'answer_start' must be a whole number"),
         (

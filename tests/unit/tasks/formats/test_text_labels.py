@@ -90,15 +90,15 @@ class TestTrees:
         ("line", "message"),
         [
             ("(2 (2 a) (2 b)", "line 2: .* a bracket is not closed, at character 14"),
-            ("(2 (2 a) (2 b)))", "line 2: .* stands outside the brackets, at character 15"),
+            ("(2 (2 a) (2 b)))", "line 2: .* is outside the brackets, at character 15"),
             ("(2 a) (2 b)", "line 2: .* a second tree on the line, at character 6"),
-            ("(5 a)", "line 2: .* '5' is no label .0 to 4., at character 1"),
-            ("((2 a))", "line 2: .* is no label"),
+            ("(5 a)", "line 2: .* '5' is not a label .0 to 4., at character 1"),
+            ("((2 a))", "line 2: .* is not a label"),
             ("(2 )", "line 2: .* a node without words, at character 3"),
             ("(2 (2 ) (2 a))", "line 2: .* a node without words"),
             ("(", "line 2: .* a bracket is not closed"),
-            ("3 a b", "line 2: .* '3' stands outside the brackets"),
-            ("+\ta fine text", "line 2: .* stands outside"),
+            ("3 a b", "line 2: .* '3' is outside the brackets"),
+            ("+\ta fine text", "line 2: .* is outside"),
         ],
     )
     def test_damage(self, write, line, message):

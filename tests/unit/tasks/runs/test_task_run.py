@@ -169,7 +169,7 @@ class TestStaticVectors:
         static = run._maker.static
         assert static is not None
         assert static.id_of("ocean") == 1
-        assert "is not the file that the run was trained with: 2 words" in caplog.text
+        assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
 
     @pytest.mark.parametrize("found", ["vectors.txt", {"path": "vectors.txt"}])
     def test_a_run_of_an_earlier_version_is_told(self, found, train, vectors):
