@@ -1,8 +1,8 @@
 """Lines of UTF-8 text files, plain or compressed.
 
-Only line feeds end lines; a carriage return before one, and a byte order mark at the beginning of
-the file, are removed. A line that is too long, is not UTF-8 or holds a NUL byte is a `BadLine`.
-Corpora skip and count those (`elmokit.files.text_reader`); elsewhere they are errors.
+Only line feeds end lines; a carriage return before one and a byte order mark at the start of the
+file are removed. A line that is too long, not UTF-8 or contains NUL is a `BadLine`: corpora skip
+and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,11 +29,7 @@ class BadLine:
 
 
 def raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
-    """Yield the lines of a file for `decode_line`; None for a line that is too long.
-
-    Raises:
-        FormatError: for damaged compressed data.
-    """
+    """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     lines = split_lines(read_pieces(path), max_line_bytes)
     for first in lines:
         yield None if first is None else first.removeprefix(_UTF8_BOM)
@@ -48,7 +44,7 @@ def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes 
         end, *rest = piece.split(b"\n")
         too_long = too_long or len(begun) + len(end) > max_line_bytes
         begun = b"" if too_long else begun + end
-        for line in rest:  # each ends the line before it
+        for line in rest:
             yield None if too_long else begun
             too_long = len(line) > max_line_bytes
             begun = b"" if too_long else line
@@ -69,13 +65,13 @@ def decode_line(raw: bytes | None) -> str | BadLine:
 
 
 def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str = "") -> str:
-    """Return the text of a line of `raw_lines`.
+    """Return the text of a line of `raw_lines`; the other arguments are for error messages.
 
     Args:
         raw: The line.
-        path: Of its file, for messages.
-        line: From 1, for messages; None for a whole document.
-        reason: Why it cannot be skipped: a sentence for messages.
+        path: Its file.
+        line: Counted from 1; None for a whole document.
+        reason: Why it cannot be skipped, as a sentence.
 
     Raises:
         FormatError: for a `BadLine`.
@@ -87,12 +83,12 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
     reason = f"{reason} " if reason else ""
     if text.fault == "too_long" or raw is None:
         raise location.error(
-            f"longer than {MAX_LINE_BYTES:,} bytes. A line holds one sentence or one example; is "
-            "this the right file?"
+            f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
+            "example; is this the right file?"
         )
     if text.fault == "nul":
         raise location.error(
-            f"holds a NUL byte at position {text.position}, so this is not plain text. {reason}"
+            f"contains a NUL byte at position {text.position}, so this is not plain text. {reason}"
             "If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
         )
     encoding = guess_encoding(raw)
@@ -104,7 +100,7 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
 
 
 def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file, each with its number from 1.
+    """Yield (number from 1, line).
 
     Raises:
         FormatError: for a `BadLine` and damaged compressed data.
@@ -114,7 +110,7 @@ def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]
 
 
 def read_text(path: Path) -> str:
-    """Return the whole text of a file, without byte order mark; for JSON documents.
+    """Read a whole file, without byte order mark; for JSON documents.
 
     Raises:
         FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
