@@ -15,8 +15,8 @@ class HoldOut:
 
     Args:
         share: Share of the corpus to hold out; at least one block of two or more.
-        max_sentences: Most sentences held, rounded up to a block.
-        max_words: Most words held, unless one block has more.
+        max_sentences: Rounded up to a block.
+        max_words: One block may have more.
         block_sentences: Sentences per block.
         seed: Of the random numbers.
     """
@@ -37,11 +37,9 @@ class HoldOut:
                 f"`max_sentences`, `max_words` and `block_sentences` must be at least 1, got "
                 f"{max_sentences}, {max_words} and {block_sentences}."
             )
-        self.share = share
-        self.max_sentences = max_sentences
-        self.max_words = max_words
+        self.share, self.seed = share, seed
+        self.max_sentences, self.max_words = max_sentences, max_words
         self.block_sentences = block_sentences
-        self.seed = seed
         self._held: list[tuple[float, int, list[list[str]]]] = []  # heap: largest number first
         self._num_words = 0
 

@@ -65,15 +65,10 @@ class PreparedText:
 def find_text(
     corpus: Sequence[Path], valid: Sequence[Path] = (), *, may_be_gone: bool = False
 ) -> TextSources:
-    """Find and hash the text of a run.
-
-    Args:
-        corpus: Files, directories or patterns of text, or one directory of finished shards.
-        valid: Validation text, if any.
-        may_be_gone: Missing files give empty lists, for a run that no longer needs them.
+    """Find and hash text: files, directories or patterns, or one directory of finished shards.
 
     Raises:
-        FileNotFoundError: if there is no such text.
+        FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
     """
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
@@ -109,10 +104,7 @@ def prepare_text(
         shards = sources.shards
         text_shards = text_shards.like(shards)
         if not sources.valid:
-            log.warning(
-                "no sentences of the finished shards in %s are held out: no validation",
-                shards.shard_dir,
-            )
+            log.warning("nothing is held out of %s: no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
@@ -130,10 +122,6 @@ def prepare_text(
 
 def open_text(shard_dir: Path | None, run_dir: Path) -> PreparedText:
     """Open what `prepare_text` wrote, without touching the text files.
-
-    Args:
-        shard_dir: Finished shards, if the run uses them.
-        run_dir: Directory of the run.
 
     Raises:
         FileNotFoundError: if something is missing.

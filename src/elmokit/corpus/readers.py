@@ -28,13 +28,10 @@ def read_lines(
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[str]:
-    """Yield the non-blank lines of all files, without line end.
+    """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
-    Args:
-        files: As `elmokit.files.sources.find_files` returns them.
-        report: Counts what is read and skipped.
-        text_field: Field of JSON lines, column of Parquet. Its text may have several lines.
-        max_line_bytes: Longer lines are skipped, and never held in memory.
+    ``text_field`` is the field of JSON lines or column of Parquet; its text may have several lines.
+    Lines over ``max_line_bytes`` are skipped, and never held in memory.
 
     Raises:
         FormatError: while reading: for damaged files; for too many bad lines (100 and 1 % of all
@@ -51,7 +48,7 @@ def read_lines(
         report.files += 1
         if num_lines == num_lines_before:
             skips = describe_skips(reader.skipped) or "empty file"
-            _log.warning("%s contains no text (%s)", path, skips)
+            _log.warning("%s holds no text (%s)", path, skips)
     if report.num_bad:
         faults = describe_skips(report.faults)
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
@@ -59,7 +56,7 @@ def read_lines(
         names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
         files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
         raise FormatError(
-            f"{names}: the corpus contains no text in {files_text} "
+            f"{names}: the corpus holds no text in {files_text} "
             f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
             f"paragraph per line, in UTF-8."
         )

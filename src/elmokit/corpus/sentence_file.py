@@ -68,12 +68,9 @@ def open_corpus(
     tokenizer: TokenizerConfig | str | None = None,
     normalization: Normalization = DEFAULT_NORMALIZATION,
 ) -> TokenizedCorpus:
-    """Open text files, or the shards of a training run, as streamed sentences.
+    """Stream the sentences of files, directories or patterns, or one directory of finished shards.
 
-    Args:
-        corpus: Files, directories or patterns of text, or one directory of finished shards.
-        tokenizer: None: that of the shards, ``simple`` for text.
-        normalization: Profile for text.
+    Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -111,7 +108,7 @@ def write_sentence_file(
         path: The file.
         max_words: Longer sentences continue on the next line.
         min_count: Rarer words are left out of ``counts``.
-        on_words: Called now and then with the number of words written.
+        on_words: Called now and then with the number of words.
 
     Raises:
         FormatError: as `read_sentences`; or if no word is frequent enough.

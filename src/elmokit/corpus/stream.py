@@ -85,16 +85,16 @@ class WindowStream:
                 f"world_size, got {batch_size} rows for {world_size} ranks."
             )
         if shards.num_targets < batch_size * num_steps:
-            raise _too_small(shards, batch_size, num_steps)
-        self.shards = shards
-        self.word_vocab = word_vocab
-        self.char_vocab = char_vocab
-        self.batch_size = batch_size
-        self.num_steps = num_steps
+            raise InputError(
+                f"the corpus is smaller than one window: it has {shards.num_targets} targets "
+                f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
+                f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
+                f"Use a smaller batch_size or num_steps, or more text."
+            )
+        self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
+        self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
         self.order = SentenceOrder(shards, seed=seed, shuffle=shuffle)
-        self.num_epochs = num_epochs
-        self.seed = seed
-        self.restart_share = restart_share
+        self.seed, self.restart_share = seed, restart_share
         self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
         self.fingerprint = {
             "shards": shards.fingerprint,
@@ -179,9 +179,7 @@ class _Packer:
     def __init__(self, stream: WindowStream) -> None:
         self.stream = stream
         num_rows, num_steps = stream.batch_size, stream.num_steps
-        self.windows = 0
-        self.num_targets = 0
-        self.epoch = 0
+        self.windows = self.num_targets = self.epoch = 0
         self.group_position = 0  # in the epoch's groups of shards
         self.sentence_position = 0  # of the next sentence in the group's order
         self.loaded: tuple[int, ...] = ()  # shards in memory
@@ -252,7 +250,7 @@ class _Packer:
         }
 
     def _next_sentence(self, row: int) -> bool:
-        """Give the row the next sentence of the common order; False after the last epoch."""
+        """Give a row the next sentence; False after the last epoch."""
         if self.order is None and not self._open_group():
             return False
         assert self.order is not None
@@ -267,8 +265,7 @@ class _Packer:
         return True
 
     def _pass_group(self) -> None:
-        """Move on to the next group, which is opened when its first sentence is needed."""
-        self.order = None
+        self.order = None  # opened when its first sentence is needed
         self.sentence_position = 0
         self.group_position += 1
         if self.group_position == self.stream.order.num_groups:
@@ -351,12 +348,3 @@ class _Packer:
         return WordTable(
             words, char_vocab=self.stream.char_vocab, word_vocab=self.stream.word_vocab
         )
-
-
-def _too_small(shards: ShardSet, batch_size: int, num_steps: int) -> InputError:
-    return InputError(
-        f"the corpus is smaller than one window: it has {shards.num_targets} targets "
-        f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
-        f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
-        f"Use a smaller batch_size or num_steps, or more text."
-    )

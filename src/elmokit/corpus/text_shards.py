@@ -84,12 +84,7 @@ class TextShards:
         *,
         held_out_dir: Path | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write or reuse shards of text files.
-
-        Args:
-            sources: The files, as `describe_files` returns them.
-            target: Directory of the shards.
-            held_out_dir: Directory of shards of held-out sentences, if wanted.
+        """Write or reuse shards of files from `describe_files`.
 
         Returns:
             The shards, and those of held-out sentences if there are any.
@@ -112,12 +107,11 @@ class TextShards:
             "%d lines read, %d sentences, %d words in %d shards",
             report.lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
-        if held_out_dir is None:
-            return shards, None
-        if not held_out:
+        if held_out_dir is not None and held_out:
+            return shards, self._write(held_out, held_out_dir, shards.metadata)
+        if held_out_dir is not None:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
-            return shards, None
-        return shards, self._write(held_out, held_out_dir, shards.metadata)
+        return shards, None
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None

@@ -102,14 +102,9 @@ def sentence_streams(
 ) -> tuple[Int[np.ndarray, "2 n2"], Int[np.ndarray, " S1"]]:
     """Lay sentences out as ``<S> w1 ... wn </S>`` forward and ``</S> wn ... w1 <S>`` backward.
 
-    In a step, element k is the input and element k + 1 the target.
-
-    Args:
-        types: The words of all sentences.
-        offsets: The beginning of each sentence in ``types``, and the end.
-
-    Returns:
-        The two streams, int32 (2, n + 2 S), and the beginning of each sentence in them (S + 1,).
+    In a step, element k is the input and element k + 1 the target. ``offsets`` has the beginning of
+    each sentence in ``types``, and the end. Returns the two streams, int32 (2, n + 2 S), and the
+    offsets of the sentences in them (S + 1,).
     """
     lengths = np.diff(offsets)
     num_sentences = lengths.size

@@ -36,13 +36,13 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
         raise InputError(
-            f"{target} is an input of this command, so it cannot be its output too. Give another "
-            "name for the output."
+            f"{target} is read by this command, so it cannot be its output too. Give another name "
+            "for the output."
         )
     _refuse_directory(target)
     if not overwrite:
         raise FileExistsError(
-            f"{target} already exists. Replace it with --overwrite, or give another name."
+            f"{target} exists already. Replace it with --overwrite, or give another name."
         )
 
 

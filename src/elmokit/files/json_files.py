@@ -17,12 +17,7 @@ def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Args:
-        path: The file.
-        advice: What to do about a damaged file; ends error messages.
-        required: Keys that the object must have.
+    """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages.
 
     Raises:
         FormatError: if the file is missing, not UTF-8 JSON, nested too deeply, not an object, or

@@ -65,13 +65,10 @@ def decode_line(raw: bytes | None) -> str | BadLine:
 
 
 def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str = "") -> str:
-    """Return the text of a line of `raw_lines`; the other arguments are for error messages.
+    """Return the text of a line of `raw_lines`.
 
-    Args:
-        raw: The line.
-        path: Its file.
-        line: Counted from 1; None for a whole document.
-        reason: Why it cannot be skipped, as a sentence.
+    The other arguments are for error messages: the line from 1, or None for a whole document, and
+    the reason why it cannot be skipped, as a sentence.
 
     Raises:
         FormatError: for a `BadLine`.
@@ -88,7 +85,7 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
         )
     if text.fault == "nul":
         raise location.error(
-            f"contains a NUL byte at position {text.position}, so this is not plain text. {reason}"
+            f"holds a NUL byte at position {text.position}, so this is not plain text. {reason}"
             "If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
         )
     encoding = guess_encoding(raw)

@@ -49,22 +49,17 @@ class ReadReport:
 
 
 class FileReader:
-    """Reads one file, whose suffix tells its kind, and counts bad lines.
+    """Reads one file and counts its bad lines; ``report`` counts over all files.
 
-    Args:
-        path: The file.
-        report: Counts over all files.
-        text_field: Field of JSON lines, column of Parquet.
-        max_line_bytes: Longer lines are skipped.
+    ``text_field`` is the field of JSON lines or column of Parquet; longer lines than
+    ``max_line_bytes`` are skipped.
     """
 
     def __init__(
         self, path: Path, report: ReadReport, *, text_field: str, max_line_bytes: int
     ) -> None:
-        self.path = path
-        self.report = report
-        self.text_field = text_field
-        self.max_line_bytes = max_line_bytes
+        self.path, self.report = path, report
+        self.text_field, self.max_line_bytes = text_field, max_line_bytes
         self.num_lines = 0
         self.skipped: Counter[SkipReason] = Counter()
         self._sample = b""  # lines that are not UTF-8
@@ -112,11 +107,8 @@ class FileReader:
 
     def _json_values(self) -> Iterator[bytes]:
         for raw in self._raw_lines():
-            if raw is None:
-                self._skip("too_long")
-                continue
-            if not raw.strip():
-                self._skip("blank")
+            if raw is None or not raw.strip():
+                self._skip("too_long" if raw is None else "blank")
                 continue
             try:
                 record = json.loads(raw.decode("utf-8"))

@@ -41,13 +41,13 @@ def load_library(name: str) -> ctypes.CDLL | None:
     try:
         compiler = _compiler()
         if compiler is None:
-            log.info("no C compiler found (cc, gcc, clang): using PyTorch, which is slower")
+            log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
             return None
         return _load(name, compiler)
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         log.warning(
-            "the compiled kernels could not be built or loaded: using PyTorch, which is slower; "
-            "%s=0 turns this message off. %s", SWITCH, error,
+            "the compiled kernels could not be built or loaded: PyTorch computes everything, "
+            "slower; %s=0 turns this message off. %s", SWITCH, error,
         )  # fmt: skip
         return None
 

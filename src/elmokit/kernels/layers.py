@@ -68,14 +68,8 @@ class PackedLinear:
 class PackedCharCNN:
     """Character embedding, convolutions, maximum and activation of `elmokit.bilm.char_cnn`.
 
-    Args:
-        kernels: The library.
-        embedding: (ids, E).
-        convolutions: Weight (count, E, width) and bias (count,) of each width.
-        max_characters: C.
-        activation: ``"relu"`` or ``"tanh"``.
-        padding_id: The padding character.
-        kind: int8 computes in bf16; an odd E, in fp32.
+    ``activation`` is ``"relu"`` or ``"tanh"``. The kind int8 computes in bf16; odd E, in fp32.
+    Shape: embedding (ids, E); convolutions: (count, E, width) and (count,) of each width.
     """
 
     def __init__(
@@ -138,8 +132,7 @@ class PackedLSTM:
 
     Args:
         kernels: The library.
-        weights: Input, recurrent, bias (with forget offset) and projection; the last is None where
-            D equals H.
+        weights: Input, recurrent, bias (with forget offset), projection (None where D = H).
         config: `LSTMConfig` with the fields of the C structure ``lstm_cell``.
         kind: Type of the packed weights.
         buffers: May be shared with other layers.
@@ -214,8 +207,7 @@ class PackedLSTM:
         out = torch.empty(positions, self._dim)
         most_rows = int(num_rows[0]) if len(num_rows) else 0
         gates_rows = max(self._kernels.constants["GATE_ROWS"], most_rows)
-        inner = inner_groups = None
-        inner_stride = 0
+        inner, inner_groups, inner_stride = None, None, 0
         if self._projection is None or self._kind == "int8":
             inner = torch.empty(rows, self._padded_cell_dim)
         if self._projection is not None:

@@ -64,10 +64,8 @@ class Library:
     def structure(self, name: str, **fields: Any) -> Structure:
         """Build a structure; omitted fields are 0 or null.
 
-        Args:
-            name: Its name in C.
-            fields: Numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
-                The field ``type`` gives the type behind a ``void`` pointer.
+        Fields are numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
+        The field ``type`` gives the type behind a ``void`` pointer.
 
         Raises:
             ValueError: if a tensor does not fit its C type.

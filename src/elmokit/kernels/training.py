@@ -43,13 +43,9 @@ class TrainingKernels(Library):
     def pack(
         self, weight: Tensor, dtype: torch.dtype, *, transposed: bool = False, blocks: int = 1
     ) -> PackedMatrix:
-        """Pack a matrix for products ``x @ weight.T``, or ``x @ weight`` if ``transposed``.
+        """Pack contiguous fp32 (N, K) for ``x @ weight.T``, or ``x @ weight`` if ``transposed``.
 
-        Args:
-            weight: (N, K) fp32, contiguous.
-            dtype: Of the products.
-            transposed: Pack the transpose.
-            blocks: Blocks of N whose rows alternate in panels: 4 for LSTM gates.
+        The rows of ``blocks`` equal parts of N alternate in panels: 4 for LSTM gates.
         """
         columns, inner = reversed(weight.shape) if transposed else weight.shape
         kind, panel = KINDS[dtype], self.panel_width

@@ -42,14 +42,14 @@ def check_text(text: str, *, where: str) -> None:
     """
     if "\0" in text:
         raise ValueError(
-            f"{where} contains a NUL character at position {text.index(chr(0))}, so it is not "
+            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
             "text. Remove it: text.replace('\\0', '')."
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{where} contains {text[error.start]!r} at position {error.start}, half of a "
+            f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
             "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
             "text.encode('utf-8', 'ignore').decode()."
         ) from error
@@ -131,14 +131,9 @@ class CharVocab:
         return rows
 
     def encode(self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True) -> np.ndarray:
-        """Encode a batch of sentences, padded with 0 to the longest.
+        """Encode lists of words as int64 ids (B, T, C), padded with 0 to the longest.
 
-        Args:
-            sentences: Lists of words, possibly empty.
-            boundaries: Put ``<S>`` before and ``</S>`` after every sentence.
-
-        Returns:
-            int64 ids (B, T, C); T is the longest sentence, + 2 with boundaries.
+        ``boundaries`` puts ``<S>`` before and ``</S>`` after every sentence.
 
         Raises:
             TypeError: if a sentence is a string instead of a list of words.

@@ -81,13 +81,9 @@ def check_vocab(
     char_vocab: CharVocab | None = None,
     num_examples: int = 10,
 ) -> VocabReport:
-    """Examine a vocabulary file.
+    """Examine a vocabulary file, and its fit to a tokenized corpus, which is read once.
 
-    Args:
-        path: One word per line.
-        sentences: A tokenized corpus to compare with; read once, in bounded memory.
-        char_vocab: Character limit and normalization of the model; None: defaults.
-        num_examples: Length of the lists of examples.
+    ``char_vocab`` has the character limit and normalization of the model.
 
     Raises:
         FormatError: if the file is empty, not UTF-8, or has a blank line.

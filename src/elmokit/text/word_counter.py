@@ -36,11 +36,11 @@ class WordCounter:
         self._num_runs_written = 0
 
     def __enter__(self) -> "WordCounter":
-        """Return the counter itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the temporary files."""
+        """Call `close`."""
         self.close()
 
     def add(self, words: Sequence[str]) -> None:
@@ -111,13 +111,7 @@ class BuiltVocab:
 def build_vocab(
     sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
-    """Count the words of a corpus, which is read once, and keep the frequent ones.
-
-    Args:
-        sentences: Tokenized sentences.
-        max_size: Largest number of words besides the three specials.
-        min_count: Rarer words are left out.
-    """
+    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences = 0
     with WordCounter() as counter:
         for sentence in sentences:

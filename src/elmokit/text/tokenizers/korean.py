@@ -82,9 +82,8 @@ class KoreanTokenizer:
                 ]
 
     def _analyze(self, pieces: str | list[str]) -> Any:
-        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(
-            pieces if isinstance(pieces, str) else " ".join(pieces)
-        )
+        text = pieces if isinstance(pieces, str) else " ".join(pieces)
+        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}
         return _kiwi().tokenize(pieces, compatible_jamo=True, **words)
 

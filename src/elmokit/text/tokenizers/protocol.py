@@ -47,10 +47,7 @@ def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list
 class NormalizingTokenizer:
     """Normalizes text before the tokenizer, as corpus readers do.
 
-    Args:
-        tokenizer: Splits the normalized text.
-        normalization: That of the model. With ``"none"`` and ``"NFC"`` the tokenizer gets the text
-            unchanged; the model composes the words.
+    With ``"none"`` and ``"NFC"`` the tokenizer gets the text unchanged; the model composes words.
     """
 
     def __init__(self, tokenizer: Tokenizer, normalization: Normalization) -> None:
