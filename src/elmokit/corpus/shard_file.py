@@ -145,11 +145,7 @@ class _GrowingIndex(dict[str, int]):
 
 
 def read_shard(path: Path, entry: ShardEntry) -> Shard:
-    """Read a shard file.
-
-    Raises:
-        FormatError: if it does not match its entry.
-    """
+    """Read a shard file; raise `FormatError` if it does not match its entry."""
     entry.check(path)
     return _decode_shard(path.read_bytes(), path=path)
 

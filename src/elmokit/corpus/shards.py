@@ -75,11 +75,7 @@ class ShardSet:
         return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
-        """Read one shard into memory.
-
-        Raises:
-            FormatError: if the file no longer matches the manifest.
-        """
+        """Read one shard; raise `FormatError` if it no longer matches the manifest."""
         entry = self.entries[index]
         return read_shard(self.shard_dir / entry.file, entry)
 
@@ -140,7 +136,16 @@ def write_shards(
             f"so there is nothing to write to {directory}. Check the input files."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
-    _write_manifest(shards)
+    manifest = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "num_sentences": shards.num_sentences,
+        "num_words": shards.num_words,
+        "num_empty_sentences": num_empty,
+        "metadata": shards.metadata,
+        "shards": [vars(entry) for entry in entries],
+    }
+    write_json(directory / MANIFEST_NAME, manifest)
     return shards
 
 
@@ -149,19 +154,6 @@ def _remove_leftovers(directory: Path) -> None:
     for path in directory.iterdir():
         if re.fullmatch(r"shard-\d{5,}\.bin|\.(shard-\d+\.bin|manifest\.json)\.partial", path.name):
             path.unlink()
-
-
-def _write_manifest(shards: ShardSet) -> None:
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "num_sentences": shards.num_sentences,
-        "num_words": shards.num_words,
-        "num_empty_sentences": shards.num_empty_sentences,
-        "metadata": shards.metadata,
-        "shards": [vars(entry) for entry in shards.entries],
-    }
-    write_json(shards.shard_dir / MANIFEST_NAME, manifest)
 
 
 def _read_manifest(directory: Path) -> ShardSet:

@@ -58,11 +58,7 @@ class TextShards:
     on_preparation: OnPreparation | None = None
 
     def like(self, shards: ShardSet) -> "TextShards":
-        """Return a copy with tokenizer and normalization of finished shards.
-
-        Raises:
-            ConfigError: if the settings name another tokenizer.
-        """
+        """Copy with tokenizer and normalization of shards; `ConfigError` for another tokenizer."""
         stored = shards.metadata.get("tokenizer")
         tokenizer = self.text.tokenizer if stored is None else TokenizerConfig(**stored)
         if self.text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
@@ -84,11 +80,7 @@ class TextShards:
         *,
         held_out_dir: Path | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write or reuse shards of files from `describe_files`.
-
-        Returns:
-            The shards, and those of held-out sentences if there are any.
-        """
+        """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
         found = self._open(metadata, target, held_out_dir)
         if found is not None:
@@ -144,7 +136,6 @@ class TextShards:
     def _write(
         self, sentences: Iterable[list[str]], target: Path, metadata: Mapping[str, Any]
     ) -> ShardSet:
-        """Write shards, replacing those in ``target``."""
         (target / MANIFEST_NAME).unlink(missing_ok=True)
         return write_shards(
             sentences, target, tokens_per_shard=self.text.tokens_per_shard, metadata=metadata

@@ -56,12 +56,9 @@ def no_room(error: BaseException) -> int | None:
 
 
 def reserve(path: Path, num_bytes: int) -> None:
-    """Create a file of at least ``num_bytes``, where the system can reserve space.
+    """Reserve space for a file, where the system can; raise `OSError` if there is not enough.
 
     For HDF5, whose library may crash when the disk is full.
-
-    Raises:
-        OSError: if there is not enough space.
     """
     if num_bytes > 0 and hasattr(os, "posix_fallocate"):
         with path.open("ab") as file:

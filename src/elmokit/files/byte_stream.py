@@ -36,11 +36,7 @@ class ByteStream:
         return self._held[self._at : self._at + num_bytes]
 
     def take(self, num_bytes: int, what: str) -> bytes:
-        """Return the next bytes; ``what`` names them in errors.
-
-        Raises:
-            FormatError: if the file ends too early.
-        """
+        """Return the next bytes; raise `FormatError`, which names ``what``, if there are fewer."""
         if not self._hold(num_bytes):
             raise self.cut(what)
         begin = self._at

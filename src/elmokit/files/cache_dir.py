@@ -7,11 +7,7 @@ from elmokit.errors import InputError
 
 
 def cache_dir(name: str) -> Path:
-    """Return ``$XDG_CACHE_HOME/elmokit/NAME`` (or under ``~/.cache``), which may not exist yet.
-
-    Raises:
-        InputError: if ``XDG_CACHE_HOME`` is not set and the user has no home directory.
-    """
+    """Return ``$XDG_CACHE_HOME/elmokit/NAME`` (or under ``~/.cache``), which may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return Path(base or Path.home() / ".cache") / "elmokit" / name

@@ -97,19 +97,11 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
 
 
 def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line).
-
-    Raises:
-        FormatError: for a `BadLine` and damaged compressed data.
-    """
+    """Yield (number from 1, line); raise `FormatError` for a `BadLine` or damaged compression."""
     for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
         yield number, text_of_line(raw, path, number, reason=reason)
 
 
 def read_text(path: Path) -> str:
-    """Read a whole file, without byte order mark; for JSON documents.
-
-    Raises:
-        FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
-    """
+    """Read a JSON document as text, without byte order mark; errors as `numbered_lines`."""
     return text_of_line(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)

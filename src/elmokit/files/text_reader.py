@@ -66,11 +66,7 @@ class FileReader:
         self._found_fields: list[str] = []  # in the first record without the text field
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines with text.
-
-        Raises:
-            FormatError: for a damaged file or too many bad lines.
-        """
+        """Yield the lines with text; raise `FormatError` for damage or too many bad lines."""
         kind = file_kind(self.path)
         if kind == "parquet":
             yield from self._split(self._parquet_values())

@@ -66,7 +66,6 @@ def _compiler() -> tuple[str, ...] | None:
 
 
 def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    """Load and check the library; a damaged one is compiled again."""
     path = _build(name, compiler)
     try:
         library = ctypes.CDLL(str(path))
@@ -79,7 +78,6 @@ def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def _build(name: str, compiler: tuple[str, ...]) -> Path:
-    """Return the cached library, compiling it if needed."""
     interface = read_interface(name)
     unit = interface.translation_unit()
     depends_on = (interface.source, unit, compiler, os.stat(compiler[0]).st_mtime, FLAGS)

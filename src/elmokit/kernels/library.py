@@ -24,11 +24,7 @@ def group_size(kind: Kind) -> int:
 
 
 def address(values: Tensor, *, dtype: torch.dtype | None = torch.float32) -> int:
-    """Return the address of values for C.
-
-    Raises:
-        ValueError: unless they are contiguous, on the CPU and of this type (None: any).
-    """
+    """Return the address of contiguous CPU values of a type (None: any); else `ValueError`."""
     is_right_type = dtype is None or values.dtype == dtype
     if not (is_right_type and values.is_cpu and values.is_contiguous()):
         raise ValueError(

@@ -67,11 +67,7 @@ class TrainingKernels(Library):
         return out
 
     def scatter_rows(self, out: Tensor, places: Tensor, rows: Tensor) -> None:
-        """Add rows (R, D) to the rows ``places`` (R,) of ``out`` (V, D); places may repeat.
-
-        Raises:
-            ValueError: if there is no such row.
-        """
+        """Add rows (R, D) to the rows ``places`` (R,), which may repeat, of ``out`` (V, D)."""
         check_ids(places, lowest=0, highest=len(out) - 1, what="rows of the output")
         num_rows, dim = rows.shape
         self.call("scatter_rows", num_rows=num_rows, dim=dim, out=out, places=places, rows=rows)

@@ -99,11 +99,7 @@ class WordVocab:
         return np.fromiter((find(word, unknown) for word in words), np.int64, count=len(words))
 
     def decode(self, word_ids: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the words of ids.
-
-        Raises:
-            ValueError: for an id outside 1..V (0 is padding and has no word).
-        """
+        """Return the words of ids; raise `ValueError` for ids outside 1..V (0 is padding)."""
         ids = np.asarray(word_ids, dtype=np.int64).reshape(-1)
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
