@@ -1,12 +1,12 @@
 """Korean morphemes by Kiwi (extra ``ko``).
 
 A token is a morpheme in Kiwi's normal form, not the letters of the text. Contracted syllables are
-split: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` is ``하 어 주 었 다``. Endings that
-begin with 아 or 어 are all written with 어 (``잡았다`` is ``잡 었 다``); other allomorphs, such as 을
-and 를, stay distinct. A final consonant that is a morpheme is a stand-alone letter (``ㄴ``, not
-U+11AB). A word with old Hangul (conjoining jamo that form no modern syllable) stays one token, since
-Kiwi would split it into letters. The text cannot be restored from the tokens. It is composed (NFC)
-first, and lone surrogates are dropped.
+split: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` is ``하 어 주 었 다``. Endings
+that begin with 아 or 어 are all written with 어 (``잡았다`` is ``잡 었 다``); other allomorphs,
+such as 을 and 를, stay distinct. A final consonant that is a morpheme is a stand-alone letter
+(``ㄴ``, not U+11AB). A word with old Hangul (conjoining jamo that form no modern syllable) stays
+one token, since Kiwi would split it into letters. The text cannot be restored from the tokens. It
+is composed (NFC) first, and lone surrogates are dropped.
 """
 
 import functools
