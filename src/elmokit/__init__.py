@@ -1,7 +1,6 @@
 """elmokit: train ELMo on your own text, or load anyone's ELMo, and use it anywhere.
 
-The names below are the public ones. Each is loaded on first use, so that `import elmokit` costs
-nothing until a model is needed.
+The public names are imported on first use, so that `import elmokit` is fast.
 """
 
 from importlib import import_module
@@ -13,13 +12,7 @@ if TYPE_CHECKING:
     from elmokit.bilm.scalar_mix import ScalarMix
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.ids import batch_to_ids
-    from elmokit.errors import (
-        ConfigError,
-        ElmokitError,
-        FormatError,
-        InputError,
-        MissingExtraError,
-    )
+    from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
@@ -52,28 +45,22 @@ __all__ = [
     "write_bilm_tf",
 ]
 
-_MODULE_OF = {
-    "BiLM": "elmokit.bilm.bilm",
-    "BiLMConfig": "elmokit.bilm.bilm",
-    "BiLMState": "elmokit.bilm.bilm",
-    "CharVocab": "elmokit.text.char_vocab",
-    "CharVocabConfig": "elmokit.text.char_vocab",
-    "ConfigError": "elmokit.errors",
-    "ELMo": "elmokit.bilm.elmo",
-    "ElmokitError": "elmokit.errors",
-    "Embedder": "elmokit.embed.embedder",
-    "FormatError": "elmokit.errors",
-    "InputError": "elmokit.errors",
-    "MissingExtraError": "elmokit.errors",
-    "PretrainedBiLM": "elmokit.weights.model_dir",
-    "ScalarMix": "elmokit.bilm.scalar_mix",
-    "WordVocab": "elmokit.text.word_vocab",
-    "batch_to_ids": "elmokit.embed.ids",
-    "load_model": "elmokit.weights.model_dir",
-    "perplexity": "elmokit.evaluation.perplexity",
-    "read_bilm_tf": "elmokit.weights.bilm_tf",
-    "write_bilm_tf": "elmokit.weights.bilm_tf",
-}
+_MODULES = {
+    "elmokit.bilm.bilm": ("BiLM", "BiLMConfig", "BiLMState"),
+    "elmokit.bilm.elmo": ("ELMo",),
+    "elmokit.bilm.scalar_mix": ("ScalarMix",),
+    "elmokit.embed.embedder": ("Embedder",),
+    "elmokit.embed.ids": ("batch_to_ids",),
+    "elmokit.errors": (
+        "ConfigError", "ElmokitError", "FormatError", "InputError", "MissingExtraError",
+    ),
+    "elmokit.evaluation.perplexity": ("perplexity",),
+    "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
+    "elmokit.text.word_vocab": ("WordVocab",),
+    "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),
+    "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

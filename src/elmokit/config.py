@@ -1,9 +1,7 @@
 """Dataclass ⇄ TOML/JSON: strict keys, checked types, dotted overrides.
 
-Every part of elmokit owns a frozen, keyword-only dataclass beside its code. This module turns
-nested dictionaries (from TOML or JSON) into such dataclasses and back. A key that no field has, a
-value of the wrong type and a value that ``__post_init__`` refuses are all `ConfigError`, with the
-dotted path of the key and the file it came from.
+An unknown key, a value of the wrong type and a value that ``__post_init__`` refuses are all
+`ConfigError`, with the dotted path of the key and its file.
 """
 
 import copy
@@ -11,6 +9,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import operator
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,13 +31,13 @@ def from_dict(
 
     Args:
         cls: A dataclass; fields may be dataclasses, tuples, literals, optional values.
-        data: Keys are field names. Absent keys take the field's default.
-        source: Where the data came from (a file name), for messages.
-        overrides: Settings over ``data``, as in `apply_overrides`.
+        data: Field values; absent keys take the field's default.
+        source: File name of the data, for messages.
+        overrides: Settings that replace those of ``data``, as in `apply_overrides`.
 
     Raises:
-        ConfigError: for an unknown key (the nearest real one is suggested), a wrong type or a
-            refused value; an override that is to context is named instead of ``source``.
+        ConfigError: for an unknown key (suggesting the nearest real one), a wrong type or a refused
+            value; names the override that caused it instead of ``source``.
     """
     import pydantic
 
@@ -51,19 +50,18 @@ def from_dict(
         first = error.errors()[0]
         where, value = first["loc"], first.get("input")
         message = first["msg"].removeprefix("Value error, ").removesuffix(".")
-        if isinstance(value, Mapping):  # a dataclass refused its values: which of them?
+        if isinstance(value, Mapping):  # a dataclass refused one of its values: find which
             key = _refused_key(cls, settings, where, context)
             where, value = (where, None) if key is None else ((*where, key), value[key])
         path = ".".join(map(str, where))
-        is_said = value is None or ", got " in message
-        got = "" if is_said else f", got {value!r}"
+        got = "" if value is None or ", got " in message else f", got {value!r}"
         raise ConfigError(
             f"{context.of(path)}: `{path or 'the table'}`: {message}{got}."
         ) from error
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Return the dataclass as JSON-able nested dictionaries (tuples become lists)."""
+    """Return the dataclass as nested dictionaries for JSON (tuples become lists)."""
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
@@ -72,12 +70,12 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ConfigError: if it is not valid UTF-8 TOML; the message has the line.
+        ConfigError: if it is not valid UTF-8 TOML; names the line.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
-            f"There is no recipe {path}. A recipe is a TOML file of settings; single settings go "
-            "without one: --set train.batch_size=64."
+            f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
+            "no file: --set train.batch_size=64."
         )
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -86,12 +84,12 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return ``data`` with dotted ``key=value`` settings put in.
+    """Return ``data`` with dotted ``key=value`` settings applied.
 
-    A value is read as TOML; what is not TOML is a string.
+    Values are parsed as TOML; what is not valid TOML is a string, ``none`` is None.
 
     Raises:
-        ConfigError: if an override has no ``=`` or goes through a key that is not a table.
+        ConfigError: if an override has no ``=`` or a parent of its key is not a table.
     """
     result = json.loads(json.dumps(data))
     for override in overrides:
@@ -121,13 +119,13 @@ def _parse_value(text: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _ErrorContext:
-    """Which of the places that settings came from a key came from."""
+    """Where settings came from, to name the origin of a key in messages."""
 
     source: str
     overrides: tuple[str, ...]
 
     def override(self, path: str) -> str | None:
-        """Return the last override of a key, or of a table that it is in."""
+        """Return the last override of a key or of one of its tables."""
         for override in reversed(self.overrides):
             key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
             if f"{path}.".startswith(f"{key}."):
@@ -135,7 +133,7 @@ class _ErrorContext:
         return None
 
     def of(self, path: str) -> str:
-        """Return what to name in a message about a key."""
+        """Return the origin of a key."""
         override = self.override(path)
         return self.source if override is None else f"--set {override}"
 
@@ -143,7 +141,7 @@ class _ErrorContext:
 def _refused_key(
     cls: type, settings: Mapping[str, Any], where: tuple[int | str, ...], context: _ErrorContext
 ) -> str | None:
-    """Return the key of the table at ``where`` without which the table would not be refused."""
+    """Return the key of the table at ``where`` that must be removed to make the table valid."""
     import pydantic
 
     def is_refused_without(key: str) -> bool:
@@ -163,10 +161,7 @@ def _refused_key(
 
 
 def _at(settings: Any, where: tuple[int | str, ...]) -> Any:
-    """Return what stands at a path of keys."""
-    for part in where:
-        settings = settings[part]
-    return settings
+    return functools.reduce(operator.getitem, where, settings)
 
 
 @functools.cache
@@ -177,7 +172,7 @@ def _adapter(cls: type) -> Any:
 
 
 def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> None:
-    """Raise for the first key, at any depth, that is not a field of its dataclass."""
+    """Raise for the first key, at any depth, that is no field of its dataclass."""
     if not isinstance(data, Mapping):
         raise ConfigError(
             f"{context.of(path)}: `{path or 'the top'}` must be a table of settings, got {data!r}."
@@ -199,8 +194,6 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 
 
 def _dataclass_in(hint: Any) -> type | None:
-    """Return the dataclass that ``hint`` is, or that ``X | None`` holds."""
-    for candidate in (hint, *get_args(hint)):
-        if isinstance(candidate, type) and dataclasses.is_dataclass(candidate):
-            return candidate
-    return None
+    """Return the dataclass in ``X`` or ``X | None``."""
+    types = (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type))
+    return next(filter(dataclasses.is_dataclass, types), None)

@@ -1,9 +1,8 @@
-"""The few exceptions that elmokit raises on its own account.
+"""The exceptions of elmokit.
 
-All of them mean "the input is wrong" to the command line (exit code 2), and so does a system error
-about a path. A plain ``ValueError`` or ``TypeError`` is what a wrong argument gets from Python; one
-that comes out of a command is a bug (exit code 1). So what a user can cause by an option, a text or
-a setting raises `InputError`, or is checked inside `as_input_error`.
+For the command line all of them, like system errors about a path, mean wrong input (exit code 2). A
+plain ``ValueError`` or ``TypeError`` from a command is a bug (exit code 1), so whatever a user can
+cause by an option, a text or a setting raises `InputError` or is checked inside `as_input_error`.
 """
 
 from collections.abc import Iterator
@@ -11,27 +10,27 @@ from contextlib import contextmanager
 
 
 class ElmokitError(Exception):
-    """Base of the errors below, so that callers can catch them together."""
+    """Base class of the errors below."""
 
 
 class InputError(ElmokitError, ValueError):
-    """An option or argument has a value that is not allowed, or does not go with the others."""
+    """An option or argument has an invalid value, or conflicts with others."""
 
 
 class ConfigError(ElmokitError, ValueError):
-    """A setting is unknown, has the wrong type or an impossible value; names key and file."""
+    """A setting is unknown or has the wrong type or an invalid value; names key and file."""
 
 
 class FormatError(ElmokitError, ValueError):
-    """A file is not what its format promises; names file, position, what is expected, the cure."""
+    """A file violates its format; names file, position, what is expected and the cure."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked a job to stop, and it did so at a point from which it can go on.
+    """A job was stopped by a signal and can be resumed.
 
     Args:
-        message: What is safe, and how to go on.
-        signal_number: Of the signal; the exit code of a command is 128 more.
+        message: What is saved, and how to resume.
+        signal_number: The exit code of a command is 128 + this.
     """
 
     def __init__(self, message: str, *, signal_number: int) -> None:
@@ -40,12 +39,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class MissingExtraError(ElmokitError, ImportError):
-    """An optional library is needed and absent; names the ``pip install`` that brings it.
-
-    Args:
-        module: The module that could not be imported.
-        extra: The extra of elmokit that brings it.
-    """
+    """An optional library is missing; names the ``pip install`` command of the ``extra``."""
 
     def __init__(self, module: str, *, extra: str) -> None:
         super().__init__(
@@ -58,7 +52,7 @@ class MissingExtraError(ElmokitError, ImportError):
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """Turn what checks of arguments raise into `InputError`, where a user's input reaches them.
+    """Turn ``ValueError`` and ``TypeError`` of argument checks into `InputError`.
 
     Keep the block small: a bug inside it would be reported as wrong input.
     """

@@ -1,8 +1,4 @@
-"""Corpora of any length: text files to sentences, to shards on disk, to training windows.
+"""Text files to sentences, shards on disk and training windows, in bounded memory without torch.
 
-NumPy only, no torch; memory never depends on the length of the corpus:
-
-    files  --readers-->  sentences  --shards-->  shard directory  --stream-->  windows
-
-`hold_out` takes a few sentences aside for validation on the way from readers to shards.
+files  --readers-->  sentences  --shards-->  shard directory  --stream-->  windows
 """

@@ -1,4 +1,4 @@
-"""Taking a few sentences aside for validation while a corpus streams by."""
+"""Holding out validation sentences from a streamed corpus."""
 
 import heapq
 import random
@@ -9,17 +9,16 @@ from itertools import islice
 class HoldOut:
     """Hold out a small part of a corpus of unknown length, spread evenly over all of it.
 
-    Blocks of neighboring sentences are held, so that validation text is running text. Each block
-    draws a number from the seed; those with the smallest numbers are held, and a block that must
-    make room goes back to the training sentences. So memory is bounded by the limits, every
-    sentence is either held or yielded exactly once, and the same corpus gives the same split.
+    Each block of neighboring sentences draws a random number; the blocks with the smallest numbers
+    are held, up to the limits, and blocks they displace become training sentences again. Every
+    sentence is either held or yielded exactly once; the same corpus gives the same split.
 
     Args:
-        share: share of the corpus to hold out. At least one block is held if there are two.
-        max_sentences: at most so many (rounded up to a block).
-        max_words: at most so many words, if that is more than one block.
-        block_sentences: sentences of a block.
-        seed: decides which blocks.
+        share: Share of the corpus to hold out; at least one block of two or more.
+        max_sentences: Rounded up to a block.
+        max_words: One block may have more.
+        block_sentences: Sentences per block.
+        seed: Of the random numbers.
     """
 
     def __init__(
@@ -38,33 +37,25 @@ class HoldOut:
                 f"`max_sentences`, `max_words` and `block_sentences` must be at least 1, got "
                 f"{max_sentences}, {max_words} and {block_sentences}."
             )
-        self.share = share
-        self.max_sentences = max_sentences
-        self.max_words = max_words
+        self.share, self.seed = share, seed
+        self.max_sentences, self.max_words = max_sentences, max_words
         self.block_sentences = block_sentences
-        self.seed = seed
         self._held: list[tuple[float, int, list[list[str]]]] = []  # heap: largest number first
         self._num_words = 0
 
     @property
     def sentences(self) -> list[list[str]]:
-        """What is held out, in corpus order; final once `split` is exhausted."""
-        return [
-            sentence
-            for _, _, block in sorted(self._held, key=lambda entry: entry[1])
-            for sentence in block
-        ]
+        """The held-out sentences in corpus order; final once `split` is exhausted."""
+        by_index = sorted(self._held, key=lambda entry: entry[1])
+        return [sentence for _, _, block in by_index for sentence in block]
 
     def split(self, sentences: Iterable[list[str]]) -> Iterator[list[str]]:
-        """Yield the training sentences; the others stay in `sentences`.
-
-        A block that was held for a while is yielded late, so the order is not quite the corpus'.
-        """
+        """Yield the training sentences; displaced blocks are yielded late, out of corpus order."""
         self._held.clear()
         self._num_words = 0
         draw = random.Random(self.seed).random
         iterator = iter(sentences)
-        index = 0
+        index = 0  # of the block
         while block := list(islice(iterator, self.block_sentences)):
             number = draw()
             if number < self.share or not self._held or number < -self._held[0][0]:
@@ -75,7 +66,7 @@ class HoldOut:
             else:
                 yield from block
             index += 1
-        if index == 1:  # a single block: nothing would be left to train on
+        if index == 1:  # nothing would be left to train on
             yield from self._release()
 
     def _is_too_much(self) -> bool:

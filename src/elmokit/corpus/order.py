@@ -1,4 +1,4 @@
-"""The order in which an epoch takes shards and sentences: a function of seed and epoch."""
+"""The order of shards and sentences in an epoch: a function of seed and epoch."""
 
 from typing import Literal
 
@@ -7,21 +7,15 @@ import numpy as np
 from elmokit.corpus.shards import ShardSet
 
 Shuffle = Literal["sentences", "none"]
-"""``sentences`` draws the order of groups of shards, and of the sentences within each, anew each
-epoch; ``none`` keeps all as it was written."""
+"""``sentences`` reshuffles groups of shards, and the sentences within each, every epoch; ``none``
+keeps the order of the text."""
 SHARDS_TOGETHER = 8
-"""Most shards whose sentences are shuffled together. A shard is a stretch of the text: one at a
-time, a model learns a novel by heart and forgets the encyclopedia."""
+"""Most shards whose sentences are shuffled together: a shard is a stretch of the text, so one at a
+time would mean long runs of similar text."""
 
 
 class SentenceOrder:
-    """Nothing is kept between epochs, so a resumed stream finds its place by numbers alone.
-
-    Args:
-        shards: what is ordered.
-        seed: decides the order.
-        shuffle: whether there is anything to decide.
-    """
+    """Computes the order on demand, without state, so that a stream can resume anywhere."""
 
     def __init__(self, shards: ShardSet, *, seed: int, shuffle: Shuffle) -> None:
         self._shards = shards
@@ -31,24 +25,20 @@ class SentenceOrder:
         self.num_groups = -(-len(shards) // together)
 
     def groups(self, epoch: int) -> list[tuple[int, ...]]:
-        """Return the groups of shards that an epoch takes, in their order, of like size.
+        """Return an epoch's groups of shards in order.
 
-        A group is every ``num_groups``-th shard, so all read the same mixture of texts: of a text
-        that is a stretch of the corpus no group has more than one shard more than another.
+        A group is every ``num_groups``-th shard, so that all have a similar mixture of texts.
         """
         num_shards = len(self._shards)
         firsts = np.arange(self.num_groups)
         if self.shuffle != "none":
-            # the third number sets it apart from the sentence orders, where it is below num_shards
+            # the third number differs from those of the sentence orders, which are smaller
             rng = np.random.default_rng((self.seed, epoch, num_shards))
             firsts = rng.permutation(self.num_groups)
         return [tuple(range(first, num_shards, self.num_groups)) for first in firsts.tolist()]
 
     def sentences(self, epoch: int, group: int) -> np.ndarray:
-        """Return the order in which an epoch takes the sentences of its ``group``-th group.
-
-        Sentences are counted through its shards.
-        """
+        """Return the order of the sentences of a group, which are numbered across its shards."""
         shards = self.groups(epoch)[group]
         num_sentences = sum(self._shards.entries[shard].num_sentences for shard in shards)
         if self.shuffle == "none":

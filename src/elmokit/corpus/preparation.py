@@ -1,7 +1,6 @@
-"""From raw text to what training reads: tokenized shards, a vocabulary, held-out sentences.
+"""From raw text to shards, vocabulary and held-out sentences in the run directory.
 
-All of it is kept in the run directory. The text is read once, streamed; a resumed run finds the
-rest there.
+The text is streamed once; a resumed run does not need it.
 """
 
 import logging
@@ -12,15 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.corpus.text_shards import (
-    NUM_HELD_OUT,
-    OnPreparation,
-    TextConfig,
-    TextShards,
-    reported,
-)
+from elmokit.corpus.text_shards import NUM_HELD_OUT, OnPreparation, TextConfig, TextShards, reported
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.hashing import text_sha256
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.word_counter import WordCounter
@@ -31,7 +23,7 @@ log = logging.getLogger(__name__)
 SHARDS, VALID, VOCAB = "shards", "valid", "vocab.txt"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
-"""Distinct words counted in memory at once."""
+"""Distinct words counted in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +33,7 @@ class VocabConfig:
     max_size: int | None = 30_000
     """V without the three specials; the most frequent words are kept. None: no limit."""
     min_count: int = 2
-    """Words seen more rarely are left out."""
+    """Rarer words are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,39 +41,34 @@ class TextSources:
     """The text of a run: files as `describe_files` returns them, or finished shards."""
 
     shards: ShardSet | None
-    """Finished shards, which are used as they are."""
+    """Used instead of ``corpus``."""
     corpus: list[dict[str, Any]]
     valid: list[dict[str, Any]]
-    """Validation text; none: a few sentences of the corpus are held out."""
+    """Validation text; if empty, a few sentences of the corpus are held out."""
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """What `prepare_text` made or found."""
+    """Result of `prepare_text`."""
 
     shards: ShardSet
     vocab: WordVocab
     valid: ShardSet | None
-    """Held-out sentences; None for a corpus of finished shards without validation text."""
+    """Held-out sentences; None for finished shards without validation text."""
 
     def warm_text(self) -> tuple[str, ...]:
-        """Return ordinary training sentences, from which the warm start state is made."""
-        ordinary = (" ".join(words) for words in self.shards.sentences() if 5 <= len(words) <= 40)
-        return tuple(islice(ordinary, WARM_SENTENCES))
+        """Return typical training sentences to compute the warm start state from."""
+        typical = (" ".join(words) for words in self.shards.sentences() if 5 <= len(words) <= 40)
+        return tuple(islice(typical, WARM_SENTENCES))
 
 
 def find_text(
     corpus: Sequence[Path], valid: Sequence[Path] = (), *, may_be_gone: bool = False
 ) -> TextSources:
-    """Find and hash the text of a run.
-
-    Args:
-        corpus: Files, folders or patterns of text, or one directory of finished shards.
-        valid: Validation text, if any.
-        may_be_gone: Whether the run has what it needs: missing files give empty lists.
+    """Find and hash text: files, directories or patterns, or one directory of finished shards.
 
     Raises:
-        FileNotFoundError: if there is no such text.
+        FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
     """
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
@@ -101,22 +88,14 @@ def prepare_text(
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
 ) -> PreparedText:
-    """Make shards, vocabulary and validation sentences in ``run_dir``.
+    """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    Shards of the same files and settings that are there already are not made again.
-
-    Args:
-        sources: The text.
-        run_dir: Where to write; other shards and another vocabulary are replaced.
-        text: Tokenizer and shard size.
-        vocab: Size of the vocabulary that is counted.
-        normalization: Of the text.
-        fixed_vocab: Use this vocabulary instead of counting one.
-        on_preparation: Called now and then.
+    Existing shards of the same files and settings are reused; others, and another vocabulary, are
+    replaced. ``fixed_vocab`` is used instead of counting words.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
-        ConfigError: if finished shards were made by another tokenizer than ``text`` asks for.
+        ConfigError: if finished shards were made with another tokenizer.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -125,7 +104,7 @@ def prepare_text(
         shards = sources.shards
         text_shards = text_shards.like(shards)
         if not sources.valid:
-            log.warning("%s is used as it is: nothing is held out, no validation", shards.shard_dir)
+            log.warning("nothing is held out of %s: no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
@@ -142,14 +121,10 @@ def prepare_text(
 
 
 def open_text(shard_dir: Path | None, run_dir: Path) -> PreparedText:
-    """Open what `prepare_text` made; nothing is written, and text files are not looked at.
-
-    Args:
-        shard_dir: Of finished shards, if the run uses them.
-        run_dir: Of the run.
+    """Open what `prepare_text` wrote, without touching the text files.
 
     Raises:
-        FileNotFoundError: if something of it is missing.
+        FileNotFoundError: if something is missing.
     """
     if shard_dir is not None:
         shards = ShardSet.open(shard_dir)
@@ -162,10 +137,9 @@ def open_text(shard_dir: Path | None, run_dir: Path) -> PreparedText:
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:
-    """Refuse to go on with a run whose text files have changed since they were read.
+    """Refuse to continue a run whose text files have changed; missing files are not needed.
 
-    Files that are gone are no obstacle: the run has what it needs of them. Finished shards are
-    compared by the stream of windows.
+    Finished shards are checked by `WindowStream`.
 
     Raises:
         ConfigError: naming the first file that has changed.
@@ -176,16 +150,16 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
         changed = _changed_file(shards.metadata.get("sources", []), present)
         if changed is not None:
             raise ConfigError(
-                f"{changed} has changed since the run in {run_dir} read it. That run goes on with "
-                f"the text as it was, which is kept in {shards.shard_dir}: put the old file back, "
-                "or move the new one away. To train on the new text, give another directory."
+                f"{changed} has changed since the run in {run_dir} read it. That run continues "
+                f"with the old text, which is kept in {shards.shard_dir}: restore the old file or "
+                "move the new one away. To train on the new text, give another directory."
             )
 
 
 def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
-    """Return the first file that was changed, removed or added; what was not recorded is equal."""
+    """Return the first file that was changed, removed or added; unrecorded values are ignored."""
     for then, now in zip_longest(recorded, present):
         if then is None:
             return now["path"]
@@ -200,16 +174,13 @@ def _changed_file(
 
 
 def is_finished(corpus: Sequence[Path]) -> bool:
-    """Whether the corpus is a directory of finished shards."""
+    """Return whether the corpus is a directory of finished shards."""
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
 
 
 def vocab_origin(vocab: WordVocab | None) -> str:
-    """Return, for the record, where the words to predict come from; None: they are counted."""
-    if vocab is None:
-        return "counted"
-    words = "\n".join(vocab.words)
-    return f"sha256 {text_sha256(words)}"
+    """Return the origin of a fixed or, for None, counted vocabulary, for metadata."""
+    return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
 def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> WordVocab:

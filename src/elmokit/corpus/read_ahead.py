@@ -1,4 +1,4 @@
-"""Input prepared in the background: a thread stays a little ahead of whoever computes."""
+"""Input prepared ahead by a background thread."""
 
 import threading
 from collections import deque
@@ -7,20 +7,20 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 CLOSE_SECONDS = 1.0
-"""How long a reader that waits for its source is waited for at the end."""
+"""Longest wait for the thread to end."""
 
 
 def read_ahead(
     items: Iterable[T], *, limit: int, weigh: Callable[[T], int] = lambda item: 1
 ) -> Generator[T, None, None]:
-    """Yield the items in their order, made by a thread that runs at most ``limit`` ahead.
+    """Yield items that a thread prepares ahead, in order.
 
-    What the thread raises is raised here after the items before it. The thread begins with the
-    first item that is asked for, and ends when the iterator is exhausted or closed.
+    Errors of the thread are raised after the items before them. The thread starts with the first
+    request and ends when the iterator is exhausted or closed.
 
     Args:
-        items: Iterated in the thread alone.
-        limit: Largest weight of the items that wait; one item may exceed it by itself.
+        items: Iterated in the thread only.
+        limit: Largest total weight of waiting items; a single item may exceed it.
         weigh: Weight of an item.
 
     Raises:
@@ -32,8 +32,6 @@ def read_ahead(
 
 
 class _Reader(Generic[T]):
-    """The thread and what it has ready."""
-
     def __init__(self, items: Iterable[T], limit: int, weigh: Callable[[T], int]) -> None:
         self._items, self._limit, self._weigh = items, limit, weigh
         self._ready: deque[tuple[T, int]] = deque()
@@ -44,7 +42,7 @@ class _Reader(Generic[T]):
         self.thread = threading.Thread(target=self._run, name="elmokit-read-ahead", daemon=True)
 
     def take(self) -> tuple[T] | None:
-        """Wait for the next item; none at the end."""
+        """Wait for the next item; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._is_finished)
             if self._ready:
@@ -57,7 +55,7 @@ class _Reader(Generic[T]):
         return None
 
     def close(self) -> None:
-        """Let the thread end; one that hangs in its source is left to itself."""
+        """End the thread; one that hangs in its source is abandoned."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -72,7 +70,7 @@ class _Reader(Generic[T]):
                     break
             if hasattr(iterator, "close"):
                 iterator.close()
-        except BaseException as error:  # raised again where the items are taken
+        except BaseException as error:  # raised by `take`
             self._error = error
         finally:
             with self._changed:
@@ -80,7 +78,7 @@ class _Reader(Generic[T]):
                 self._changed.notify_all()
 
     def _put(self, item: T, weight: int) -> bool:
-        """Wait for room and add an item; tell whether more are wanted."""
+        """Wait for room and add an item; return whether more are wanted."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._is_closed or not self._ready or self._weight + weight <= self._limit

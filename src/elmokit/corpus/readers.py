@@ -1,9 +1,8 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Plain text (one sentence or paragraph a line), JSON lines and Parquet (a text field), each plain or
-compressed where that makes sense; the name of a file tells which. What cannot be read is skipped
-and counted in a `ReadReport`; past a limit it is an error, so that a file in another encoding does
-not turn into an empty corpus in silence.
+Plain text (one sentence or paragraph per line) and JSON lines, also compressed, and Parquet; the
+suffix tells which. Unreadable lines are skipped and counted in a `ReadReport`; beyond a limit they
+are an error, so that a file in another encoding does not silently become an empty corpus.
 """
 
 import logging
@@ -29,21 +28,15 @@ def read_lines(
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[str]:
-    """Yield the lines that hold text, one file after another.
+    """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
-    Args:
-        files: As `elmokit.files.sources.find_files` returns them.
-        report: Counts what is read and skipped.
-        text_field: Field of JSON lines, column of Parquet. Its text may hold several lines.
-        max_line_bytes: Longer lines are skipped, and never held in memory.
-
-    Returns:
-        An iterator over lines without line end. Blank lines are skipped.
+    ``text_field`` is the field of JSON lines or column of Parquet; its text may have several lines.
+    Lines over ``max_line_bytes`` are skipped, and never held in memory.
 
     Raises:
-        FormatError: while reading: for damaged files, for more bad lines than the limit (100 lines
-            and 1 % of all lines; or half of one file; or a tenth of one file not UTF-8), and at the
-            end if there was no text at all.
+        FormatError: while reading: for damaged files; for too many bad lines (100 and 1 % of all
+            lines, or half of one file, or a tenth of one file not UTF-8); at the end if there was
+            no text at all.
     """
     num_lines = 0
     for path in files:
@@ -54,23 +47,18 @@ def read_lines(
             yield line
         report.files += 1
         if num_lines == num_lines_before:
-            _log.warning(
-                "%s holds no text (%s)", path, describe_skips(reader.skipped) or "empty file"
-            )
+            skips = describe_skips(reader.skipped) or "empty file"
+            _log.warning("%s holds no text (%s)", path, skips)
     if report.num_bad:
-        _log.warning(
-            "%d of %d corpus lines were skipped: %s",
-            report.num_bad,
-            report.lines,
-            describe_skips(report.faults),
-        )
+        faults = describe_skips(report.faults)
+        _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
     if num_lines == 0:
         names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
         files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
         raise FormatError(
             f"{names}: the corpus holds no text in {files_text} "
-            f"({describe_skips(report.skipped) or 'all empty'}). One sentence or paragraph a line "
-            f"is expected, in UTF-8."
+            f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
+            f"paragraph per line, in UTF-8."
         )
 
 
@@ -83,18 +71,7 @@ def read_sentences(
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[list[str]]:
-    """Yield tokenized sentences of raw text; none is empty.
-
-    Args:
-        paths: files, directories or patterns, see `elmokit.files.sources.find_files`.
-        tokenizer: splits a line into sentences of words; many lines at once if it can.
-        normalization: Profile by which the text is spelled before the tokenizer sees it.
-        report: counts what is read and skipped; one of its own if None.
-        text_field: field of JSON lines, column of Parquet.
-        max_line_bytes: longer lines are skipped.
-
-    Returns:
-        An iterator over sentences.
+    """Yield non-empty tokenized sentences of files, directories or patterns; see `read_lines`.
 
     Raises:
         FileNotFoundError: at once, if a path does not exist.
@@ -107,7 +84,7 @@ def read_sentences(
 
 
 def count_sentences(sentences: Iterable[list[str]], report: ReadReport) -> Iterator[list[str]]:
-    """Yield the sentences that have a word, and count."""
+    """Yield and count the sentences that have a word."""
     for sentence in sentences:
         if not sentence:
             report.skipped["empty_sentence"] += 1

@@ -1,4 +1,4 @@
-"""A corpus as one file of tokenized sentences, for programs that read a text several times."""
+"""A corpus as one file of tokenized sentences, to be read several times."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ _SENTENCES_AN_EVENT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizedCorpus:
-    """A corpus as sentences, and what makes them. Use `open_corpus`."""
+    """A corpus as sentences, made by `open_corpus`."""
 
     sentences: Iterator[list[str]]
     num_words: int | None
-    """Of all sentences, where it is known beforehand."""
+    """Of all sentences, if known in advance."""
     tokenizer: TokenizerConfig
     normalization: Normalization
     inputs: list[Path]
     """Files that are read."""
     sources: list[dict[str, Any]] | None = None
-    """What the text came from, if not from ``inputs`` themselves."""
+    """Original text files, if not ``inputs``."""
     report: ReadReport = field(default_factory=ReadReport)
     """Filled while reading."""
 
@@ -41,14 +41,14 @@ class TokenizedCorpus:
 
 @dataclass(frozen=True)
 class SentenceFile:
-    """Tokenized text: a sentence a line, blanks between its words."""
+    """Tokenized text: one sentence per line, words separated by spaces."""
 
     path: Path
     num_sentences: int
-    """Of the corpus: those that were too long have several lines."""
+    """Of the corpus; long ones take several lines."""
     num_words: int
     counts: dict[str, int]
-    """Words that are frequent enough, the most frequent first, ties in code point order."""
+    """Words that are frequent enough, by falling count, ties in code point order."""
 
     @property
     def coverage(self) -> float:
@@ -68,29 +68,25 @@ def open_corpus(
     tokenizer: TokenizerConfig | str | None = None,
     normalization: Normalization = DEFAULT_NORMALIZATION,
 ) -> TokenizedCorpus:
-    """Open text files, or the shards of a training run, as sentences that are made while reading.
+    """Stream the sentences of files, directories or patterns, or one directory of finished shards.
 
-    Args:
-        corpus: Files, folders or patterns of text, or one directory of finished shards.
-        tokenizer: None: that of the shards, ``simple`` for text.
-        normalization: Profile by which text is spelled.
+    Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
 
     Raises:
         FileNotFoundError: if a file is missing.
         FormatError: if shards are damaged.
-        ConfigError: for an unknown tokenizer, or another one than that of the shards.
-        MissingExtraError: if the library behind the tokenizer is missing.
+        ConfigError: if the tokenizer is unknown or not that of the shards.
+        MissingExtraError: if the library of the tokenizer is missing.
     """
     if is_finished(corpus):
         return _open_shards(corpus[0], tokenizer)
     files = find_files(corpus)
     splitter = build_tokenizer(tokenizer or "simple")
-    used: dict[str, Any] = {"name": splitter.name, "version": splitter.version}
     report = ReadReport()
     return TokenizedCorpus(
         sentences=read_sentences(files, splitter, normalization=normalization, report=report),
         num_words=None,
-        tokenizer=TokenizerConfig(**used),
+        tokenizer=TokenizerConfig(name=splitter.name, version=splitter.version),
         normalization=normalization,
         inputs=files,
         report=report,
@@ -105,17 +101,17 @@ def write_sentence_file(
     min_count: int = 1,
     on_words: Callable[[int], object] | None = None,
 ) -> SentenceFile:
-    """Write the sentences of a corpus, which is read once, and count its words.
+    """Write the sentences of a corpus, consuming them, and count its words.
 
     Args:
-        corpus: Its sentences are used up.
+        corpus: From `open_corpus`.
         path: The file.
-        max_words: Longer sentences go on in the next line.
-        min_count: Leave out of ``counts`` words that are seen less often.
-        on_words: Called now and then with the words written so far.
+        max_words: Longer sentences continue on the next line.
+        min_count: Rarer words are left out of ``counts``.
+        on_words: Called now and then with the number of words.
 
     Raises:
-        FormatError: while reading, as `read_sentences`; or if no word is frequent enough.
+        FormatError: as `read_sentences`; or if no word is frequent enough.
     """
     num_sentences = 0
     with (
@@ -146,8 +142,8 @@ def _open_shards(shard_dir: Path, wanted: TokenizerConfig | str | None) -> Token
     name = wanted.name if isinstance(wanted, TokenizerConfig) else wanted
     if name not in (None, used.name):
         raise ConfigError(
-            f"The shards in {shard_dir} were made by the tokenizer {used.name!r}, not by "
-            f"{name!r}. Leave the tokenizer out, or give the raw text."
+            f"The shards in {shard_dir} were made with the tokenizer {used.name!r}, not "
+            f"{name!r}. Omit the tokenizer, or give the raw text."
         )
     return TokenizedCorpus(
         sentences=shards.sentences(),

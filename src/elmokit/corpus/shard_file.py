@@ -1,11 +1,10 @@
-"""One shard file: its distinct words, its sentences as indices into them.
+"""One shard file: distinct words, and sentences as indices into them.
 
-A shard stands by itself. Words are length-prefixed UTF-8, so that a word may hold any code point,
-white space included. Little-endian, without gaps:
+Words are length-prefixed UTF-8, so that they may contain any code point. Little-endian, no gaps:
 
     8 bytes   ``ELMOKSH1``
     4 x u64   distinct words N, bytes of all distinct words, sentences S, words n
-    u32 (N,)  bytes of each distinct word     u8   their UTF-8 (lone surrogates passed through)
+    u32 (N,)  bytes of each distinct word     u8   their UTF-8 (lone surrogates kept)
     u32 (S,)  words of each sentence          u32 (n,)  indices into the distinct words
 """
 
@@ -23,33 +22,30 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import check_file
 
 MENDING = "Delete the directory and write the shards again from the text."
-"""How every damage to a shard directory is mended."""
+"""Advice for damaged shards."""
 _MAGIC = b"ELMOKSH1"
 _HEADER_BYTES = len(_MAGIC) + 4 * 8
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``.
-
-    `merge_shards` makes one of several.
-    """
+    """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``."""
 
     words: list[str]
-    """The distinct words, in the order of their first use."""
+    """Distinct words, in the order of their first use."""
     tokens: np.ndarray
-    """uint32 (n,): every word of every sentence, as an index into ``words``."""
+    """uint32 (n,): the words of all sentences, as indices into ``words``."""
     offsets: np.ndarray
-    """int64 (num_sentences + 1,): where each sentence begins in ``tokens``."""
+    """int64 (num_sentences + 1,): the beginning of each sentence in ``tokens``."""
 
     @property
     def num_sentences(self) -> int:
-        """Sentences of the shard."""
+        """Number of sentences."""
         return len(self.offsets) - 1
 
     @property
     def num_words(self) -> int:
-        """Words of all sentences together."""
+        """Number of words in all sentences."""
         return len(self.tokens)
 
     def sentence(self, index: int) -> list[str]:
@@ -58,12 +54,12 @@ class Shard:
         return [self.words[token] for token in tokens.tolist()]
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield all sentences in the order they were written."""
+        """Yield all sentences in order."""
         return (self.sentence(index) for index in range(self.num_sentences))
 
 
 def merge_shards(shards: Sequence[Shard]) -> Shard:
-    """Return the sentences of several shards, one shard's after another's, as one shard."""
+    """Return the sentences of several shards, in order, as one shard."""
     if len(shards) == 1:
         return shards[0]
     ids: dict[str, int] = {}
@@ -80,7 +76,7 @@ def merge_shards(shards: Sequence[Shard]) -> Shard:
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """What the manifest says of one shard file."""
+    """Manifest entry of one shard file."""
 
     file: str
     num_bytes: int
@@ -90,7 +86,7 @@ class ShardEntry:
     num_distinct_words: int
 
     def check(self, path: Path) -> None:
-        """Raise `FormatError` unless the file is what the manifest says."""
+        """Raise `FormatError` unless the file matches the manifest."""
         check_file(path, num_bytes=self.num_bytes, sha256=self.sha256, advice=MENDING)
 
 
@@ -113,28 +109,27 @@ class ShardBuilder:
         self._lengths.append(len(sentence))
 
     def write(self, directory: Path, *, index: int) -> ShardEntry:
-        """Write the shard as number ``index`` of a directory, whole or not at all."""
+        """Write the shard atomically as number ``index`` of a directory."""
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        parts = [
-            _MAGIC,
-            np.array(counts, dtype="<u8").tobytes(),
-            np.fromiter(map(len, words), dtype="<u4", count=len(words)).tobytes(),
-            blob,
-            np.asarray(self._lengths, dtype="<u4").tobytes(),
-            np.asarray(self._tokens, dtype="<u4").tobytes(),
-        ]
+        data = b"".join(
+            [
+                _MAGIC,
+                np.array(counts, dtype="<u8").tobytes(),
+                np.fromiter(map(len, words), dtype="<u4", count=len(words)).tobytes(),
+                blob,
+                np.asarray(self._lengths, dtype="<u4").tobytes(),
+                np.asarray(self._tokens, dtype="<u4").tobytes(),
+            ]
+        )
         name = f"shard-{index:05d}.bin"
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        with atomic_file(directory / name) as temp_path, temp_path.open("wb") as file:
-            file.writelines(parts)
+        with atomic_file(directory / name) as temp_path:
+            temp_path.write_bytes(data)
         return ShardEntry(
             file=name,
-            num_bytes=sum(map(len, parts)),
-            sha256=digest.hexdigest(),
+            num_bytes=len(data),
+            sha256=hashlib.sha256(data).hexdigest(),
             num_sentences=len(self._lengths),
             num_words=len(self._tokens),
             num_distinct_words=len(words),
@@ -142,7 +137,7 @@ class ShardBuilder:
 
 
 class _GrowingIndex(dict[str, int]):
-    """Gives every new word the next number (a dict, so that a sentence is looked up at C speed)."""
+    """Gives new words the next number (a dict, for look-ups at C speed)."""
 
     def __missing__(self, word: str) -> int:
         self[word] = index = len(self)
@@ -150,11 +145,7 @@ class _GrowingIndex(dict[str, int]):
 
 
 def read_shard(path: Path, entry: ShardEntry) -> Shard:
-    """Read a shard file.
-
-    Raises:
-        FormatError: if it is not what its entry says.
-    """
+    """Read a shard file; raise `FormatError` if it does not match its entry."""
     entry.check(path)
     return _decode_shard(path.read_bytes(), path=path)
 
@@ -162,7 +153,7 @@ def read_shard(path: Path, entry: ShardEntry) -> Shard:
 def _decode_shard(data: bytes, *, path: Path) -> Shard:
     if data[: len(_MAGIC)] != _MAGIC:
         raise FormatError(
-            f"{path}: expected the bytes {_MAGIC!r} first, found {data[: len(_MAGIC)]!r}. {MENDING}"
+            f"{path}: must begin with {_MAGIC!r}, found {data[: len(_MAGIC)]!r}. {MENDING}"
         )
     counts = np.frombuffer(data, dtype="<u8", count=4, offset=len(_MAGIC)).tolist()
     num_types, num_blob_bytes, num_sentences, num_words = counts

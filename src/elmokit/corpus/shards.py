@@ -1,8 +1,7 @@
 """Tokenized sentences on disk, in shards of about a million words, verified when opened.
 
-A shard directory holds ``shard-00000.bin``, ``shard-00001.bin``, ... (see `shard_file`) and
-``manifest.json``. Every file is written whole, the manifest last: a directory without it is
-unfinished.
+A shard directory contains ``shard-00000.bin``, ``shard-00001.bin``, ... (see `shard_file`) and
+``manifest.json``, which is written last: a directory without it is unfinished.
 """
 
 import json
@@ -15,13 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from elmokit.corpus.shard_file import (
-    MENDING,
-    Shard,
-    ShardBuilder,
-    ShardEntry,
-    read_shard,
-)
+from elmokit.corpus.shard_file import MENDING, Shard, ShardBuilder, ShardEntry, read_shard
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.hashing import text_sha256
@@ -34,23 +27,22 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A finished shard directory. Make one with `write_shards` or `ShardSet.open`."""
+    """A finished shard directory, from `write_shards` or `ShardSet.open`."""
 
     shard_dir: Path
     entries: tuple[ShardEntry, ...]
     metadata: Mapping[str, Any]
-    """What the writer wanted to keep: tokenizer, normalization, source files, ..."""
+    """Tokenizer, normalization, source files, ..."""
     num_empty_sentences: int
-    """Empty sentences that were left out when the shards were written."""
+    """Empty sentences that were skipped."""
 
     @classmethod
     def open(cls, shard_dir: StrPath) -> "ShardSet":
-        """Open a directory that `write_shards` wrote and verify it; every file is read once.
+        """Open and verify a directory; every file is read once.
 
         Raises:
             FileNotFoundError: if there is no finished shard set.
-            FormatError: if the manifest or a shard is damaged; names the file, what was expected
-                and what was found.
+            FormatError: if the manifest or a shard is damaged.
         """
         shards = _read_manifest(Path(shard_dir))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
@@ -64,35 +56,31 @@ class ShardSet:
 
     @cached_property
     def num_sentences(self) -> int:
-        """Sentences of all shards."""
+        """Sentences in all shards."""
         return sum(entry.num_sentences for entry in self.entries)
 
     @cached_property
     def num_words(self) -> int:
-        """Words of all shards."""
+        """Words in all shards."""
         return sum(entry.num_words for entry in self.entries)
 
     @property
     def num_targets(self) -> int:
-        """Predictions of one direction in one pass: every word and one end marker a sentence."""
+        """Predictions of one direction in one pass: words and one end marker per sentence."""
         return self.num_words + self.num_sentences
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all shards and their order: the same sentences in the same shards."""
+        """Hash of all shards and their order."""
         return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
-        """Read one shard into memory.
-
-        Raises:
-            FormatError: if the file is no longer what the manifest says.
-        """
+        """Read one shard; raise `FormatError` if it no longer matches the manifest."""
         entry = self.entries[index]
         return read_shard(self.shard_dir / entry.file, entry)
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield every sentence in the order it was written, one shard in memory at a time."""
+        """Yield all sentences in order, with one shard in memory at a time."""
         for index in range(len(self)):
             yield from self.load(index).sentences()
 
@@ -107,28 +95,25 @@ def write_shards(
     """Write tokenized sentences as a shard directory; one shard is in memory at a time.
 
     Args:
-        sentences: lists of words; read once. Empty ones are skipped and counted.
-        shard_dir: made if absent. What an interrupted earlier call left there is replaced.
-        tokens_per_shard: a shard is closed once it holds this many words.
-        metadata: JSON-able, to be kept in the manifest. It is read when the manifest is written,
-            after the last sentence, so that counts of a reader may be among them.
-
-    Returns:
-        The finished set.
+        sentences: Lists of words; read once. Empty ones are skipped and counted.
+        shard_dir: Made if missing. Remains of an interrupted call are replaced.
+        tokens_per_shard: A shard is closed once it has this many words.
+        metadata: For the manifest, as JSON values; read after the last sentence, so that it may
+            contain counts made while reading.
 
     Raises:
-        ValueError: if there is no sentence with a word.
-        TypeError: if ``metadata`` is not JSON-able.
-        FileExistsError: if the directory holds a finished set already.
+        InputError: if there is no sentence with a word.
+        TypeError: if ``metadata`` cannot be written as JSON.
+        FileExistsError: if the directory has a finished set.
     """
     if tokens_per_shard < 1:
         raise ValueError(f"`tokens_per_shard` must be at least 1, got {tokens_per_shard}.")
-    json.dumps(metadata)  # refuse now what the manifest could not hold after hours of work
+    json.dumps(metadata)  # fail now, not after hours of work
     directory = Path(shard_dir)
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / MANIFEST_NAME).exists():
         raise FileExistsError(
-            f"{directory} holds a finished shard set already. Open it with ShardSet.open, delete "
+            f"{directory} already has a finished shard set. Open it with ShardSet.open, delete "
             f"it, or write to another directory."
         )
     _remove_leftovers(directory)
@@ -151,28 +136,24 @@ def write_shards(
             f"so there is nothing to write to {directory}. Check the input files."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
-    _write_manifest(shards)
-    return shards
-
-
-def _remove_leftovers(directory: Path) -> None:
-    """Remove shards (whole and partial) of a set that was never finished."""
-    for path in directory.iterdir():
-        if re.fullmatch(r"shard-\d{5,}\.bin|\.(shard-\d+\.bin|manifest\.json)\.partial", path.name):
-            path.unlink()
-
-
-def _write_manifest(shards: ShardSet) -> None:
     manifest = {
         "format": _FORMAT,
         "version": _VERSION,
         "num_sentences": shards.num_sentences,
         "num_words": shards.num_words,
-        "num_empty_sentences": shards.num_empty_sentences,
+        "num_empty_sentences": num_empty,
         "metadata": shards.metadata,
-        "shards": [vars(entry) for entry in shards.entries],
+        "shards": [vars(entry) for entry in entries],
     }
-    write_json(shards.shard_dir / MANIFEST_NAME, manifest)
+    write_json(directory / MANIFEST_NAME, manifest)
+    return shards
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Remove complete and partial shards of an unfinished set."""
+    for path in directory.iterdir():
+        if re.fullmatch(r"shard-\d{5,}\.bin|\.(shard-\d+\.bin|manifest\.json)\.partial", path.name):
+            path.unlink()
 
 
 def _read_manifest(directory: Path) -> ShardSet:
@@ -180,7 +161,7 @@ def _read_manifest(directory: Path) -> ShardSet:
     if not path.is_file():
         raise FileNotFoundError(
             f"{directory} is not a finished shard set: it has no {MANIFEST_NAME}, which is written "
-            f"last. Write the shards again from the text."
+            "last. Write the shards again from the text."
         )
     manifest = read_json(path, advice=MENDING, required=("format", "version", "shards", "metadata"))
     if (manifest["format"], manifest["version"]) != (_FORMAT, _VERSION):

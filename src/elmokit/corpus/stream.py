@@ -1,12 +1,10 @@
-"""The endless (or counted) stream of training windows over a shard set, with its own resume state.
+"""The endless (or counted) stream of training windows over a shard set, with its resume state.
 
-A group of shards is in memory at a time. Groups and sentence order are drawn anew each epoch from
-the seed. Every rank packs the same global window and keeps its own rows, so the rows of all ranks
-together are the window of a single process. The state that comes with each window is small JSON;
-a stream made from it goes on exactly as if it had never stopped.
+Every rank packs the same global window and keeps its own rows, so that all ranks together see the
+window of a single process. Each window comes with a small JSON state; a stream made from it
+continues exactly as if it had never stopped.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,41 +16,40 @@ from elmokit.corpus.shard_file import merge_shards
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
 from elmokit.errors import InputError
+from elmokit.files.changes import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
 _STATE_VERSION = 3
-"""Of the state and of the order that it is a place in (`elmokit.corpus.order`)."""
+"""Of the state and the order of sentences (`elmokit.corpus.order`)."""
 
 
 class WindowStream:
-    """Windows of B rows and T steps, packed as the original packs them.
+    """Windows of B rows and T steps, packed as in the original.
 
-    Each row is filled up to T before the next row takes its next sentence from the common order;
-    a sentence that is cut goes on in the same row of the next window. At the end of ``num_epochs``
-    passes the incomplete last window is dropped, with the sentences that rows have begun; without
-    a number of epochs nothing is ever dropped (but see ``restart_share``). Memory: a group of
-    shards (`elmokit.corpus.order.SHARDS_TOGETHER`) plus the sentences in flight.
+    Each row is filled up to T before the next row takes a sentence from the common order; a
+    sentence that is cut continues in the same row of the next window. After ``num_epochs`` passes
+    the incomplete last window is dropped, with the rest of its rows' sentences. Memory: a group of
+    shards (`elmokit.corpus.order.SHARDS_TOGETHER`) and the unfinished sentences.
 
     Args:
-        shards: the sentences.
-        word_vocab: gives the word ids of inputs and targets.
-        char_vocab: gives the character rows of inputs.
+        shards: The sentences.
+        word_vocab: For word ids of inputs and targets.
+        char_vocab: For character rows of inputs.
         batch_size: B, the rows of all ranks together.
         num_steps: T.
-        seed: decides the order of shards and sentences.
-        shuffle: ``"sentences"`` permutes groups of shards and the sentences of each group,
-            anew each epoch; ``"none"`` keeps the order in which they were written.
-        rank: which rows to yield: ``[rank * B / world_size, (rank + 1) * B / world_size)``.
-        world_size: number of ranks.
-        num_epochs: passes over the shards; None goes on for ever.
-        restart_share: share of the rows, chosen by seed and window, that begin each window with a
-            new sentence; what was left of their last one is skipped (`WindowBatch.restarts`).
-        state: a state that came with a window; the stream goes on after that window.
+        seed: Of the order and of restarts.
+        shuffle: See `elmokit.corpus.order.Shuffle`.
+        rank: Yields the rows ``[rank * B / world_size, (rank + 1) * B / world_size)``.
+        world_size: Number of ranks.
+        num_epochs: Passes over the shards; None: endless.
+        restart_share: Share of the rows, chosen by seed and window, that begin each window with a
+            new sentence and skip the rest of their last one (`WindowBatch.restarts`).
+        state: Continue after the window that this state came with.
 
     Raises:
-        ValueError: if the corpus has fewer targets than one window, B is not divisible among the
-            ranks, or ``state`` comes from other data or settings.
+        ValueError: if the corpus has fewer targets than one window, B is not divisible by the
+            number of ranks, or ``state`` comes from other data or settings.
     """
 
     def __init__(
@@ -88,16 +85,16 @@ class WindowStream:
                 f"world_size, got {batch_size} rows for {world_size} ranks."
             )
         if shards.num_targets < batch_size * num_steps:
-            raise _too_small(shards, batch_size, num_steps)
-        self.shards = shards
-        self.word_vocab = word_vocab
-        self.char_vocab = char_vocab
-        self.batch_size = batch_size
-        self.num_steps = num_steps
+            raise InputError(
+                f"the corpus is smaller than one window: it has {shards.num_targets} targets "
+                f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
+                f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
+                f"Use a smaller batch_size or num_steps, or more text."
+            )
+        self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
+        self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
         self.order = SentenceOrder(shards, seed=seed, shuffle=shuffle)
-        self.num_epochs = num_epochs
-        self.seed = seed
-        self.restart_share = restart_share
+        self.seed, self.restart_share = seed, restart_share
         self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
         self.fingerprint = {
             "shards": shards.fingerprint,
@@ -105,7 +102,7 @@ class WindowStream:
             "num_steps": num_steps,
             "seed": seed,
             "shuffle": shuffle,
-            "vocabulary": _vocab_hash(word_vocab),
+            "vocabulary": word_vocab.sha256,
             "characters": asdict(char_vocab.config),
         }
         if state is not None:
@@ -124,19 +121,15 @@ class WindowStream:
 
     @property
     def windows_per_epoch(self) -> int:
-        """Whole windows that one pass fills: ``targets_per_epoch // targets_per_window``.
-
-        A run of e epochs is ``e * targets_per_epoch // targets_per_window`` windows of a stream
-        without ``num_epochs``. With ``num_epochs`` a few fewer may come, see the class.
-        """
+        """Whole windows of one pass; a stream with ``num_epochs`` may yield a few fewer."""
         return self.targets_per_epoch // self.targets_per_window
 
     def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
-        """Yield (window, state after that window), from the start or from the state given.
+        """Yield (window, state after that window).
 
-        The state has ``windows`` and ``targets`` (one direction) consumed so far, all ranks
-        together, and ``epoch``, the pass that the next new sentence comes from; the rest is the
-        stream's own. States of all ranks are equal.
+        The state has ``windows`` and ``targets`` (of one direction) so far, over all ranks, and
+        ``epoch``, the pass of the next new sentence; the rest is private. All ranks have equal
+        states.
         """
         packer = _Packer(self)
         while (batch := packer.next_window()) is not None:
@@ -152,29 +145,22 @@ class WindowStream:
         if state.get("version") != _STATE_VERSION:
             raise InputError(
                 f"the stream state has version {state.get('version')!r}, this elmokit reads "
-                f"version {_STATE_VERSION}. Start the run anew."
+                f"version {_STATE_VERSION}. Start a new run."
             )
-        theirs = state.get("fingerprint", {})
-        differences = [
-            f"{key} was {theirs.get(key)!r} and is now {value!r}"
-            for key, value in self.fingerprint.items()
-            if theirs.get(key) != value
-        ]
+        differences = changes(state.get("fingerprint", {}), self.fingerprint)
         if differences:
             raise InputError(
-                f"the stream state comes from other data or settings: {'; '.join(differences)}. "
-                f"Resume with the data and settings of the first run, or start a new run."
+                "the stream state comes from other data or settings: "
+                f"{'; '.join(map(str, differences))}. Resume with the data and settings of the "
+                "first run, or start a new run."
             )
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
-    """Return the state of a stream that goes on with ``batch_size`` rows after that window.
-
-    The rows that there were keep their sentences; the new ones, at the end, begin with a sentence.
-    """
+    """Return a state from which a stream continues with more rows, added at the end."""
     rows = state["rows"]
     if batch_size < len(rows):
-        raise ValueError(f"a stream of {len(rows)} rows cannot go on with {batch_size}.")
+        raise ValueError(f"a stream of {len(rows)} rows cannot continue with {batch_size}.")
     return {
         **state,
         "fingerprint": {**state["fingerprint"], "batch_size": batch_size},
@@ -183,24 +169,22 @@ def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
 
 
 class _Packer:
-    """Walks over the sentences and fills windows; everything that changes lives here.
+    """Fills windows; holds all mutable state of a stream.
 
-    ``streams`` (2, N) holds, as types of ``table``, the sentences of the loaded shards and before
-    them what rows had left of earlier ones; row i goes on at ``position[i]`` and its sentence
-    has its last element at ``last[i]`` (both in ``streams``; equal when the sentence is used up).
+    ``streams`` (2, N) holds, as types of ``table``, unfinished sentences of earlier shards and then
+    the sentences of the loaded ones. Row i continues at ``position[i]``; its sentence ends at
+    ``last[i]`` (both in ``streams``; equal when the sentence is used up).
     """
 
     def __init__(self, stream: WindowStream) -> None:
         self.stream = stream
         num_rows, num_steps = stream.batch_size, stream.num_steps
-        self.windows = 0
-        self.num_targets = 0
-        self.epoch = 0
-        self.group_position = 0  # among the epoch's groups of shards
-        self.sentence_position = 0  # in the group's sentence order: the next one to take
+        self.windows = self.num_targets = self.epoch = 0
+        self.group_position = 0  # in the epoch's groups of shards
+        self.sentence_position = 0  # of the next sentence in the group's order
         self.loaded: tuple[int, ...] = ()  # shards in memory
-        self.firsts = np.zeros(0, dtype=np.int64)  # number of each one's first sentence
-        self.order: np.ndarray | None = None  # of its sentences, None before they are needed
+        self.firsts = np.zeros(0, dtype=np.int64)  # number of the first sentence of each
+        self.order: np.ndarray | None = None  # of the group's sentences; None before it is opened
         self.table = self._build_table([])
         self.streams = np.empty((2, 0), dtype=np.int32)
         self.begins = np.empty(0, dtype=np.int64)
@@ -217,7 +201,7 @@ class _Packer:
         num_steps = self.stream.num_steps
         inputs, targets = self.inputs, self.targets
         position, last = self.position, self.last
-        inputs.fill(0)  # type 0 exists in every table: `_load` translates the cells not yet filled
+        inputs.fill(0)  # type 0 is in every table: `_load` also translates cells not yet filled
         targets.fill(0)
         restarts = self._restarts() if self.stream.restart_share > 0 else None
         for row in [] if restarts is None else np.flatnonzero(restarts):
@@ -241,7 +225,7 @@ class _Packer:
         return window if restarts is None else replace(window, restarts=restarts[rows])
 
     def _restarts(self) -> np.ndarray:
-        """Choose the rows that begin the next window with a new sentence, bool (B,)."""
+        """Choose the rows that begin the next window with a new sentence: bool (B,)."""
         num_rows = self.stream.batch_size
         draw = np.random.default_rng([self.stream.seed, self.windows])
         count = int(self.stream.restart_share * num_rows + draw.random())  # on average the share
@@ -250,12 +234,10 @@ class _Packer:
         return restarts
 
     def state(self) -> dict[str, Any]:
-        """Return where the walk stands, for `WindowStream`."""
-        rows: list[list[int] | None] = []
-        for position, last, (shard, sentence) in zip(
-            self.position, self.last, self.source, strict=True
-        ):
-            rows.append(None if position == last else [shard, sentence, last - position])
+        rows = [
+            None if position == last else [*source, last - position]
+            for position, last, source in zip(self.position, self.last, self.source, strict=True)
+        ]
         return {
             "version": _STATE_VERSION,
             "fingerprint": self.stream.fingerprint,
@@ -264,11 +246,11 @@ class _Packer:
             "epoch": self.epoch,
             "group_position": self.group_position,
             "sentence_position": self.sentence_position,
-            "rows": rows,  # (shard, sentence, steps left of it)
+            "rows": rows,  # (shard, sentence, steps left)
         }
 
     def _next_sentence(self, row: int) -> bool:
-        """Give the row the next sentence of the common order; False after the last epoch."""
+        """Give a row the next sentence; False after the last epoch."""
         if self.order is None and not self._open_group():
             return False
         assert self.order is not None
@@ -283,8 +265,7 @@ class _Packer:
         return True
 
     def _pass_group(self) -> None:
-        """Move on to the next group, which is opened when its first sentence is needed."""
-        self.order = None
+        self.order = None  # opened when its first sentence is needed
         self.sentence_position = 0
         self.group_position += 1
         if self.group_position == self.stream.order.num_groups:
@@ -303,10 +284,10 @@ class _Packer:
         return True
 
     def _load(self, shards: tuple[int, ...]) -> None:
-        """Put other shards into memory, taking along what rows and window still need of the old.
+        """Load other shards, keeping what rows and window still need of the old ones.
 
-        The types in flight become words, the old shards are dropped, and the words become types of
-        the new table, so that no more than one group is ever held.
+        Types in use are turned into words, the old shards dropped, and the words turned into types
+        of the new table, so that only one group is in memory.
         """
         spans = [
             (position, last + 1 if position < last else position)
@@ -353,10 +334,10 @@ class _Packer:
             loaded = self.stream.shards.load(shard)
             for row in rows:
                 sentences[row] = loaded.sentence(state["rows"][row][1])
-        self.table = self._build_table(word for words in sentences.values() for word in words)
+        words = [word for sentence in sentences.values() for word in sentence]
+        self.table = self._build_table(words)
         offsets = np.cumsum([0, *map(len, sentences.values())])
-        types = self.table.types([word for words in sentences.values() for word in words])
-        self.streams, begins = sentence_streams(types, offsets)
+        self.streams, begins = sentence_streams(self.table.types(words), offsets)
         for index, row in enumerate(sentences):
             shard, sentence, steps_left = state["rows"][row]
             self.source[row] = (shard, sentence)
@@ -367,16 +348,3 @@ class _Packer:
         return WordTable(
             words, char_vocab=self.stream.char_vocab, word_vocab=self.stream.word_vocab
         )
-
-
-def _vocab_hash(word_vocab: WordVocab) -> str:
-    return hashlib.sha256("\n".join(word_vocab.words).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _too_small(shards: ShardSet, batch_size: int, num_steps: int) -> InputError:
-    return InputError(
-        f"the corpus is smaller than one window: it has {shards.num_targets} targets "
-        f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
-        f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
-        f"Use a smaller batch_size or num_steps, or more text."
-    )

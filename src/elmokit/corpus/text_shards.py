@@ -1,4 +1,4 @@
-"""Shards of text files: made in one streamed pass, reused if files and settings are the same."""
+"""Shards of text files: written in one streamed pass, reused for the same files and settings."""
 
 import dataclasses
 import logging
@@ -18,9 +18,9 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 log = logging.getLogger(__name__)
 
 NUM_HELD_OUT = "num_held_out"
-"""In manifests: the number of sentences of the corpus that were held out."""
+"""Manifest key: sentences of the corpus that were held out."""
 SENTENCES_AN_EVENT = 500
-"""Sentences between two reports of progress."""
+"""Sentences between progress reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,22 +30,20 @@ class TextConfig:
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(name="simple"))
     """Splits text into sentences and words; stored in the model."""
     tokens_per_shard: int = 250_000
-    """Words in one shard file; a shard is what is in memory at a time."""
+    """Words per shard file."""
     valid_sentences: int = 2000
-    """Sentences held out where no validation text is given; about a fiftieth at most."""
+    """Sentences held out without validation text; about a fiftieth at most."""
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How far the preparation of a text is."""
+    """Progress in one stage of preparing a text."""
 
     stage: Literal["tokenizing", "counting words"]
     sentences: int
-    """Done in this stage."""
     words: int
-    """Done in this stage."""
     total_words: int | None
-    """What ``words`` will be at its end, where that is known."""
+    """Final value of ``words``, if known."""
 
 
 OnPreparation = Callable[[Preparation], object]
@@ -53,25 +51,21 @@ OnPreparation = Callable[[Preparation], object]
 
 @dataclass(frozen=True)
 class TextShards:
-    """Makes shards of text files, or opens those of the same files and settings."""
+    """Writes shards of text files, or opens those of the same files and settings."""
 
     text: TextConfig
     normalization: Normalization
     on_preparation: OnPreparation | None = None
 
     def like(self, shards: ShardSet) -> "TextShards":
-        """Return one that splits text as it was split for finished shards.
-
-        Raises:
-            ConfigError: if the settings name another tokenizer.
-        """
+        """Copy with tokenizer and normalization of shards; `ConfigError` for another tokenizer."""
         stored = shards.metadata.get("tokenizer")
         tokenizer = self.text.tokenizer if stored is None else TokenizerConfig(**stored)
         if self.text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
             raise ConfigError(
                 f"text.tokenizer.name={self.text.tokenizer.name!r}, but the shards in "
-                f"{shards.shard_dir} were made with {tokenizer.name!r}. Leave the tokenizer out, "
-                "or give the raw text."
+                f"{shards.shard_dir} were made with {tokenizer.name!r}. Omit the tokenizer, or "
+                "give the raw text."
             )
         return dataclasses.replace(
             self,
@@ -86,16 +80,7 @@ class TextShards:
         *,
         held_out_dir: Path | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write shards of text files, unless they are there already.
-
-        Args:
-            sources: The files, as `describe_files` returns them.
-            target: Directory of the shards.
-            held_out_dir: Directory for a few sentences that are held out of the same pass.
-
-        Returns:
-            The shards, and those of held-out sentences if there are any.
-        """
+        """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
         found = self._open(metadata, target, held_out_dir)
         if found is not None:
@@ -104,8 +89,7 @@ class TextShards:
         lines = read_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
         metadata["tokenizer"]["version"] = tokenizer.version
-        sentences = tokenize_lines(lines, tokenizer, self.normalization)
-        sentences = count_sentences(sentences, report)
+        sentences = count_sentences(tokenize_lines(lines, tokenizer, self.normalization), report)
         sentences = reported(sentences, "tokenizing", self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:
@@ -115,17 +99,16 @@ class TextShards:
             "%d lines read, %d sentences, %d words in %d shards",
             report.lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
-        if held_out_dir is None:
-            return shards, None
-        if not held_out:
+        if held_out_dir is not None and held_out:
+            return shards, self._write(held_out, held_out_dir, shards.metadata)
+        if held_out_dir is not None:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
-            return shards, None
-        return shards, self._write(held_out, held_out_dir, shards.metadata)
+        return shards, None
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
     ) -> tuple[ShardSet, ShardSet | None] | None:
-        """Open shards, and those held out of them, if they are what would be made again."""
+        """Open existing shards, and those held out of them, if they match ``metadata``."""
         opened: list[ShardSet] = []
         for directory in (target, held_out_dir):
             if directory is None or (opened and not opened[0].metadata[NUM_HELD_OUT]):
@@ -144,7 +127,7 @@ class TextShards:
     def _hold_out(
         self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]
     ) -> Iterator[list[str]]:
-        """Yield the training sentences; at the end, collect the others and record their number."""
+        """Yield the training sentences; at the end, collect and count the others."""
         holder = HoldOut(share=0.02, max_sentences=self.text.valid_sentences)
         yield from holder.split(sentences)
         held_out += holder.sentences
@@ -153,7 +136,6 @@ class TextShards:
     def _write(
         self, sentences: Iterable[list[str]], target: Path, metadata: Mapping[str, Any]
     ) -> ShardSet:
-        """Write shards; those of other text in ``target`` are replaced, other files stay."""
         (target / MANIFEST_NAME).unlink(missing_ok=True)
         return write_shards(
             sentences, target, tokens_per_shard=self.text.tokens_per_shard, metadata=metadata
@@ -161,7 +143,7 @@ class TextShards:
 
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
-        del settings["tokenizer"]
+        del settings["tokenizer"]  # whose version is not known yet
         return {
             "tokenizer": {"name": self.text.tokenizer.name, "version": ""},
             "normalization": self.normalization,
@@ -177,7 +159,7 @@ def reported(
     *,
     total_words: int | None = None,
 ) -> Iterator[list[str]]:
-    """Yield the sentences and report progress now and then."""
+    """Yield the sentences and report progress."""
     if on_preparation is None:
         yield from sentences
         return

@@ -1,10 +1,9 @@
 """Training windows: B rows of T packed steps in both directions, without any padding.
 
-A sentence of n words gives n + 1 steps. Forward, the inputs ``<S> w1 ... wn`` predict ``w1 ... wn
-</S>``; backward, ``</S> wn ... w1`` predict ``wn ... w1 <S>``. So ``</S>`` is never a forward input
-and ``<S>`` never a forward target. Both directions of a row read the same sentences at the same
-steps (the original shuffled them apart; sharing lets the character CNN run once for both).
-Source: bilm-tf ``data.py`` (``_get_batch``); reference facts in Peters et al. 2018, section 3.
+A sentence of n words takes n + 1 steps. Forward, the inputs ``<S> w1 ... wn`` predict ``w1 ... wn
+</S>``; backward, ``</S> wn ... w1`` predict ``wn ... w1 <S>``. Both directions of a row read the
+same sentences (the original shuffled them apart), so that the character CNN runs once for both.
+Source: bilm-tf ``data.py`` (``_get_batch``); Peters et al. 2018, section 3.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,7 @@ BEGIN_TYPE = 0
 """Index of ``<S>`` in every `WordTable`."""
 END_TYPE = 1
 """Index of ``</S>`` in every `WordTable`."""
-_WORDS_PER_CHUNK = 8192  # encoded at a time: keeps the temporary arrays of the encoder small
+_WORDS_PER_CHUNK = 8192  # keeps the encoder's temporary arrays small
 
 
 @dataclass(frozen=True)
@@ -30,18 +29,16 @@ class WindowBatch:
     char_ids: UInt16[np.ndarray, "U C"]
     """Character rows of the distinct input words, in the order of their first use."""
     word_ids: Int[np.ndarray, " U"]
-    """Word ids of the same distinct input words (for models that read words, not characters)."""
+    """Word ids of the same words (for models that read words, not characters)."""
     forward_inputs: Int[np.ndarray, "B T"]
-    """Index into the distinct words of what the forward direction reads."""
+    """Indices into the distinct words."""
     backward_inputs: Int[np.ndarray, "B T"]
-    """Likewise backward, in reading order (the end of the sentence first)."""
+    """Likewise, in reading order (the end of the sentence first)."""
     forward_targets: Int[np.ndarray, "B T"]
-    """Word ids that the forward direction predicts."""
+    """Word ids."""
     backward_targets: Int[np.ndarray, "B T"]
-    """Word ids that the backward direction predicts."""
     restarts: Bool[np.ndarray, " B"] | None = None
-    """Rows that begin a sentence from the zero state, instead of going on from the window before;
-    none: every row goes on."""
+    """Rows that begin a new sentence from the zero state; None: all rows continue."""
 
     @property
     def num_targets(self) -> int:
@@ -52,10 +49,7 @@ class WindowBatch:
 class WordTable:
     """Distinct words with their ids, ready for packing: type 0 is ``<S>``, type 1 is ``</S>``.
 
-    Args:
-        words: distinct words. ``<S>`` and ``</S>`` among them are types 0 and 1 again.
-        char_vocab: gives the character rows.
-        word_vocab: gives the word ids.
+    ``<S>`` and ``</S>`` among ``words`` are types 0 and 1 again.
     """
 
     def __init__(
@@ -79,19 +73,16 @@ class WordTable:
         return len(self.words)
 
     def types(self, words: Sequence[str]) -> np.ndarray:
-        """Return the types of words that are in the table, int32 (N,)."""
+        """Return the types of words in the table, int32 (N,)."""
         return np.fromiter(map(self._type_of_word.__getitem__, words), np.int32, count=len(words))
 
     def window(
         self, inputs: Int[np.ndarray, "2 B T"], targets: Int[np.ndarray, "2 B T"]
     ) -> WindowBatch:
-        """Make a window of types: forward at index 0, backward at index 1.
-
-        The result depends on the words alone, not on where they stand in the table.
-        """
+        """Make a window of types (index 0: forward, 1: backward), independent of type numbers."""
         types = inputs.reshape(-1)
         steps = np.arange(types.size)
-        self._slot_of_type[types[::-1]] = steps[::-1]  # the first use of a type is written last
+        self._slot_of_type[types[::-1]] = steps[::-1]  # first uses are written last
         distinct = types[self._slot_of_type[types] == steps]  # (U,)
         self._slot_of_type[distinct] = np.arange(distinct.size)
         slots = self._slot_of_type[inputs]
@@ -111,14 +102,9 @@ def sentence_streams(
 ) -> tuple[Int[np.ndarray, "2 n2"], Int[np.ndarray, " S1"]]:
     """Lay sentences out as ``<S> w1 ... wn </S>`` forward and ``</S> wn ... w1 <S>`` backward.
 
-    Steps of a sentence are pairs of neighbors: element k is the input, element k + 1 the target.
-
-    Args:
-        types: the words of all sentences.
-        offsets: where each sentence begins in ``types``, and the end.
-
-    Returns:
-        The two streams as int32 (2, n + 2 S), and where each sentence begins in them (S + 1,).
+    In a step, element k is the input and element k + 1 the target. ``offsets`` has the beginning of
+    each sentence in ``types``, and the end. Returns the two streams, int32 (2, n + 2 S), and the
+    offsets of the sentences in them (S + 1,).
     """
     lengths = np.diff(offsets)
     num_sentences = lengths.size
@@ -128,6 +114,6 @@ def sentence_streams(
     streams[1, begins[:-1]] = streams[0, begins[1:] - 1] = END_TYPE
     positions = np.arange(types.size) + np.repeat(2 * np.arange(num_sentences) + 1, lengths)
     streams[0, positions] = types
-    # word k of a sentence stands at begin + 1 + k forward and at end - 2 - k backward
+    # word k of a sentence is at begin + 1 + k forward and at end - 2 - k backward
     streams[1, np.repeat(begins[:-1] + begins[1:] - 1, lengths) - positions] = types
     return streams, begins

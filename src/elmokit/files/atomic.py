@@ -1,8 +1,8 @@
-"""Files and directories that appear whole or not at all: written aside, forced to disk, renamed.
+"""Files and directories that appear whole or not at all: temporary file, fsync, rename.
 
-What is written aside stands beside its target under a hidden name and vanishes on an error, so a
-full disk leaves the old file as it was. A kill may leave it behind; the next write to the same
-target replaces it. One writer to a target at a time.
+The temporary file is hidden, beside the target, and removed on errors; a full disk leaves the old
+file intact. A kill may leave it behind; the next write replaces it. One writer per target at a
+time.
 """
 
 import errno
@@ -20,21 +20,16 @@ _NO_ROOM = {
     "File too large": errno.EFBIG,
     "Disk quota exceeded": errno.EDQUOT,
 }
-"""How the system says that it will not write more, in words and as a number."""
+"""System messages that mean "out of space", and their error numbers."""
 
 
 def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bool) -> None:
-    """Refuse to write where a file stands that is wanted, before any work is done.
-
-    Args:
-        path: A file that is to be written.
-        inputs: What is read; none of it is ever replaced.
-        overwrite: Whether any other file may be.
+    """Check before any work that an output file may be written.
 
     Raises:
-        InputError: if ``path`` is one of the inputs.
+        InputError: if ``path`` is one of the inputs, which are never replaced.
         IsADirectoryError: if it is a directory.
-        FileExistsError: if it exists and is not to be replaced.
+        FileExistsError: if it exists and ``overwrite`` is false.
     """
     target = Path(path)
     if not target.exists():
@@ -52,10 +47,7 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
 
 
 def no_room(error: BaseException) -> int | None:
-    """Return the system's number for "not a byte more can be written here", if this is the error.
-
-    h5py and safetensors give the system's words without its number.
-    """
+    """Return the errno of an out-of-space error; h5py and safetensors only give its message."""
     number = getattr(error, "errno", None)
     if number in _NO_ROOM.values():
         return number
@@ -64,16 +56,9 @@ def no_room(error: BaseException) -> int | None:
 
 
 def reserve(path: Path, num_bytes: int) -> None:
-    """Make sure that there is room for a file, where the system can tell.
+    """Reserve space for a file, where the system can; raise `OSError` if there is not enough.
 
-    For HDF5, whose library may crash where it cannot write what it has promised.
-
-    Args:
-        path: The file; made if it is not there, and as long as this afterwards.
-        num_bytes: What it will have at least.
-
-    Raises:
-        OSError: if there is no room.
+    For HDF5, whose library may crash when the disk is full.
     """
     if num_bytes > 0 and hasattr(os, "posix_fallocate"):
         with path.open("ab") as file:
@@ -82,9 +67,9 @@ def reserve(path: Path, num_bytes: int) -> None:
 
 @contextmanager
 def named(target: StrPath) -> Iterator[None]:
-    """Name the target in a system error that has no name, or the name that stands for it.
+    """Name the target in system errors that have no name or that of the temporary file.
 
-    What other libraries raise where there is no room becomes a system error.
+    Out-of-space errors of other libraries become `OSError`.
     """
     try:
         yield
@@ -102,12 +87,9 @@ def named(target: StrPath) -> Iterator[None]:
 
 @contextmanager
 def atomic_file(path: StrPath) -> Iterator[Path]:
-    """Give a name to write to, which becomes ``path`` if all goes well and vanishes otherwise.
+    """Yield a temporary path that replaces ``path`` on success and is removed on errors.
 
-    When this returns the file survives a power cut. Missing directories are made.
-
-    Args:
-        path: The file; an older one is replaced.
+    On return the file survives a power cut. Missing directories are made.
 
     Raises:
         IsADirectoryError: at once, if ``path`` is a directory.
@@ -124,19 +106,16 @@ def atomic_file(path: StrPath) -> Iterator[Path]:
             temp_path.replace(target)
             _force_to_disk(target.parent)
     finally:
-        with suppress(OSError):  # the first error is the one to tell
+        with suppress(OSError):  # report the first error
             temp_path.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_directory(path: StrPath) -> Iterator[Path]:
-    """Give an empty directory to fill, which becomes ``path`` if all goes well; else it vanishes.
+    """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
-    When this returns the directory survives a power cut. A kill between the two renames that
-    replace an older directory leaves that one whole under the name of `previous_of`.
-
-    Args:
-        path: The directory, without directories in it; an older one is replaced.
+    It must stay flat (no subdirectories). On return it survives a power cut. A kill between the two
+    renames that replace an older directory leaves that one intact as `previous_of`.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,12 +143,12 @@ def atomic_directory(path: StrPath) -> Iterator[Path]:
 
 
 def temp_path_of(target: Path) -> Path:
-    """Return the name under which ``target`` is written."""
+    """Return the temporary path of ``target``."""
     return target.with_name(f".{target.name}.partial")
 
 
 def previous_of(target: Path) -> Path:
-    """Return the name that an older directory has for the moment in which it is replaced."""
+    """Return the name of an older directory while it is being replaced."""
     return target.with_name(f".{target.name}.previous")
 
 
@@ -179,13 +158,9 @@ def _refuse_directory(target: Path) -> None:
 
 
 def _force_to_disk(path: Path) -> None:
-    if path.is_dir():
-        if os.name == "nt":  # which cannot open directories
-            return
-        flags = os.O_RDONLY
-    else:
-        flags = os.O_RDWR
-    descriptor = os.open(path, flags)
+    if path.is_dir() and os.name == "nt":  # Windows cannot open directories
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,4 +1,4 @@
-"""Bytes of a binary file in order, decompressed, in bounded memory, with positions for errors."""
+"""Sequential reading of a binary file, decompressed, in bounded memory."""
 
 from pathlib import Path
 
@@ -9,10 +9,7 @@ _SKIPPED_TOGETHER = 1 << 20
 
 
 class ByteStream:
-    """Hands out the bytes of a file, a few at a time.
-
-    Args:
-        path: The file; .gz, .xz, .bz2 and .zst are decompressed.
+    """Reads a file a few bytes at a time; .gz, .xz, .bz2 and .zst are decompressed.
 
     Raises:
         FormatError: while reading, for damaged compressed data and text in another encoding.
@@ -25,29 +22,21 @@ class ByteStream:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether positions are those of the decompressed bytes."""
+        """Whether positions count decompressed bytes."""
         return self.path.suffix.lower() in COMPRESSIONS
 
     @property
     def position(self) -> int:
-        """Bytes handed out so far."""
+        """Bytes read so far."""
         return self._num_before + self._at
 
     def ahead(self, num_bytes: int) -> bytes:
-        """Return the next bytes, or fewer at the end of the file, without passing them."""
+        """Return the next bytes without consuming them; fewer at the end of the file."""
         self._hold(num_bytes)
         return self._held[self._at : self._at + num_bytes]
 
     def take(self, num_bytes: int, what: str) -> bytes:
-        """Return the next bytes.
-
-        Args:
-            num_bytes: How many.
-            what: What they are, for the error.
-
-        Raises:
-            FormatError: if the file ends before.
-        """
+        """Return the next bytes; raise `FormatError`, which names ``what``, if there are fewer."""
         if not self._hold(num_bytes):
             raise self.cut(what)
         begin = self._at
@@ -55,10 +44,10 @@ class ByteStream:
         return self._held[begin : self._at]
 
     def take_until(self, end: bytes, max_bytes: int, what: str) -> bytes:
-        """Return the bytes before the next ``end``, and pass it too.
+        """Return the bytes before the next ``end``, and consume ``end`` too.
 
         Raises:
-            FormatError: if the file ends before, or ``end`` is not among the next ``max_bytes``.
+            FormatError: if ``end`` is not among the next ``max_bytes``, or the file ends too early.
         """
         found = self._held.find(end, self._at, self._at + max_bytes)
         if found < 0:
@@ -67,7 +56,7 @@ class ByteStream:
             if found < 0 and is_held:
                 raise FormatError(
                     f"{self.path}, byte {self.position:,}: {what} is longer than {max_bytes:,} "
-                    "bytes. The file is damaged, or the numbers at its beginning do not fit it."
+                    "bytes. The file is damaged, or its header is wrong."
                 )
         if found < 0:
             raise self.cut(what)
@@ -76,21 +65,21 @@ class ByteStream:
         return taken
 
     def skip(self, num_bytes: int, what: str) -> None:
-        """Pass bytes; memory stays bounded, however many they are."""
+        """Skip any number of bytes in bounded memory."""
         while num_bytes > 0:
             step = min(num_bytes, _SKIPPED_TOGETHER)
             self.take(step, what)
             num_bytes -= step
 
     def cut(self, what: str) -> FormatError:
-        """Return the error for a file that ends in the middle of something."""
+        """Return the error for a file that ends within ``what``."""
         return FormatError(
             f"{self.path}, byte {self.position:,}: the file ends in the middle of {what}. It is "
-            "cut, or the numbers at its beginning do not fit it: fetch or write it again."
+            "truncated, or its header is wrong: fetch or write it again."
         )
 
     def _hold(self, num_bytes: int) -> bool:
-        """Have so many bytes at hand; False if the file has fewer."""
+        """Buffer so many bytes; False if the file has fewer."""
         num_held = len(self._held) - self._at
         if num_held >= num_bytes:
             return True

@@ -1,4 +1,4 @@
-"""Where elmokit keeps what can be made again."""
+"""Where elmokit caches files."""
 
 import os
 from pathlib import Path
@@ -7,16 +7,11 @@ from elmokit.errors import InputError
 
 
 def cache_dir(name: str) -> Path:
-    """Return a folder of the user's cache, ``$XDG_CACHE_HOME/elmokit/NAME``; it may not exist yet.
-
-    Raises:
-        InputError: if ``XDG_CACHE_HOME`` is not set and the user has no home directory.
-    """
+    """Return ``$XDG_CACHE_HOME/elmokit/NAME`` (or under ``~/.cache``), which may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return Path(base or Path.home() / ".cache") / "elmokit" / name
     except RuntimeError as error:
         raise InputError(
-            f"There is no cache directory: {error} Set XDG_CACHE_HOME to a directory that can be "
-            "written."
+            f"There is no cache directory: {error} Set XDG_CACHE_HOME to a writable directory."
         ) from error

@@ -1,4 +1,4 @@
-"""What has changed since a setting or a result was recorded."""
+"""Differences between recorded settings and present ones."""
 
 import json
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A recorded value that is another one now."""
+    """A value that differs from the recorded one."""
 
     key: str
-    """With dots, such as ``train.batch_size``."""
+    """Dotted, such as ``train.batch_size``."""
     was: Any
     now: Any
 
@@ -20,7 +20,7 @@ class Change:
 
 
 def changes(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> list[Change]:
-    """Compare nested values as JSON keeps them: tuples equal lists, an absent key equals None."""
+    """Compare nested values as JSON stores them: tuples equal lists, an absent key equals None."""
     was, now = _flat(json.loads(json.dumps(recorded))), _flat(json.loads(json.dumps(present)))
     return [
         Change(key, was.get(key), now.get(key))

@@ -1,4 +1,4 @@
-"""Guessing what text that is not UTF-8 may be, for advice in error messages."""
+"""Guessing the encoding of text that is not UTF-8, for advice in error messages."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ class _Candidate:
     name: str
     """As ``iconv -f`` takes it."""
     ranges: tuple[tuple[int, int], ...]
-    """Code points that text in this encoding has beyond ASCII and punctuation."""
+    """Expected code points beyond ASCII and punctuation."""
     typical: tuple[str, float]
-    """Characters that such text abounds in, and the least share that they have."""
+    """Frequent characters of such text, and their minimum share."""
     min_density: float = 0.0
-    """Least share of letters beyond ASCII among all letters."""
+    """Minimum share of non-ASCII letters among all letters."""
 
 
 _HANGUL = (0xAC00, 0xD7A3)
@@ -33,19 +33,12 @@ _CANDIDATES = (
 
 
 def guess_encoding(sample: bytes) -> str | None:
-    """Guess the encoding of lines that are not UTF-8.
-
-    Args:
-        sample: some whole lines.
-
-    Returns:
-        A name that ``iconv -f`` takes, or None without a good guess.
-    """
+    """Guess the encoding of whole lines that are not UTF-8: a name for ``iconv -f``, or None."""
     num_zeros = sample.count(0)
     if num_zeros > len(sample) // 10 and _MIN_FITTING * num_zeros <= max(
         sample[0::2].count(0), sample[1::2].count(0)
     ):
-        return "UTF-16"  # a zero at every other place: the upper halves of ASCII
+        return "UTF-16"  # every other byte is zero: the upper halves of ASCII
     return next((c.name for c in _CANDIDATES if _fits(sample, c)), None)
 
 
@@ -67,7 +60,7 @@ def _fits(sample: bytes, candidate: _Candidate) -> bool:
 
 
 def _is_punctuation(char: str) -> bool:
-    """Tell signs that many encodings share from letters; not so U+FFFD, which is a misfit."""
+    # U+FFFD is not punctuation: it counts as a misfit.
     code = ord(char)
     return 0xA0 <= code < 0xC0 or 0x2010 <= code < 0x2E80 or 0x3000 <= code < 0x3020 or (
         0xFF00 <= code < 0xFF61

@@ -1,4 +1,4 @@
-"""SHA-256, in hex, by which files and texts are recognized."""
+"""SHA-256 hashes of files and texts, in hex."""
 
 import hashlib
 from pathlib import Path
@@ -18,10 +18,10 @@ def text_sha256(text: str) -> str:
 
 
 def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
-    """Check that a file is what was recorded of it.
+    """Check that a file has the recorded size and hash.
 
     Raises:
-        FormatError: if it is missing or has another size or hash; ends with the advice.
+        FormatError: if it is missing or differs; the message ends with the advice.
     """
     if not path.is_file():
         raise FormatError(f"{path}: the file is missing (expected {num_bytes} bytes). {advice}")

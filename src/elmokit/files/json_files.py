@@ -1,4 +1,4 @@
-"""JSON files that elmokit writes and reads back: metadata, manifests, configurations."""
+"""JSON files: metadata, manifests, configurations."""
 
 import json
 from collections.abc import Iterable
@@ -10,24 +10,19 @@ from elmokit.files.atomic import atomic_file
 
 
 def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
-    """Write a JSON file, whole or not at all. Non-ASCII text stays readable."""
+    """Write a JSON file atomically. Non-ASCII text stays readable."""
     with atomic_file(path) as temp_path:
         text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
-        temp_path.write_bytes(text.encode("utf-8", "surrogatepass"))  # of names that are not UTF-8
+        temp_path.write_bytes(text.encode("utf-8", "surrogatepass"))  # file names may not be UTF-8
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Args:
-        path: The file.
-        advice: What to do about a damaged file; ends the message.
-        required: Keys that the object must have.
+    """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages.
 
     Raises:
-        FormatError: if the file is missing, is not UTF-8 JSON, is nested too deeply, holds
-            something other than an object or lacks a key.
-        OSError: if it cannot be read for another reason, such as missing permission.
+        FormatError: if the file is missing, not UTF-8 JSON, nested too deeply, not an object, or
+            lacks a key.
+        OSError: if it cannot be read for another reason.
     """
     try:
         data = path.read_bytes()
@@ -39,17 +34,7 @@ def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[
 def parse_json(
     data: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Parse one JSON object; see `read_json`.
-
-    Args:
-        data: UTF-8 text.
-        source: Where it was found; begins the message.
-        advice: What to do about damage.
-        required: Keys that the object must have.
-
-    Raises:
-        FormatError: as `read_json`.
-    """
+    """Parse one JSON object as `read_json` does; ``source`` begins error messages."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

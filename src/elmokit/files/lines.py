@@ -1,8 +1,8 @@
 """Lines of UTF-8 text files, plain or compressed.
 
-Only line feeds end lines; a carriage return before one, and a byte order mark at the beginning of
-the file, are removed. A line that is too long, is not UTF-8 or holds a NUL byte is a `BadLine`.
-Corpora skip and count those (`elmokit.files.text_reader`); elsewhere they are errors.
+Only line feeds end lines; a carriage return before one and a byte order mark at the start of the
+file are removed. A line that is too long, not UTF-8 or contains NUL is a `BadLine`: corpora skip
+and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,11 +29,7 @@ class BadLine:
 
 
 def raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
-    """Yield the lines of a file for `decode_line`; None for a line that is too long.
-
-    Raises:
-        FormatError: for damaged compressed data.
-    """
+    """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     lines = split_lines(read_pieces(path), max_line_bytes)
     for first in lines:
         yield None if first is None else first.removeprefix(_UTF8_BOM)
@@ -48,7 +44,7 @@ def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes 
         end, *rest = piece.split(b"\n")
         too_long = too_long or len(begun) + len(end) > max_line_bytes
         begun = b"" if too_long else begun + end
-        for line in rest:  # each ends the line before it
+        for line in rest:
             yield None if too_long else begun
             too_long = len(line) > max_line_bytes
             begun = b"" if too_long else line
@@ -71,11 +67,8 @@ def decode_line(raw: bytes | None) -> str | BadLine:
 def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str = "") -> str:
     """Return the text of a line of `raw_lines`.
 
-    Args:
-        raw: The line.
-        path: Of its file, for messages.
-        line: From 1, for messages; None for a whole document.
-        reason: Why it cannot be skipped: a sentence for messages.
+    The other arguments are for error messages: the line from 1, or None for a whole document, and
+    the reason why it cannot be skipped, as a sentence.
 
     Raises:
         FormatError: for a `BadLine`.
@@ -87,8 +80,8 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
     reason = f"{reason} " if reason else ""
     if text.fault == "too_long" or raw is None:
         raise location.error(
-            f"longer than {MAX_LINE_BYTES:,} bytes. A line holds one sentence or one example; is "
-            "this the right file?"
+            f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
+            "example; is this the right file?"
         )
     if text.fault == "nul":
         raise location.error(
@@ -104,19 +97,11 @@ def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str
 
 
 def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file, each with its number from 1.
-
-    Raises:
-        FormatError: for a `BadLine` and damaged compressed data.
-    """
+    """Yield (number from 1, line); raise `FormatError` for a `BadLine` or damaged compression."""
     for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
         yield number, text_of_line(raw, path, number, reason=reason)
 
 
 def read_text(path: Path) -> str:
-    """Return the whole text of a file, without byte order mark; for JSON documents.
-
-    Raises:
-        FormatError: for text that is not UTF-8, NUL bytes and damaged compressed data.
-    """
+    """Read a JSON document as text, without byte order mark; errors as `numbered_lines`."""
     return text_of_line(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)

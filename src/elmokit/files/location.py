@@ -1,4 +1,4 @@
-"""Where in a file something is, and how messages show it."""
+"""Positions in files, and values, as error messages show them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ class Location:
 
     path: Path
     line: int | None = None
-    """From 1; None where a whole document is on one line."""
+    """From 1; None for a whole document."""
     part: str = ""
     """Inside a JSON document, such as ``data[0].paragraphs[2]``."""
 
@@ -28,8 +28,7 @@ class Location:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: its repr, cut if it is long."""
+    """Return the repr of a value, truncated if it is long."""
     text = repr(value)
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."
+    is_long = len(text) > _MAX_SHOWN_CHARACTERS
+    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..." if is_long else text

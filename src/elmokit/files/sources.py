@@ -1,4 +1,4 @@
-"""Finding corpus files and reading their bytes, decompressed, a piece at a time."""
+"""Finding corpus files and reading their decompressed bytes in pieces."""
 
 import bz2
 import glob
@@ -20,9 +20,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1 << 18
-_ZST_INPUT_BYTES = 1 << 10  # a piece of zstd input may grow 30,000-fold
+_ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
-"""Endings of compressed files, in small letters."""
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")
 _MAGIC_BYTES = {
     b"\x1f\x8b": "gzip data (name it .gz)",
@@ -38,31 +37,26 @@ _MAGIC_BYTES = {
 
 
 def find_files(paths: Paths, *, missing_ok: bool = False) -> list[Path]:
-    """Turn what a user typed into files.
+    """Return the files that paths from the command line stand for, in the order given.
 
     Args:
-        paths: files, directories (all files below, sorted, hidden ones left out), glob patterns
-            (sorted), or ``-`` for standard input; one or several.
-        missing_ok: Return no file at all, rather than raise, if anything is missing.
-
-    Returns:
-        The files, in the order given.
+        paths: One or several of: files, directories (all files below, sorted, without hidden ones),
+            glob patterns (sorted), ``-`` for standard input.
+        missing_ok: Return an empty list, rather than raise, if anything is missing.
 
     Raises:
-        FileNotFoundError: if a path, or anything below or matching it, does not exist.
+        FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
     """
     files: list[Path] = []
     for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
         path = Path(given)
-        if path == STANDARD_INPUT or path.is_file():
-            found = [path]
-        elif path.is_dir():
+        if path != STANDARD_INPUT and path.is_dir():
             found = [below for below in sorted(path.rglob("*")) if _is_visible_file(below, path)]
-        elif path.exists():  # a pipe, as from process substitution
+        elif path == STANDARD_INPUT or path.exists():  # or a pipe, as from process substitution
             found = [path]
         else:
-            found = [Path(match) for match in sorted(glob.glob(os.fspath(given), recursive=True))]
-            found = [match for match in found if match.is_file()]
+            matches = map(Path, sorted(glob.glob(os.fspath(given), recursive=True)))
+            found = [match for match in matches if match.is_file()]
         if not found and missing_ok:
             return []
         if not found:
@@ -77,10 +71,7 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[Path]:
 
 
 def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return path, size and SHA-256 of every file, to be kept with what is made of them.
-
-    What can be read only once (standard input, a pipe) has a path alone.
-    """
+    """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
     return [
         {"path": str(path), "num_bytes": path.stat().st_size, "sha256": file_sha256(path)}
         if path.is_file()
@@ -90,7 +81,7 @@ def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def file_kind(path: Path) -> FileKind:
-    """Return what a file holds, by its name; every unknown suffix means plain text."""
+    """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
     name = path.name.lower()
     for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)
@@ -100,11 +91,11 @@ def file_kind(path: Path) -> FileKind:
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, decompressed, in pieces of bounded size.
+    """Yield the decompressed bytes of a file in pieces of bounded size.
 
     Raises:
-        FormatError: if compressed data is damaged or ends too early, or if the name does not tell
-            that the file is compressed or binary.
+        FormatError: if compressed data is damaged or truncated, or if the suffix of a compressed or
+            binary file is missing.
         MissingExtraError: for .zst without the package zstandard.
     """
     suffix = path.suffix.lower()
@@ -131,7 +122,7 @@ def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
 
 def _open(path: Path, suffix: str) -> AbstractContextManager[Any]:
     if path == STANDARD_INPUT:
-        # unbuffered: a thread that waits in a buffer's lock would stop Python from ending
+        # unbuffered: a thread waiting for a buffer's lock would keep Python from exiting
         return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     if suffix == ".gz":
         return gzip.open(path, "rb")
@@ -143,7 +134,7 @@ def _open(path: Path, suffix: str) -> AbstractContextManager[Any]:
 
 
 def _zst_pieces(path: Path) -> Iterator[bytes]:
-    """Decompress frame by frame: unlike zstandard's file reader, this notices a cut file."""
+    """Decompress frame by frame: unlike zstandard's file reader, this notices a truncated file."""
     try:
         import zstandard
     except ImportError as error:
@@ -167,7 +158,7 @@ def _zst_pieces(path: Path) -> Iterator[bytes]:
 
 def _damaged(path: Path, num_bytes: int, reason: str) -> FormatError:
     return FormatError(
-        f"{path}: damaged or cut {path.suffix} file: readable up to byte {num_bytes} of its "
+        f"{path}: damaged or truncated {path.suffix} file: readable up to byte {num_bytes} of its "
         f"decompressed text, then: {reason}. Copy or compress the file again."
     )
 

@@ -1,4 +1,4 @@
-"""One corpus file to lines: what is skipped is counted, and past a limit it is an error."""
+"""Lines of one corpus file; bad lines are skipped and counted, and an error past a limit."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ SkipReason = Literal[
 ]
 
 _HARMLESS: tuple[SkipReason, ...] = ("blank", "empty_sentence")
-_MAX_BAD_LINES = 100  # past this many and this share of all lines, reading stops at once
+_MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops at once
 _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
@@ -26,56 +26,47 @@ _SAMPLE_BYTES = 1 << 14  # of lines that are not UTF-8, to guess their encoding
 
 @dataclass
 class ReadReport:
-    """What was read and what was skipped; filled while reading."""
+    """Counts of what was read and skipped; filled while reading."""
 
     files: int = 0
     """Files read to their end."""
     lines: int = 0
-    """Lines, or records of JSON lines and Parquet, blank and bad ones included."""
+    """Lines, or records of JSON lines and Parquet, including blank and bad ones."""
     sentences: int = 0
     words: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
-    """Lines that gave no text, by reason (and sentences in which the tokenizer found no word)."""
+    """Lines without text, by reason (and sentences in which the tokenizer found no word)."""
 
     @property
     def faults(self) -> Counter[SkipReason]:
-        """Those of ``skipped`` that are lines with a fault: neither blank nor without a word."""
+        """``skipped`` without blank lines and sentences without words."""
         return Counter({why: n for why, n in self.skipped.items() if why not in _HARMLESS})
 
     @property
     def num_bad(self) -> int:
-        """Lines skipped for a fault."""
+        """Lines skipped as bad."""
         return self.faults.total()
 
 
 class FileReader:
-    """Reads one file and keeps count of what is wrong with it.
+    """Reads one file and counts its bad lines; ``report`` counts over all files.
 
-    Args:
-        path: Of the file; its name tells its kind.
-        report: Counts what is read and skipped, over all files.
-        text_field: Field of JSON lines, column of Parquet.
-        max_line_bytes: Longer lines are skipped.
+    ``text_field`` is the field of JSON lines or column of Parquet; longer lines than
+    ``max_line_bytes`` are skipped.
     """
 
     def __init__(
         self, path: Path, report: ReadReport, *, text_field: str, max_line_bytes: int
     ) -> None:
-        self.path = path
-        self.report = report
-        self.text_field = text_field
-        self.max_line_bytes = max_line_bytes
+        self.path, self.report = path, report
+        self.text_field, self.max_line_bytes = text_field, max_line_bytes
         self.num_lines = 0
         self.skipped: Counter[SkipReason] = Counter()
         self._sample = b""  # lines that are not UTF-8
         self._found_fields: list[str] = []  # in the first record without the text field
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that hold text.
-
-        Raises:
-            FormatError: for a damaged file, and past the limits of bad lines.
-        """
+        """Yield the lines with text; raise `FormatError` for damage or too many bad lines."""
         kind = file_kind(self.path)
         if kind == "parquet":
             yield from self._split(self._parquet_values())
@@ -91,7 +82,6 @@ class FileReader:
             yield raw
 
     def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
-        """Yield the lines that are text."""
         for raw in lines:
             text = decode_line(raw)
             if isinstance(text, BadLine):
@@ -102,23 +92,19 @@ class FileReader:
                 yield text
 
     def _split(self, values: Iterable[bytes]) -> Iterator[str]:
-        """Yield the lines of texts that may hold several; each further line counts as one."""
-        return self._decode(self._value_lines(values))
+        def lines() -> Iterator[bytes | None]:
+            for value in values:
+                for index, line in enumerate(value.split(b"\n")):
+                    if index:  # the record itself was counted
+                        self._count()
+                    yield line if len(line) <= self.max_line_bytes else None
 
-    def _value_lines(self, values: Iterable[bytes]) -> Iterator[bytes | None]:
-        for value in values:
-            for index, line in enumerate(value.split(b"\n")):
-                if index:
-                    self._count()
-                yield line if len(line) <= self.max_line_bytes else None
+        return self._decode(lines())
 
     def _json_values(self) -> Iterator[bytes]:
         for raw in self._raw_lines():
-            if raw is None:
-                self._skip("too_long")
-                continue
-            if not raw.strip():
-                self._skip("blank")
+            if raw is None or not raw.strip():
+                self._skip("too_long" if raw is None else "blank")
                 continue
             try:
                 record = json.loads(raw.decode("utf-8"))
@@ -141,7 +127,7 @@ class FileReader:
             import pyarrow.parquet as parquet
         except ImportError as error:
             raise MissingExtraError("pyarrow", extra="arrow") from error
-        self.path.open("rb").close()  # a system error names the path here, in pyarrow it does not
+        self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
         try:
             with parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
                 self._check_column(file.schema_arrow)
@@ -154,7 +140,7 @@ class FileReader:
                         else:
                             yield text
         except (arrow.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # not about the contents
+            if isinstance(error, OSError) and error.errno is not None:  # a system error
                 raise
             raise FormatError(
                 f"{self.path}: damaged Parquet file after row {self.num_lines}: {error}. "
@@ -192,7 +178,7 @@ class FileReader:
 
     def _check_end(self) -> None:
         num_lines = self.num_lines - self.skipped["blank"]
-        num_bad = sum(count for why, count in self.skipped.items() if why not in _HARMLESS)
+        num_bad = sum(self.skipped[why] for why in self._bad_reasons())
         if (
             num_bad > _MAX_BAD_SHARE_OF_FILE * num_lines
             or self.skipped["not_utf8"] > _MAX_NOT_UTF8_SHARE_OF_FILE * num_lines
@@ -200,21 +186,23 @@ class FileReader:
             raise self._too_bad(f"{num_bad} of {num_lines} lines of the file")
 
     def _too_bad(self, how_many: str) -> FormatError:
-        bad: list[SkipReason] = [why for why in self.skipped if why not in _HARMLESS]
-        worst = max(bad, key=lambda why: self.skipped[why])
+        worst = max(self._bad_reasons(), key=lambda why: self.skipped[why])
         return FormatError(
             f"{self.path}, line {self.num_lines}: too many bad lines: {how_many} cannot be read "
             f"({describe_skips(self.report.faults)}). {self._advice(worst)}"
         )
 
+    def _bad_reasons(self) -> list[SkipReason]:
+        return [why for why in self.skipped if why not in _HARMLESS]
+
     def _advice(self, worst: SkipReason) -> str:
         if worst == "too_long":
             return (
                 f"Lines may have {self.max_line_bytes} bytes (`max_line_bytes`). Put one sentence "
-                f"or paragraph on a line."
+                f"or paragraph on each line."
             )
         if worst == "bad_json":
-            return "JSON lines hold one JSON object a line."
+            return "JSON lines must hold one JSON object per line."
         if worst == "no_text":
             found = f"; the first record without it has: {', '.join(self._found_fields)}"
             return (
@@ -235,5 +223,5 @@ def _fields(record: object) -> list[str]:
 
 
 def describe_skips(skipped: Counter[SkipReason]) -> str:
-    """Return the counts of skipped lines in words, the largest first."""
+    """Format counts of skipped lines, largest first."""
     return ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common() if count)

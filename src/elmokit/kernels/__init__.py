@@ -1,12 +1,11 @@
-"""Compiled kernels for the processor: built on first use, never needed.
+"""C kernels for the CPU, compiled on first use.
 
-    c/            the C source: inference.c and training.c with their headers; lstm_cell.h is the
-                  cell, constants.h what C and Python share
-    interface.py  structures, functions and constants, read from that source
-    build.py      compiles it with the machine's own compiler, keeps and checks the libraries
-    library.py    calls of a loaded library
+    c/            source of the two libraries; constants.h is shared by C and Python
+    interface.py  structures, functions and constants, parsed from it
+    build.py      compiles and caches the libraries
+    library.py    calls a loaded library
     inference.py  training.py  the two libraries
     layers.py  matrices.py     packed layers and matrices, for inference
 
-Where nothing can be compiled, or with ``ELMOKIT_NATIVE=0``, the callers use PyTorch.
+Without a compiler, or with ``ELMOKIT_NATIVE=0``, the callers use PyTorch.
 """

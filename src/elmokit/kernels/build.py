@@ -1,7 +1,6 @@
-"""Compile the C kernels for this very processor, once, and load them.
+"""Compile the C kernels for this processor, once, and load them.
 
-The library lies in the user's cache, named after everything that it depends on (sources, compiler,
-flags, processor), so that a new version or another machine on a shared home directory gets its own.
+The name of a library in the user's cache is a hash of sources, compiler, flags and processor.
 """
 
 import ctypes
@@ -23,23 +22,19 @@ from elmokit.kernels.interface import SOURCE_DIR, read_interface
 log = logging.getLogger(__name__)
 
 SWITCH = "ELMOKIT_NATIVE"
-"""Environment variable: 0 uses PyTorch alone."""
+"""Environment variable: 0 uses PyTorch only."""
 FLAGS = (
     "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
 )  # fmt: skip
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
-"""Ways to ask for all that the processor can do; compilers differ."""
+"""Flags for all instructions of this processor; compilers differ."""
 TIMEOUT_SECONDS = 120
 
 
 @functools.cache
 def load_library(name: str) -> ctypes.CDLL | None:
-    """Return the library made of ``c/<name>.c``, or none where it cannot be had (said in the log).
-
-    Args:
-        name: ``inference`` or ``training``.
-    """
+    """Return the library of ``c/<name>.c``, or None where it cannot be built (logged)."""
     if os.environ.get(SWITCH, "1") == "0":
         log.info("compiled kernels are switched off (%s=0)", SWITCH)
         return None
@@ -52,15 +47,13 @@ def load_library(name: str) -> ctypes.CDLL | None:
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         log.warning(
             "the compiled kernels could not be built or loaded: PyTorch computes everything, "
-            "slower; %s=0 turns this message off. %s",
-            SWITCH,
-            error,
-        )
+            "slower; %s=0 turns this message off. %s", SWITCH, error,
+        )  # fmt: skip
         return None
 
 
 def _compiler() -> tuple[str, ...] | None:
-    """Return the command that compiles C: ``CC``, which may have arguments, or one of the usual."""
+    """Return the C compiler: ``CC``, which may have arguments, or a usual one."""
     given = os.environ.get("CC", "")
     for command in (given, "cc", "gcc", "clang"):
         words = shlex.split(command)
@@ -73,11 +66,6 @@ def _compiler() -> tuple[str, ...] | None:
 
 
 def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    """Return the library from the cache, checked; a damaged one is compiled again.
-
-    Raises:
-        RuntimeError: if its structures are not those that Python knows.
-    """
     path = _build(name, compiler)
     try:
         library = ctypes.CDLL(str(path))
@@ -90,7 +78,6 @@ def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def _build(name: str, compiler: tuple[str, ...]) -> Path:
-    """Return the compiled library, compiling it if it is not in the cache."""
     interface = read_interface(name)
     unit = interface.translation_unit()
     depends_on = (interface.source, unit, compiler, os.stat(compiler[0]).st_mtime, FLAGS)
@@ -100,7 +87,7 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
-    own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it now, too
+    own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it, too
     with atomic_file(own) as temp_path:
         _compile(compiler, unit, temp_path)
     own.replace(target)
@@ -108,11 +95,7 @@ def _build(name: str, compiler: tuple[str, ...]) -> Path:
 
 
 def _compile(compiler: tuple[str, ...], unit: str, target: Path) -> None:
-    """Compile C text with the first set of flags that the compiler takes.
-
-    Raises:
-        OSError: with what it said, if it takes none.
-    """
+    """Compile C text with the first set of flags that the compiler accepts."""
     said = ""
     source = ("-I", str(SOURCE_DIR), "-x", "c", "-")
     for native in NATIVE_FLAGS:
@@ -128,7 +111,7 @@ def _compile(compiler: tuple[str, ...], unit: str, target: Path) -> None:
 
 @functools.cache
 def _processor() -> str:
-    """Return what tells this processor's instructions from another's."""
+    """Return what identifies the instructions of this processor."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     wanted = ("flags", "Features", "model name", "CPU part")

@@ -14,16 +14,16 @@ class Kernels(Library):
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
         self.has_matrix_unit = bool(self._ask("has_tiles"))
-        """Whether products of bf16 and int8 go through the processor's matrix unit (AMX)."""
+        """Whether bf16 and int8 products use the processor's matrix unit (AMX)."""
         instructions = self._ask("instructions")
         self.quick_kinds = {"fp32"} | {
             kind for kind in ("bf16", "int8") if instructions >> self.types[DTYPES[kind]] & 1
         }
-        """Kinds that this processor multiplies with instructions of their own."""
+        """Kinds for which this processor has multiply instructions."""
 
 
 @functools.cache
 def load_kernels() -> Kernels | None:
-    """Return the kernels, or none where they cannot be compiled (said in the log)."""
+    """Return the kernels, or None where they cannot be compiled (logged)."""
     library = load_library("inference")
     return None if library is None else Kernels(library, read_interface("inference"))

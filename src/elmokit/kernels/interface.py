@@ -1,9 +1,8 @@
-"""What Python must know of a kernel library, read from the library's own C source.
+"""The interface of a kernel library, parsed from its C source.
 
-A function that Python calls has the form ``void elmokit_NAME(STRUCTURE *call, int64_t
-num_threads)``. Its structure, and those inside it, become `ctypes` classes here, and the numbers of
-``constants.h`` become a table; nothing is written down twice. `Interface.check` then compares every
-size and offset with what the compiler made of the same source.
+Functions for Python have the form ``void elmokit_NAME(STRUCTURE *call, int64_t num_threads)``.
+Their structures become `ctypes` classes, the numbers of ``constants.h`` a table. `Interface.check`
+then compares all sizes and offsets with those of the compiler.
 """
 
 import ctypes
@@ -17,7 +16,7 @@ from typing import Any
 
 SOURCE_DIR = Path(__file__).parent / "c"
 LAYOUT = "elmokit_layout"
-"""Name of the array in which a library tells its sizes and offsets."""
+"""The array of a library with its sizes and offsets."""
 _SCALARS = {"int64_t": c_int64, "float": c_float}
 
 
@@ -26,43 +25,37 @@ class Interface:
     """Functions, structures and constants of one library."""
 
     name: str
-    """Of the C file, without its ending."""
+    """Stem of the C file."""
     source: str
-    """The file and all that it includes."""
+    """With all includes."""
     functions: Mapping[str, type[Structure]]
     """Name without ``elmokit_`` -> structure of the arguments."""
     structures: Mapping[str, type[Structure]]
-    """All structures that `functions` need, by their C names."""
+    """All structures of `functions`, by their C names."""
     pointed: Mapping[type[Structure], Mapping[str, str]]
-    """Structure -> pointer field -> C type of the values it points to."""
+    """Structure -> pointer field -> C type of its values."""
     constants: Mapping[str, int]
     """``#define NAME number`` of ``constants.h``."""
 
     def translation_unit(self) -> str:
-        """Return the C text to compile: the library and the array of its sizes and offsets."""
+        """Return the C text to compile: the library and its `LAYOUT`."""
+        includes = f'#include "{self.name}.c"\n#include <stddef.h>\n'
         values = ",\n".join(self._layout())
-        return (
-            f'#include "{self.name}.c"\n#include <stddef.h>\n'
-            f"const int64_t {LAYOUT}[] = {{\n{values}\n}};\n"
-        )
+        return f"{includes}const int64_t {LAYOUT}[] = {{\n{values}\n}};\n"
 
     def check(self, library: ctypes.CDLL) -> None:
-        """Refuse a library whose structures or constants are not those of this interface.
-
-        Raises:
-            RuntimeError: naming the first difference.
-        """
+        """Raise `RuntimeError` for a library with other structures or constants."""
         layout = self._layout()
         found = (c_int64 * len(layout)).in_dll(library, LAYOUT)
         for (what, expected), value in zip(layout.items(), found, strict=True):
             if value != expected:
                 raise RuntimeError(
                     f"{self.name}.c: {what} is {value} in the compiled library, {expected} in "
-                    "Python: they would misread each other's structures."
+                    "Python: they cannot exchange structures."
                 )
 
     def _layout(self) -> dict[str, int]:
-        """Return C expressions and the values that they must have."""
+        """Return C expressions and their expected values."""
         layout = dict(self.constants)
         for name, structure in self.structures.items():
             layout[f"sizeof({name})"] = ctypes.sizeof(structure)
@@ -73,11 +66,7 @@ class Interface:
 
 @functools.cache
 def read_interface(name: str) -> Interface:
-    """Read the source of the library ``name``.
-
-    Raises:
-        ValueError: for a field that is neither a number, a pointer nor a known structure.
-    """
+    """Parse the source of a library."""
     source = "".join(_read_with_includes(SOURCE_DIR / f"{name}.c", []))
     code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     typedefs = re.findall(r"typedef struct \{([^{}]*)\} (\w+);", code)
@@ -100,7 +89,7 @@ def read_interface(name: str) -> Interface:
 
 
 def _read_with_includes(path: Path, seen: list[Path]) -> list[str]:
-    """Return the texts of a file and of all that it includes, each once."""
+    """Return the texts of a file and all its includes, each once."""
     if path in seen:
         return []
     seen.append(path)
@@ -116,7 +105,7 @@ def _read_with_includes(path: Path, seen: list[Path]) -> list[str]:
 def _fields(
     body: str, bodies: Mapping[str, str], structure: Callable[[str], type[Structure]]
 ) -> tuple[list[tuple[str, Any]], dict[str, str]]:
-    """Return the `ctypes` fields of a structure, and what its pointers point to."""
+    """Return the `ctypes` fields of a structure, and the C types of its pointers."""
     fields: list[tuple[str, Any]] = []
     targets: dict[str, str] = {}
     for declaration in filter(None, map(str.strip, body.split(";"))):

@@ -1,7 +1,4 @@
-"""Layers whose weights are packed: `PackedLinear`, `PackedCharCNN`, `PackedLSTM`.
-
-Every one gives a row the same bits whatever stands beside it and however many threads work.
-"""
+"""Layers with packed weights. The bits of a row depend neither on other rows nor on threads."""
 
 import threading
 from collections.abc import Sequence
@@ -18,16 +15,16 @@ from elmokit.kernels.matrices import PackedMatrix, empty, interleave, pack_matri
 
 
 class ScratchBuffers(threading.local):
-    """Memory for intermediate values that is used again: fresh memory costs as much as computing.
+    """Reused memory for intermediate values: fresh memory costs as much as computing.
 
-    What `take` returned under a name is overwritten by the next `take` of that name in the thread.
+    A `take` invalidates what the last `take` of the same name in the same thread returned.
     """
 
     def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return an fp32 buffer of some shape, its values undefined."""
+        """Return an uninitialized fp32 buffer."""
         count = int(np.prod(shape))
         kept = self._kept.get(name)
         if kept is None or len(kept) < count:
@@ -36,13 +33,9 @@ class ScratchBuffers(threading.local):
 
 
 class PackedLinear:
-    """``x @ weight.T + bias``; or a highway layer, whose two products are one.
+    """``x @ weight.T + bias``, or a highway layer as one product.
 
-    Args:
-        kernels: The library.
-        weight: (N, K); of a highway (2, N, N): transform, carry.
-        bias: (N,), or (2, N).
-        kind: How the values are held.
+    Shape: weight (N, K), bias (N,); of a highway (2, N, N), (2, N): transform, carry.
     """
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
@@ -55,43 +48,28 @@ class PackedLinear:
         self._matrix = pack_matrix(kernels, weight, kind)
         self._bias = padded(bias, kernels.panel_width)
         self._fixed = {
-            "m": self._matrix.argument(kernels),
-            "bias": self._bias.data_ptr(),
-            "inner": self.inner,
-            "columns": self.columns,
-            "is_highway": is_highway,
-        }
+            "m": self._matrix.argument(kernels), "bias": self._bias.data_ptr(),
+            "inner": self.inner, "columns": self.columns, "is_highway": is_highway,
+        }  # fmt: skip
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
-        """Compute (R, K) -> (R, N) into ``out``, and return that."""
+        """Compute (R, K) -> (R, N) into ``out``, and return it."""
         rows, matrix = len(x), self._matrix
         converted = matrix.kind != "fp32"
         groups = torch.empty(rows, matrix.num_groups, dtype=torch.int32) if converted else None
-        self._kernels.call(
-            "linear",
-            **self._fixed,
-            x=x.data_ptr(),  # rows may be apart
-            out=out.data_ptr(),
-            rows=rows,
-            x_stride=x.stride(0),
-            out_stride=out.stride(0),
-            groups=groups,
+        self._kernels.call(  # addresses, because rows need not be contiguous
+            "linear", **self._fixed, x=x.data_ptr(), out=out.data_ptr(), rows=rows,
+            x_stride=x.stride(0), out_stride=out.stride(0), groups=groups,
             scales=torch.empty(rows),
-        )
+        )  # fmt: skip
         return out
 
 
 class PackedCharCNN:
     """Character embedding, convolutions, maximum and activation of `elmokit.bilm.char_cnn`.
 
-    Args:
-        kernels: The library.
-        embedding: (ids, E).
-        convolutions: For each width its weight (count, E, width) and bias (count,), in order.
-        max_characters: C.
-        activation: ``"relu"`` or ``"tanh"``.
-        padding_id: The padding character.
-        kind: How the values are held; int8 and odd E use a wider one.
+    ``activation`` is ``"relu"`` or ``"tanh"``. The kind int8 computes in bf16; odd E, in fp32.
+    Shape: embedding (ids, E); convolutions: (count, E, width) and (count,) of each width.
     """
 
     def __init__(
@@ -112,7 +90,7 @@ class PackedCharCNN:
         self._max_characters = max_characters
         self._is_tanh = activation == "tanh"
         self.num_filters = sum(len(bias) for _, bias in convolutions)
-        self._kept: list[Any] = []  # what the structures point to
+        self._kept: list[Any] = []  # targets of pointers in the structures
         structures: list[Any] = []
         panel, first = kernels.panel_width, 0
         for weight, bias in convolutions:
@@ -132,10 +110,7 @@ class PackedCharCNN:
         self._convolutions = kernels.array(structures)
 
     def __call__(self, char_ids: np.ndarray, lengths: np.ndarray, out: Tensor) -> Tensor:
-        """Compute the activated maxima into ``out``, and return that.
-
-        Shape: ids (U, C), characters before the padding (U,) -> (U, F).
-        """
+        """Compute ids (U, C), unpadded lengths (U,) -> (U, F) into ``out``, and return it."""
         threads, constants = torch.get_num_threads(), self._kernels.constants
         characters = threads * constants["WORDS_TOGETHER"] * self._max_characters
         groups = self._embedding.shape[1] // group_size(self._kind)
@@ -157,12 +132,10 @@ class PackedLSTM:
 
     Args:
         kernels: The library.
-        weights: The layer's input, recurrent, bias (forget offset added) and projection weights;
-            the last is none where D equals H.
-        config: The layer's `LSTMConfig`: what the C structure ``lstm_cell`` has a field for is read
-            from it.
-        kind: How the values are held.
-        buffers: For intermediate values; may be shared with other layers.
+        weights: Input, recurrent, bias (with forget offset), projection (None where D = H).
+        config: `LSTMConfig` with the fields of the C structure ``lstm_cell``.
+        kind: Type of the packed weights.
+        buffers: May be shared with other layers.
     """
 
     def __init__(
@@ -196,15 +169,13 @@ class PackedLSTM:
         }  # fmt: skip
         self._fixed = {
             **{name: one.argument(kernels) for name, one in matrices.items() if one is not None},
-            "dim": self._dim,
-            "cell_dim": self._padded_cell_dim,
-            "input_dim": self._input_dim,
+            "dim": self._dim, "cell_dim": self._padded_cell_dim, "input_dim": self._input_dim,
             "bias": self._bias.data_ptr(),
             "parameters": kernels.structure_from("lstm_cell", config),
-        }
+        }  # fmt: skip
 
     def pack_cell(self, cell: Tensor) -> Tensor:
-        """Return a copy in the order of the kernel: (B, H) -> (H / VL, B, VL)."""
+        """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
         wide = functional.pad(cell, (0, self._padded_cell_dim - self._cell_dim))
         return wide.unflatten(1, (-1, self._length)).transpose(0, 1).contiguous()
 
@@ -222,29 +193,25 @@ class PackedLSTM:
         skip: bool = False,
         targets: np.ndarray | None = None,
     ) -> Tensor:
-        """Advance ``hidden`` and ``cell`` in place; return the outputs.
+        """Advance ``hidden`` and ``cell`` in place; return the outputs (P, D).
 
         Args:
             x: (P, input dim), contiguous.
-            num_rows: int64, running rows of each step, never rising; their sum is P.
+            num_rows: int64, active rows of each step, never rising; their sum is P.
             hidden: (B, D), contiguous.
-            cell: As `pack_cell` makes it.
+            cell: From `pack_cell`.
             skip: Add ``x``, of width D, to the outputs.
-            targets: int64 (P,) addresses at which the D values are written too, 0 for nowhere.
-
-        Returns:
-            (P, D).
+            targets: int64 (P,) addresses to which the D values are also written; 0: none.
         """
         rows, positions = len(hidden), int(num_rows.sum())
         out = torch.empty(positions, self._dim)
         most_rows = int(num_rows[0]) if len(num_rows) else 0
         gates_rows = max(self._kernels.constants["GATE_ROWS"], most_rows)
-        inner = inner_groups = None
-        inner_stride = 0
+        inner, inner_groups, inner_stride = None, None, 0
         if self._projection is None or self._kind == "int8":
             inner = torch.empty(rows, self._padded_cell_dim)
         if self._projection is not None:
-            # One line more than the values: rows at powers of two would share places of the cache.
+            # One extra cache line: rows at powers of two would collide in the cache.
             inner_stride = self._projection.num_groups + 16
             inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
         self._kernels.call(

@@ -1,7 +1,4 @@
-"""A loaded kernel library: calls with named arguments, tensors checked against the C types.
-
-Where no library can be had, nothing here is used and PyTorch computes everything.
-"""
+"""Calls of a loaded kernel library: named arguments, tensors checked against the C types."""
 
 import ctypes
 from ctypes import Structure, byref, c_int64, c_void_p
@@ -13,32 +10,23 @@ from torch import Tensor
 from elmokit.kernels.interface import Interface
 
 Kind = Literal["fp32", "bf16", "int8"]
-"""How a packed matrix holds its values."""
+"""Type of the values of a packed matrix."""
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
-"""The kinds as types of PyTorch."""
 _DTYPES_OF_C = {
     "float": torch.float32, "int64_t": torch.int64, "int32_t": torch.int32, "uint8_t": torch.uint8,
 }  # fmt: skip
 
 
 def group_size(kind: Kind) -> int:
-    """Return how many values 32 bits hold."""
+    """Return the number of values in 32 bits."""
     return 4 // DTYPES[kind].itemsize
 
 
 def address(values: Tensor, *, dtype: torch.dtype | None = torch.float32) -> int:
-    """Return where values begin that C reads or writes.
-
-    Raises:
-        ValueError: if they are not what C takes them for: contiguous, of this type (none: any), on
-            the CPU.
-    """
-    if (
-        (dtype is not None and values.dtype != dtype)
-        or not values.is_cpu
-        or not values.is_contiguous()
-    ):
+    """Return the address of contiguous CPU values of a type (None: any); else `ValueError`."""
+    is_right_type = dtype is None or values.dtype == dtype
+    if not (is_right_type and values.is_cpu and values.is_contiguous()):
         raise ValueError(
             f"The kernels take contiguous {dtype or 'values'} values on the CPU, got "
             f"{values.dtype} on {values.device}, shape {tuple(values.shape)}, strides "
@@ -48,12 +36,7 @@ def address(values: Tensor, *, dtype: torch.dtype | None = torch.float32) -> int
 
 
 class Library:
-    """The functions of a compiled library.
-
-    Args:
-        library: Compiled from the source that ``interface`` was read from, and checked.
-        interface: Its functions, structures and constants.
-    """
+    """A compiled library, checked against its interface."""
 
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         self._library, self._interface = library, interface
@@ -62,7 +45,7 @@ class Library:
             function.argtypes, function.restype = (c_void_p, c_int64), None
         self.constants = interface.constants
         self.types = {dtype: self.constants[kind.upper()] for kind, dtype in DTYPES.items()}
-        """The numbers of the types in C."""
+        """Type numbers in C."""
         self._dtypes = {number: dtype for dtype, number in self.types.items()}
         self.vector_length = self._ask("vector_length")
         self.panel_width = self.constants["NV"] * self.vector_length
@@ -70,36 +53,29 @@ class Library:
         _share_threads(library)
 
     def call(self, name: str, **arguments: Any) -> None:
-        """Run a kernel on as many threads as PyTorch uses.
-
-        Args:
-            name: The function, without ``elmokit_``.
-            arguments: Fields of its structure, as for `structure`.
-        """
+        """Run ``elmokit_<name>`` on PyTorch's number of threads; arguments as for `structure`."""
         call = self._filled(self._interface.functions[name], arguments)
         self._function(name)(byref(call), torch.get_num_threads())
 
     def structure(self, name: str, **fields: Any) -> Structure:
-        """Return a structure that is part of a call; fields that are left out are 0 or null.
+        """Build a structure; omitted fields are 0 or null.
 
-        Args:
-            name: Its name in C.
-            fields: Numbers, structures, tensors (which the caller keeps), or addresses (unchecked).
-                Values behind a ``void`` pointer have the type that the field ``type`` says.
+        Fields are numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
+        The field ``type`` gives the type behind a ``void`` pointer.
 
         Raises:
-            ValueError: if a tensor is not what C takes it for.
+            ValueError: if a tensor does not fit its C type.
             AttributeError: if there is no such field.
         """
         return self._filled(self._interface.structures[name], fields)
 
     def structure_from(self, name: str, config: object) -> Structure:
-        """Return a structure of numbers, taken from the attributes of the same names; none is 0."""
+        """Build a structure of numbers from attributes of the same names; None becomes 0."""
         fields = (field for field, *_ in self._interface.structures[name]._fields_)
         return self.structure(name, **{field: getattr(config, field) or 0 for field in fields})
 
     def array(self, items: list[Any]) -> Any:
-        """Return structures of one kind in a row, for a pointer field."""
+        """Return a C array of structures, for a pointer field."""
         kind: Any = type(items[0])
         return (kind * len(items))(*items)
 
@@ -125,12 +101,10 @@ class Library:
 def _share_threads(library: ctypes.CDLL) -> None:
     """Let kernels run on PyTorch's threads, where its OpenMP runtime has GNU's entry point.
 
-    After parallel work of PyTorch its threads wait busily for more, for milliseconds; other threads
-    would have to share the processors with them.
+    PyTorch's threads busy-wait for milliseconds after parallel work and would compete with others.
     """
-    runtime = ctypes.CDLL(torch._C.__file__)  # symbols of all that it depends on
+    runtime = ctypes.CDLL(torch._C.__file__)  # with the symbols of its dependencies
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(runtime, name) for name in names):
-        library.elmokit_use_openmp(
-            *(ctypes.cast(getattr(runtime, name), c_void_p) for name in names)
-        )
+        functions = [ctypes.cast(getattr(runtime, name), c_void_p) for name in names]
+        library.elmokit_use_openmp(*functions)

@@ -1,4 +1,4 @@
-"""`PackedLogSumExp`: what a softmax over a vocabulary needs of the scores of all words."""
+"""`PackedLogSumExp`: the normalizer of a softmax over a vocabulary."""
 
 import math
 
@@ -11,20 +11,14 @@ from elmokit.kernels.library import Kind
 from elmokit.kernels.matrices import pack_matrix
 
 _LOG2_E = 1 / math.log(2)
-_NEVER = -1e30
-"""Bias of the columns that only fill a panel."""
+_NEVER = -1e30  # bias of padding columns
 
 
 class PackedLogSumExp:
-    """``(x @ weight.T + bias).logsumexp(1)`` in one pass that keeps no score.
+    """``(x @ weight.T + bias).logsumexp(1)`` in one pass that stores no scores.
 
-    A row gets the same bits whatever rows are beside it and however many threads work.
-
-    Args:
-        kernels: The library.
-        weight: (N, K).
-        bias: (N,).
-        kind: How the weights are held and multiplied; exponentials and sums are fp32.
+    The bits of a row depend neither on other rows nor on threads. Products use ``kind``;
+    exponentials and sums are fp32. Shape: weight (N, K), bias (N,).
     """
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
@@ -38,16 +32,9 @@ class PackedLogSumExp:
         rows, inner = x.shape
         out = torch.empty(rows)
         self._kernels.call(
-            "logsumexp",
-            m=self._matrix.argument(self._kernels),
-            x=x,
-            bias=self._bias,
-            out=out,
-            rows=rows,
-            inner=inner,
+            "logsumexp", m=self._matrix.argument(self._kernels), x=x, bias=self._bias, out=out,
+            rows=rows, inner=inner, scales=torch.empty(rows), shifts=torch.empty(rows),
             groups=torch.empty(rows, self._matrix.num_groups, dtype=torch.int32),
-            scales=torch.empty(rows),
-            shifts=torch.empty(rows),
             sums=torch.empty(rows, self._kernels.vector_length),
-        )
+        )  # fmt: skip
         return out.div_(_LOG2_E)

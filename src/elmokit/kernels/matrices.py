@@ -1,4 +1,4 @@
-"""Matrices in the order in which the kernels read them."""
+"""Matrices in the layout of the kernels."""
 
 from ctypes import Structure
 from dataclasses import dataclass
@@ -11,20 +11,17 @@ from elmokit.kernels.library import DTYPES, Kind, Library, group_size
 
 
 def empty(*shape: int, dtype: type = np.float32) -> Tensor:
-    """Return room for values; NumPy asks for large pages, which PyTorch does not."""
+    """Return an uninitialized tensor in NumPy memory, which uses huge pages unlike PyTorch's."""
     return torch.from_numpy(np.empty(shape, dtype=dtype))
 
 
 @dataclass(frozen=True)
 class PackedMatrix:
-    """A matrix (N, K) in the order in which the kernels read it.
-
-    ``groups`` beside each other give num_groups * group >= K; the rest is zero.
-    """
+    """A matrix (N, K) in the layout of the kernels, padded with zeros."""
 
     kind: Kind
     values: Tensor
-    """int32 (panels, groups, panel width): each value holds a group."""
+    """int32 (panels, groups, panel width): each holds 32 bits of K."""
     scale: Tensor | None = None
     offset: Tensor | None = None
 
@@ -34,7 +31,7 @@ class PackedMatrix:
         return self.values.shape[1]
 
     def argument(self, kernels: Library) -> Structure:
-        """Return what C sees of it."""
+        """Return the C structure."""
         return kernels.structure(
             "matrix", type=kernels.types[DTYPES[self.kind]], num_panels=self.values.shape[0],
             num_groups=self.num_groups, values=self.values, scale=self.scale, offset=self.offset,
@@ -44,8 +41,8 @@ class PackedMatrix:
 def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
     """Pack a matrix for products ``x @ weight.T``.
 
-    int8 keeps each row of ``weight`` (a column of the result) as whole multiples of 1/127 of its
-    largest value. A row with a value that is not finite gives NaN.
+    int8 stores each row of ``weight`` as multiples of 1/127 of its largest absolute value. A row
+    with a non-finite value gives NaN.
 
     Shape: weight (N, K).
     """
@@ -69,7 +66,7 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
 
 
 def interleave(blocks: Tensor, width: int) -> Tensor:
-    """Put pieces of ``width`` rows of some blocks beside each other, padded with zeros.
+    """Interleave blocks in pieces of ``width`` rows, padded with zeros.
 
     Shape: (blocks, N, …) -> (pieces * blocks * width, …).
     """
@@ -81,7 +78,7 @@ def interleave(blocks: Tensor, width: int) -> Tensor:
 
 
 def padded(values: Tensor, multiple: int) -> Tensor:
-    """Return a vector with zeros up to a multiple of some length."""
+    """Pad a vector with zeros to a multiple of a length."""
     result = torch.zeros(-(-len(values) // multiple) * multiple)
     result[: len(values)] = values
     return result

@@ -1,8 +1,7 @@
-"""The C kernels of training as functions of tensors.
+"""The C kernels of training: LSTM recurrence, convolutions with maximum, passes over rows.
 
-What large matrix products do not cover: the recurrence of an LSTM, convolutions that remember their
-maximum, and passes over rows. Values are fp32 or bf16, as the tensors say; sums are fp32.
-No result depends on the number of threads.
+Values are fp32 or bf16, like the tensors; sums are fp32. No result depends on the number of
+threads.
 """
 
 import ctypes
@@ -20,29 +19,17 @@ from elmokit.kernels.matrices import PackedMatrix
 log = logging.getLogger(__name__)
 
 KINDS: dict[torch.dtype, Kind] = {torch.float32: "fp32", torch.bfloat16: "bf16"}
-"""The types that training computes in."""
+"""Types of training."""
 
 
 def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
-    """Refuse ids that C would read outside of a table.
-
-    Args:
-        ids: Of any shape.
-        lowest: The smallest that is allowed.
-        highest: The largest that is allowed.
-        what: Their name, in the message.
-
-    Raises:
-        ValueError: naming the id that is furthest out.
-    """
+    """Raise `ValueError` for ids outside the table that C would read; ``what`` names them."""
     if ids.numel() == 0:
         return
     smallest, largest = (int(bound) for bound in ids.aminmax())
     if smallest < lowest or largest > highest:
-        raise ValueError(
-            f"{what} must be {lowest} to {highest}, got "
-            f"{smallest if smallest < lowest else largest}."
-        )
+        wrong = smallest if smallest < lowest else largest
+        raise ValueError(f"{what} must be {lowest} to {highest}, got {wrong}.")
 
 
 class TrainingKernels(Library):
@@ -51,18 +38,14 @@ class TrainingKernels(Library):
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
         self.has_bf16 = bool(self._ask("has_bf16"))
-        """Whether this processor multiplies bf16 with instructions of its own."""
+        """Whether this processor has bf16 multiply instructions."""
 
     def pack(
         self, weight: Tensor, dtype: torch.dtype, *, transposed: bool = False, blocks: int = 1
     ) -> PackedMatrix:
-        """Pack a matrix for products ``x @ weight.T``, or ``x @ weight`` if ``transposed``.
+        """Pack contiguous fp32 (N, K) for ``x @ weight.T``, or ``x @ weight`` if ``transposed``.
 
-        Args:
-            weight: (N, K) fp32, contiguous.
-            dtype: In which it is multiplied.
-            transposed: Pack the transpose.
-            blocks: Blocks of N whose rows take turns in panels: 4 for the gates of an LSTM.
+        The rows of ``blocks`` equal parts of N alternate in panels: 4 for LSTM gates.
         """
         columns, inner = reversed(weight.shape) if transposed else weight.shape
         kind, panel = KINDS[dtype], self.panel_width
@@ -84,11 +67,7 @@ class TrainingKernels(Library):
         return out
 
     def scatter_rows(self, out: Tensor, places: Tensor, rows: Tensor) -> None:
-        """Add rows (R, D) to the rows ``places`` (R,) of ``out`` (V, D); places may repeat.
-
-        Raises:
-            ValueError: if there is no such row.
-        """
+        """Add rows (R, D) to the rows ``places`` (R,), which may repeat, of ``out`` (V, D)."""
         check_ids(places, lowest=0, highest=len(out) - 1, what="rows of the output")
         num_rows, dim = rows.shape
         self.call("scatter_rows", num_rows=num_rows, dim=dim, out=out, places=places, rows=rows)
@@ -96,7 +75,7 @@ class TrainingKernels(Library):
 
 @functools.cache
 def load_training_kernels() -> TrainingKernels | None:
-    """Return the kernels, or none where they cannot be compiled (said in the log)."""
+    """Return the kernels, or None where they cannot be compiled (logged)."""
     library = load_library("training")
     if library is None:
         return None
@@ -106,13 +85,10 @@ def load_training_kernels() -> TrainingKernels | None:
 
 
 def kernels_for(weight: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
-    """Return the kernels and the type to multiply in; none where PyTorch computes.
+    """Return kernels and product type for a module with the parameter ``weight``.
 
-    That is on other devices than the CPU, for other parameters than fp32, under autocast to a type
-    without instructions for it, and where the library cannot be had.
-
-    Args:
-        weight: One of the parameters.
+    None (use PyTorch) for other devices than the CPU and other parameters than fp32, under autocast
+    to a type without instructions, and where the library cannot be built.
     """
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None

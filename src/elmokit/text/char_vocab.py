@@ -1,9 +1,7 @@
 """Words to rows of character ids: UTF-8 bytes between word boundaries, padded to a fixed length.
 
-The characters of ELMo are the bytes of UTF-8, so there is nothing to learn or store: 256 bytes, two
-sentence boundaries, two word boundaries and one padding character give 261 raw ids. Inside elmokit
-every character id is the raw id + 1 and id 0 marks a padded position of a sentence, in training and
-in prediction alike; raw ids live only at the borders to other file formats.
+The 261 raw ids are 256 bytes and the five special characters below. elmokit uses raw id + 1
+everywhere but in other file formats; id 0 marks a padded position of a sentence.
 
 A row of C ids is ``[WORD_BEGIN, byte, ..., byte, WORD_END, CHAR_PADDING, ...]``; the sentence
 boundaries are the words ``[WORD_BEGIN, SENTENCE_BEGIN, WORD_END, ...]`` and likewise for the end.
@@ -19,14 +17,10 @@ import numpy as np
 from elmokit.errors import ConfigError
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
-SENTENCE_BEGIN = 256
-"""Raw id of the character that stands for the beginning of a sentence."""
-SENTENCE_END = 257
-"""Raw id of the character that stands for the end of a sentence."""
-WORD_BEGIN = 258
-"""Raw id before the first byte of every word."""
-WORD_END = 259
-"""Raw id after the last byte of every word."""
+SENTENCE_BEGIN, SENTENCE_END = 256, 257
+"""Raw ids of the characters in the sentence boundary words."""
+WORD_BEGIN, WORD_END = 258, 259
+"""Raw ids before the first and after the last byte of every word."""
 CHAR_PADDING = 260
 """Raw id that fills the row of a word; an ordinary, trained character, not a padded position."""
 NUM_RAW_CHARS = 261
@@ -34,31 +28,29 @@ NUM_RAW_CHARS = 261
 NUM_CHARS = 262
 """Rows of the character embedding in elmokit: row 0 is the padded position."""
 
-SENTENCE_BEGIN_WORD = "<S>"
-"""The word that gets the sentence begin row, and its line in vocabulary files."""
-SENTENCE_END_WORD = "</S>"
-"""The word that gets the sentence end row, and its line in vocabulary files."""
+SENTENCE_BEGIN_WORD, SENTENCE_END_WORD = "<S>", "</S>"
+"""The words with the sentence boundary rows, as in vocabulary files."""
 
 Truncation = Literal["character", "byte"]
 
 
 def check_text(text: str, *, where: str) -> None:
-    """Refuse a string that could not be a line of a text file.
+    """Refuse strings that cannot be in a text file.
 
     Raises:
-        ValueError: if it holds NUL or half of a surrogate pair.
+        ValueError: for NUL or half of a surrogate pair.
     """
     if "\0" in text:
         raise ValueError(
-            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is no text. "
-            "Take it out: text.replace('\\0', '')."
+            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
+            "text. Remove it: text.replace('\\0', '')."
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
-            "pair, which has no UTF-8. Decode the text again, or take it out: "
+            f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
+            "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
             "text.encode('utf-8', 'ignore').decode()."
         ) from error
 
@@ -68,12 +60,12 @@ class CharVocabConfig:
     """How words become rows of character ids; a model is bound to the values of its training."""
 
     max_characters: int = 50
-    """C, the length of a row: the two word boundaries and at most ``max_characters - 2`` bytes."""
+    """C, the length of a row: two word boundaries and at most ``max_characters - 2`` bytes."""
     normalization: Normalization = DEFAULT_NORMALIZATION
-    """Profile by which words are spelled, see `elmokit.text.normalization`."""
+    """Profile applied to words, see `elmokit.text.normalization`."""
     truncation: Truncation = "character"
     """Where a longer word is cut: ``"character"`` keeps whole code points (a base letter may still
-    lose the combining marks after it), ``"byte"`` cuts anywhere, as the original code does."""
+    lose its combining marks), ``"byte"`` cuts anywhere, as the original code does."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -96,11 +88,8 @@ class CharVocabConfig:
 class CharVocab:
     """Encode words as rows of character ids (raw id + 1, so that 0 is left for padded positions).
 
-    Code points that UTF-8 cannot hold (lone surrogates) are dropped. An empty word is the two
-    word boundaries alone. The words ``<S>`` and ``</S>`` get the rows of the sentence boundaries.
-
-    Args:
-        config: row length, normalization and where long words are cut.
+    Lone surrogates, which UTF-8 cannot encode, are dropped. An empty word is the two word
+    boundaries alone. The words ``<S>`` and ``</S>`` get the rows of the sentence boundaries.
     """
 
     def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:
@@ -110,29 +99,15 @@ class CharVocab:
 
     @property
     def max_bytes(self) -> int:
-        """Bytes of a word that fit into a row."""
+        """Bytes of a word that fit in a row."""
         return self.config.max_characters - 2
 
     def encode_word(self, word: str) -> np.ndarray:
-        """Encode one word.
-
-        Args:
-            word: any string.
-
-        Returns:
-            uint16 ids (C,).
-        """
+        """Encode one word as uint16 ids (C,)."""
         return self.encode_words([word])[0]
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
-        """Encode words, each by itself.
-
-        Args:
-            words: any strings.
-
-        Returns:
-            uint16 ids (N, C), one row a word.
-        """
+        """Encode words as uint16 ids (N, C)."""
         encoded = self._word_bytes(words)
         num_words = len(encoded)
         lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=num_words)
@@ -141,28 +116,24 @@ class CharVocab:
         num_columns = self.config.max_characters
         rows = np.full((num_words, num_columns), CHAR_PADDING + 1, dtype=np.uint16)  # (N, C)
         rows[:, 0] = WORD_BEGIN + 1
-        first_cell = np.arange(num_words) * num_columns + 1  # (N,) where a word's bytes begin
+        first_cell = np.arange(num_words) * num_columns + 1  # (N,) first byte of each word
         first_byte = np.cumsum(lengths) - lengths
         cells = np.repeat(first_cell - first_byte, lengths) + np.arange(flat.size)
         rows.reshape(-1)[cells] = flat.astype(np.uint16) + 1
         rows.reshape(-1)[first_cell + lengths] = WORD_END + 1
 
+        boundaries = {
+            SENTENCE_BEGIN_WORD: self.sentence_begin, SENTENCE_END_WORD: self.sentence_end
+        }  # fmt: skip
         for i, word in enumerate(words):
-            if word == SENTENCE_BEGIN_WORD:
-                rows[i] = self.sentence_begin
-            elif word == SENTENCE_END_WORD:
-                rows[i] = self.sentence_end
+            if word in boundaries:
+                rows[i] = boundaries[word]
         return rows
 
     def encode(self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True) -> np.ndarray:
-        """Encode a batch of sentences, padded with 0 to the longest.
+        """Encode lists of words as int64 ids (B, T, C), padded with 0 to the longest.
 
-        Args:
-            sentences: each a list of words; may be empty.
-            boundaries: put ``<S>`` before and ``</S>`` after every sentence.
-
-        Returns:
-            int64 ids (B, T, C); T = the longest sentence, + 2 with boundaries.
+        ``boundaries`` puts ``<S>`` before and ``</S>`` after every sentence.
 
         Raises:
             TypeError: if a sentence is a string instead of a list of words.
@@ -171,15 +142,14 @@ class CharVocab:
         if strings:
             raise TypeError(
                 f"`sentences` must be a list of lists of words, got the string {strings[0][:40]!r} "
-                f"in place of a list. Tokenize it first, for example with text.split()."
+                f"instead of a list. Tokenize it first, for example with text.split()."
             )
         rows = self.encode_words([word for sentence in sentences for word in sentence])
         margin = int(boundaries)
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)
         num_steps = lengths.max() + 2 * margin if lengths.size else 0
-        char_ids = np.zeros(
-            (len(sentences), num_steps, self.config.max_characters), dtype=np.int64
-        )  # (B, T, C)
+        shape = (len(sentences), num_steps, self.config.max_characters)  # (B, T, C)
+        char_ids = np.zeros(shape, dtype=np.int64)
         step = np.arange(num_steps)
         char_ids[(step >= margin) & (step < lengths[:, None] + margin)] = rows
         if boundaries and lengths.size:
@@ -188,7 +158,7 @@ class CharVocab:
         return char_ids
 
     def is_truncated(self, word: str) -> bool:
-        """Tell whether a word has more bytes than a row can hold."""
+        """Return whether a word has more bytes than a row."""
         text = normalize(word, self.config.normalization)
         return len(text.encode("utf-8", "ignore")) > self.max_bytes
 
@@ -206,6 +176,6 @@ class CharVocab:
     def _cut(self, encoded: bytes) -> bytes:
         end = self.max_bytes
         if self.config.truncation == "character":
-            while end and encoded[end] & 0xC0 == 0x80:  # a continuation byte: go back to its start
+            while end and encoded[end] & 0xC0 == 0x80:  # continuation byte
                 end -= 1
         return encoded[:end]

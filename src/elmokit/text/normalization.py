@@ -1,16 +1,16 @@
-"""Spelling of the same text in one way: named, versioned profiles that a model is bound to.
+"""Text normalization by named profiles, which are stored with a model.
 
-`normalize` is the one function for lines of raw text, for words that a user gives, and for the
-targets of the language model. A profile never changes: other rules get another name, so that a
-stored model goes on reading text as it did in its training.
+`normalize` is applied to lines of raw text, words given by users, and targets of the language
+model. A profile never changes: new rules get a new name, so that a stored model keeps reading text
+as in its training.
 
-- ``none``: nothing is changed, as in the original code.
+- ``none``: no change, as in the original code.
 - ``NFC``: Unicode composition (decomposed Hangul has nearly three times the bytes).
-- ``plain-1``, the default of new models: NFC, and typographic and treebank signs as the plain ones:
+- ``plain-1``, the default of new models: NFC, and plain signs for typographic and treebank ones:
 
-  - Soft hyphens, byte order marks, word joiners, direction marks and other characters without width
+  - Soft hyphens, byte order marks, word joiners, direction marks and other zero-width characters
     are dropped. Joiners and zero-width spaces (U+200B to U+200D) stay between two characters of a
-    script that spells with them (Arabic to Khmer, emoji) and are dropped elsewhere.
+    script that spells with them (Arabic to Khmer, emoji).
   - Full-width and half-width forms (U+FF01 to U+FFEE) become the ordinary characters.
   - Double quotes (U+201C to U+201F) become ``"``; single ones (U+2018 to U+201B) and the acute
     accent become ``'``; the ellipsis becomes three full stops.
@@ -20,8 +20,8 @@ stored model goes on reading text as it did in its training.
     ``-LRB-`` ``-RRB-`` ``-LSB-`` ``-RSB-`` ``-LCB-`` ``-RCB-``, in either case, become brackets;
     slash and star lose the backslash before them.
 
-  Guillemets, primes, CJK quotes and letters that look like apostrophes stay. A word of nothing but
-  dropped characters becomes the empty word, which keeps its place in a list.
+  Guillemets, primes, CJK quotes and letters that look like apostrophes stay. A word of dropped
+  characters alone becomes the empty word.
 """
 
 import re
@@ -30,22 +30,17 @@ from typing import Literal
 
 Normalization = Literal["none", "NFC", "plain-1"]
 DEFAULT_NORMALIZATION: Normalization = "plain-1"
-"""Of models that are trained from now on."""
+"""For new models."""
 
 
 def normalize(text: str, form: Normalization) -> str:
-    """Return a line or a word in the spelling of a profile; applied twice it changes no more.
-
-    Args:
-        text: Any string.
-        form: Name of the profile.
-    """
+    """Normalize a line or a word (idempotent)."""
     if form == "none":
         return text
     if form == "NFC":
         return text if text.isascii() else unicodedata.normalize("NFC", text)
     plain = _plain(text)
-    while plain != text and not plain.isascii():  # what is dropped may bring others together
+    while plain != text and not plain.isascii():  # dropping may form new patterns
         text, plain = plain, _plain(plain)
     return plain
 

@@ -9,13 +9,7 @@ from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
 def tokenize_lines(
     lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization
 ) -> Iterator[list[str]]:
-    """Yield the sentences of all lines, in order; some may have no word.
-
-    Args:
-        lines: Raw text, read a little ahead.
-        tokenizer: Splits lines into sentences of words; many at once if it can.
-        normalization: Profile by which the text is spelled before the tokenizer sees it.
-    """
+    """Yield the sentences of normalized lines, which are read slightly ahead; some may be empty."""
     texts = (normalize(line, normalization) for line in lines)
     for sentences in sentences_batch(tokenizer, texts):
         yield from sentences

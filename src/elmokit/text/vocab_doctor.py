@@ -1,8 +1,7 @@
-"""The vocabulary doctor: what is wrong with a vocabulary file, and how well it fits a corpus.
+"""Checks of a vocabulary file, and of how well it fits a corpus.
 
-The mistakes it looks for are those that made training runs fail in silence: specials that are
-missing, words on two lines, an order that is not by frequency (which the log-uniform sampler of the
-sampled softmax takes for granted), words spelled otherwise than the normalized text.
+They look for mistakes that make training fail silently: missing specials, duplicate words, lines
+not sorted by frequency (which the sampled softmax assumes), words that are not normalized.
 """
 
 import os
@@ -18,8 +17,8 @@ from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_vocab_lines
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
-_MIN_RANK_CORRELATION = 0.15  # sorted by the counts of another text: 0.3 or more; by ABC: about 0
-_MIN_RANKED_WORDS = 100  # fewer say little about the order
+_MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
+_MIN_RANKED_WORDS = 100  # too few say little about the order
 
 
 @dataclass(frozen=True)
@@ -30,35 +29,34 @@ class CorpusFit:
     num_words: int
     """Words of the corpus."""
     coverage: float
-    """Share of the corpus' words with a line of their own; the others become ``<UNK>``."""
+    """Share of the corpus words that are in the vocabulary; the others become ``<UNK>``."""
     num_unseen: int
-    """Words of the vocabulary that the corpus does not have."""
+    """Words of the vocabulary that are not in the corpus."""
     rank_correlation: float
-    """Spearman's correlation of a word's line with its rank by count, over the words that the
-    corpus has: 1 = sorted by falling count, about 0 = alphabetical."""
+    """Spearman's correlation of line and rank by count, over the words in the corpus: 1 = sorted by
+    falling count, about 0 = alphabetical."""
     is_sorted: bool
-    """True if the counts never rise from line to line."""
+    """Whether counts never rise from line to line."""
     frequent_unknown: tuple[tuple[str, int], ...]
-    """The most frequent words without a line, with their counts."""
+    """The most frequent unknown words, with counts."""
     num_truncated: int
-    """Words of the corpus that are cut at the character limit."""
+    """Words of the corpus longer than the character limit."""
     frequent_truncated: tuple[tuple[str, int], ...]
-    """The most frequent of them."""
     bytes_per_word: dict[str, float]
     """Mean and quantiles over the running words."""
 
 
 @dataclass(frozen=True)
 class VocabReport:
-    """What the doctor found."""
+    """Findings of `check_vocab`."""
 
     path: str
     num_words: int
-    """Lines that are words, specials included."""
+    """Including specials."""
     special_lines: dict[str, int | None]
-    """Line of each special (the first is 1), None where it is missing."""
+    """Line of each special, from 1; None if missing."""
     duplicates: tuple[tuple[str, tuple[int, ...]], ...]
-    """Words with more than one line, and their lines."""
+    """Examples of words with several lines, and these lines."""
     num_duplicates: int
     max_bytes: int
     """Bytes of a word that the model sees."""
@@ -66,14 +64,14 @@ class VocabReport:
     """Words of the vocabulary that are longer."""
     truncated: tuple[str, ...]
     bytes_per_word: dict[str, float]
-    """Mean and quantiles over the vocabulary, specials left out."""
+    """Mean and quantiles over the vocabulary without specials."""
     num_not_normalized: int
-    """Words that the normalization of the text spells otherwise, and so are never found."""
+    """Words that never occur in normalized text."""
     corpus: CorpusFit | None
     errors: tuple[str, ...]
-    """Why training refuses this file; empty if it does not."""
+    """Why training refuses this file, if it does."""
     warnings: tuple[str, ...]
-    """What would go wrong in silence."""
+    """What would silently go wrong."""
 
 
 def check_vocab(
@@ -83,16 +81,9 @@ def check_vocab(
     char_vocab: CharVocab | None = None,
     num_examples: int = 10,
 ) -> VocabReport:
-    """Examine a vocabulary file.
+    """Examine a vocabulary file, and its fit to a tokenized corpus, which is read once.
 
-    Args:
-        path: one word a line.
-        sentences: a tokenized corpus to hold it against; read once, in bounded memory.
-        char_vocab: character limit and normalization of the model; the defaults if None.
-        num_examples: length of the lists of examples.
-
-    Returns:
-        All findings; ``errors`` and ``warnings`` say them in words.
+    ``char_vocab`` has the character limit and normalization of the model.
 
     Raises:
         FormatError: if the file is empty, not UTF-8, or has a blank line.
@@ -106,9 +97,6 @@ def check_vocab(
     ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]
     truncated = [word for word in ordinary if char_vocab.is_truncated(word)]
     form = char_vocab.config.normalization
-    corpus = None
-    if sentences is not None:
-        corpus = _fit(ordinary, sentences, char_vocab, num_examples)
     report = VocabReport(
         path=os.fspath(path),
         num_words=len(words),
@@ -120,7 +108,7 @@ def check_vocab(
         truncated=tuple(truncated[:num_examples]),
         bytes_per_word=_byte_quantiles(Counter(map(_num_bytes, ordinary))),
         num_not_normalized=sum(normalize(word, form) != word for word in ordinary),
-        corpus=corpus,
+        corpus=(None if sentences is None else _fit(ordinary, sentences, char_vocab, num_examples)),
         errors=(),
         warnings=(),
     )
@@ -165,7 +153,7 @@ def _fit(
 
 
 def _keep_frequent(kept: Counter[str], word: str, count: int, size: int) -> None:
-    """Add a word to the ``size`` most frequent ones, with room to spare so that few are sorted."""
+    """Add a word to the ``size`` most frequent ones; rare ones are dropped now and then."""
     kept[word] = count
     if len(kept) > 100 * size + 1000:
         for rare, _ in kept.most_common()[size:]:
@@ -177,7 +165,7 @@ def _num_bytes(word: str) -> int:
 
 
 def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
-    """Return mean and quantiles of sizes given how often each occurs."""
+    """Return mean and quantiles, given the count of each size."""
     if not sizes:
         return {}
     values = np.array(sorted(sizes), dtype=np.int64)
@@ -192,7 +180,7 @@ def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
 
 
 def _rank_correlation(counts: np.ndarray) -> float:
-    """Return Spearman's correlation of the position with the rank by falling count."""
+    """Return Spearman's correlation of position and rank by falling count."""
     if counts.size < 2 or (counts == counts[0]).all():
         return 1.0
     _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)
@@ -222,20 +210,20 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
         )
     if has_lower_case_unk:
         warnings.append(
-            f"<unk> in lower case is an ordinary word here; the unknown word is {UNKNOWN_WORD}."
+            f"lower-case <unk> is an ordinary word; the unknown word is {UNKNOWN_WORD}."
         )
     if report.num_not_normalized:
         warnings.append(
-            f"{report.num_not_normalized} words are not spelled as normalization "
-            f"{form} spells the text and are never found: write the vocabulary again with "
-            f"`elmokit vocab --normalization {form}`, or train with that of these words."
+            f"{report.num_not_normalized} words never occur in text with normalization {form}: "
+            f"write the vocabulary again with `elmokit vocab --normalization {form}`, or train "
+            "with the normalization of these words."
         )
     fit = report.corpus
     num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen
     if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
         warnings.append(
-            f"the words are not in the order of their frequency (rank correlation "
-            f"{fit.rank_correlation:.2f}): the sampled softmax would train on wrong "
-            f"probabilities. Sort the lines by falling count, or use the full softmax."
+            f"the words are not sorted by frequency (rank correlation {fit.rank_correlation:.2f}): "
+            "the sampled softmax would train on wrong probabilities. Sort the lines by falling "
+            "count, or use the full softmax."
         )
     return replace(report, errors=tuple(errors), warnings=tuple(warnings))

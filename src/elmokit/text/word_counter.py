@@ -1,4 +1,4 @@
-"""Counting the words of a corpus, in bounded memory, and making a vocabulary of them."""
+"""Counting the words of a corpus in bounded memory; building a vocabulary."""
 
 import heapq
 import itertools
@@ -17,14 +17,9 @@ _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, "<unk>", NUM_LINES_MARKER})
 class WordCounter:
     """Count words of a corpus of any length in bounded memory.
 
-    Up to ``max_distinct`` words are counted in memory; beyond that the counts go to a temporary
-    directory as sorted runs, merged when asked for. The specials, the lower-case ``<unk>`` of some
-    corpora, and strings that cannot be a line of a vocabulary file are not counted as words.
-
-    Args:
-        max_distinct: distinct words held in memory (about 150 bytes each).
-
-    Use it in a ``with`` statement, or call ``close``, so that the temporary directory goes away.
+    Beyond ``max_distinct`` words (about 150 bytes each), sorted runs of counts go to a temporary
+    directory, which ``close`` or a ``with`` statement removes. The specials, the lower-case
+    ``<unk>`` of some corpora, and strings that cannot be a line of a vocabulary file have no count.
     """
 
     _MAX_RUNS = 64  # open files while merging
@@ -34,18 +29,18 @@ class WordCounter:
             raise ValueError(f"`max_distinct` must be at least 1, got {max_distinct}.")
         self.max_distinct = max_distinct
         self.num_words = 0
-        """Words added so far, specials included."""
+        """Words added so far, including specials."""
         self._counts: Counter[str] = Counter()
         self._spill_dir: tempfile.TemporaryDirectory[str] | None = None
         self._runs: list[Path] = []
         self._num_runs_written = 0
 
     def __enter__(self) -> "WordCounter":
-        """Return the counter itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the temporary files."""
+        """Call `close`."""
         self.close()
 
     def add(self, words: Sequence[str]) -> None:
@@ -58,15 +53,7 @@ class WordCounter:
     def most_common(
         self, *, max_size: int | None = None, min_count: int = 1
     ) -> list[tuple[str, int]]:
-        """Return the frequent words by falling count, equal counts in code point order.
-
-        Args:
-            max_size: keep at most this many words (the specials are not among them).
-            min_count: leave out words seen less often.
-
-        Returns:
-            (word, count) pairs.
-        """
+        """Return (word, count) pairs by falling count, equal counts in code point order."""
         if max_size is not None and max_size < 0:
             raise ValueError(f"`max_size` must not be negative, got {max_size}.")
         frequent = (pair for pair in self.totals() if pair[1] >= min_count)
@@ -75,13 +62,13 @@ class WordCounter:
         return heapq.nsmallest(max_size, frequent, key=_by_falling_count)
 
     def totals(self) -> Iterator[tuple[str, int]]:
-        """Yield every distinct word with its count, in no order that means anything."""
+        """Yield every distinct word with its count, in arbitrary order."""
         if not self._runs:
             return (pair for pair in self._counts.items() if _is_word(pair[0]))
         return _merge([*map(_read_run, self._runs), self._sorted_counts()])
 
     def close(self) -> None:
-        """Forget all counts and remove the temporary files."""
+        """Clear the counts and remove the temporary files."""
         self._counts.clear()
         self._runs.clear()
         if self._spill_dir is not None:
@@ -112,30 +99,19 @@ class WordCounter:
 
 @dataclass(frozen=True)
 class BuiltVocab:
-    """A vocabulary and what it was made of."""
+    """A vocabulary and the size of its corpus."""
 
     vocab: WordVocab
     num_sentences: int
-    """Sentences of the corpus."""
     num_words: int
-    """Words of the corpus."""
     coverage: float
-    """Share of the corpus' words that have a line of their own (1.0 for an empty corpus)."""
+    """Share of the corpus words that are in the vocabulary (1.0 for an empty corpus)."""
 
 
 def build_vocab(
     sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
-    """Count the words of a corpus and keep the frequent ones.
-
-    Args:
-        sentences: tokenized sentences; read once.
-        max_size: keep at most this many words besides the three specials.
-        min_count: leave out words seen less often.
-
-    Returns:
-        The vocabulary, by falling frequency, with the corpus' size and its coverage.
-    """
+    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences = 0
     with WordCounter() as counter:
         for sentence in sentences:
@@ -143,13 +119,8 @@ def build_vocab(
             num_sentences += 1
         counts = counter.most_common(max_size=max_size, min_count=min_count)
         num_words = counter.num_words
-    num_covered = sum(count for _, count in counts)
-    return BuiltVocab(
-        vocab=WordVocab.build(counts),
-        num_sentences=num_sentences,
-        num_words=num_words,
-        coverage=num_covered / num_words if num_words else 1.0,
-    )
+    coverage = sum(count for _, count in counts) / num_words if num_words else 1.0
+    return BuiltVocab(WordVocab.build(counts), num_sentences, num_words, coverage)
 
 
 def _is_word(word: str) -> bool:

@@ -1,9 +1,8 @@
 """The words that the language model predicts: file and ids.
 
-A vocabulary file has one word a line and must hold ``<S>``, ``</S>`` and ``<UNK>`` (by convention
-first), then the words by falling frequency, which the log-uniform sampler of the sampled softmax
-relies on. The id of a word is 1 + its line index, so that 0 is padding; the softmax row of a word
-is its line index, ``word_id - 1``. The words of the input need no vocabulary: they are spelled.
+A vocabulary file has one word per line: ``<S>``, ``</S>`` and ``<UNK>`` (by convention first), then
+the words by falling frequency, which the log-uniform sampler relies on. The id of a word is 1 + its
+line index, so that 0 is padding; its softmax row is the line index, ``word_id - 1``.
 """
 
 import os
@@ -15,21 +14,19 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.hashing import text_sha256
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
-"""The target in place of a word that is not in the vocabulary."""
+"""The target for words that are not in the vocabulary."""
 SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
-"""Words that every vocabulary has, in the order in which they are written."""
+"""In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
-"""A line of old vocabulary files that is no word and takes no id."""
+"""A line of old vocabulary files that is not a word and has no id."""
 
 
 class WordVocab:
-    """Words and their ids, in the order of the vocabulary file.
-
-    Args:
-        words: all lines, specials included.
+    """Words, including specials, and their ids, in the order of the vocabulary file.
 
     Raises:
         ValueError: for a missing special, a repeated word, or one that cannot be a line.
@@ -45,19 +42,15 @@ class WordVocab:
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
-        """Make a vocabulary of counted words: the specials, then the words in the order given.
-
-        Args:
-            counts: (word, count) by falling count, as ``WordCounter.most_common`` returns them.
-        """
+        """Build a vocabulary from the specials and (word, count) pairs by falling count."""
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "WordVocab":
-        """Read a vocabulary file: UTF-8, a word a line; a line ``!!!MAXTERMID`` is skipped.
+        """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
 
         Raises:
-            FormatError: if the file is not UTF-8, empty, has blank or repeated lines, or lacks a
+            FormatError: if the file is not UTF-8, is empty, has blank or repeated lines, or lacks a
                 special word.
         """
         try:
@@ -68,7 +61,7 @@ class WordVocab:
             raise FormatError(f"{os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the vocabulary file; it appears whole or not at all."""
+        """Write the vocabulary file atomically."""
         with (
             atomic_file(path) as temp_path,
             temp_path.open("w", encoding="utf-8", newline="\n") as file,
@@ -76,11 +69,11 @@ class WordVocab:
             file.writelines(f"{word}\n" for word in self.words)
 
     def __len__(self) -> int:
-        """Return V, the number of lines: softmax classes, padding not counted."""
+        """Return V, the number of softmax classes (without padding)."""
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
-        """Tell whether a word has a line of its own."""
+        """Return whether a word is in the vocabulary."""
         return word in self._id_of_word
 
     def __eq__(self, other: object) -> bool:
@@ -91,26 +84,27 @@ class WordVocab:
         """Hash words and order."""
         return hash(self.words)
 
+    @property
+    def sha256(self) -> str:
+        """Hash of words and order."""
+        return text_sha256("\n".join(self.words))
+
     def word_id(self, word: str) -> int:
-        """Return the id of a word, ``unknown_id`` for a word without a line."""
+        """Return the id of a word, ``unknown_id`` for unknown words."""
         return self._id_of_word.get(word, self.unknown_id)
 
     def encode(self, words: Sequence[str]) -> np.ndarray:
-        """Return the ids of words as int64 (W,); unknown words get ``unknown_id``."""
+        """Return int64 ids (W,), ``unknown_id`` for unknown words."""
         find, unknown = self._id_of_word.get, self.unknown_id
         return np.fromiter((find(word, unknown) for word in words), np.int64, count=len(words))
 
     def decode(self, word_ids: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the words of ids.
-
-        Raises:
-            ValueError: for an id outside 1..V (0 is padding and has no word).
-        """
+        """Return the words of ids; raise `ValueError` for ids outside 1..V (0 is padding)."""
         ids = np.asarray(word_ids, dtype=np.int64).reshape(-1)
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
             raise ValueError(
-                f"word id {outside[0]} has no word: ids of this vocabulary are 1 to {len(self)} "
+                f"word id {outside[0]} has no word: ids of this vocabulary are 1 to {len(self)}, "
                 f"and 0 is padding. Remove padding before decoding."
             )
         return [self.words[i - 1] for i in ids.tolist()]
@@ -119,33 +113,27 @@ class WordVocab:
         missing = [word for word in SPECIAL_WORDS if word not in self._id_of_word]
         if missing:
             raise ValueError(
-                f"the vocabulary lacks {', '.join(missing)}: it must hold <S>, </S> and <UNK> "
-                f"exactly so (upper case), best as its first three lines. Add them, or write the "
+                f"the vocabulary lacks {', '.join(missing)}: it must contain <S>, </S> and <UNK> "
+                f"(in upper case), preferably as its first three lines. Add them, or write the "
                 f"vocabulary with `elmokit vocab`."
             )
         if len(self._id_of_word) != len(self.words):
             word, count = Counter(self.words).most_common(1)[0]
             raise ValueError(
-                f"the vocabulary has {count} lines {word!r}: every word must have one line. "
+                f"the vocabulary has {count} lines {word!r}: every word must have only one. "
                 f"`elmokit vocab --check` lists all of them."
             )
         for i, word in enumerate(self.words, start=1):
             if not fits_a_line(word):
                 raise ValueError(
                     f"word {i} of the vocabulary, {word!r}, cannot be a line of a file: words must "
-                    f"not be empty, begin or end with white space, hold a line break or a lone "
+                    f"not be empty, begin or end with white space, contain a line break or a lone "
                     f"surrogate, or be {NUM_LINES_MARKER}."
                 )
 
 
 def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
-    """Read the lines of a vocabulary file, specials and duplicates as they stand.
-
-    Args:
-        path: a UTF-8 file with one word a line.
-
-    Returns:
-        The words, stripped; ``!!!MAXTERMID`` is left out.
+    """Read the stripped lines of a vocabulary file except ``!!!MAXTERMID``, without other checks.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -153,7 +141,7 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
     """
     if not Path(path).exists():
         raise FileNotFoundError(
-            f"There is no vocabulary {os.fspath(path)}: a file with a word a line is expected. "
+            f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
             "`elmokit vocab CORPUS -o FILE` writes one."
         )
     data = Path(path).read_bytes()
@@ -170,20 +158,18 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         raise FormatError(f"{os.fspath(path)}: the vocabulary is empty. One word a line is needed.")
     if "" in words:
         raise FormatError(
-            f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is the "
-            f"number of its line, so every line must hold a word. Remove blank lines."
+            f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "
+            f"line number, so every line must hold a word. Remove blank lines."
         )
     return [word for word in words if word != NUM_LINES_MARKER]
 
 
 def fits_a_line(word: str) -> bool:
-    """Tell whether a word can be a line of a vocabulary file."""
+    """Return whether a word can be a line of a vocabulary file."""
+    if not word or word != word.strip() or word == NUM_LINES_MARKER:
+        return False
     if word.isascii() and word.isprintable():  # nearly all words: no line breaks, no surrogates
-        return bool(word) and word == word.strip() and word != NUM_LINES_MARKER
-    return (
-        bool(word)
-        and word == word.strip()
-        and "\n" not in word
-        and "\r" not in word
-        and len(word.encode("utf-8", "ignore")) == len(word.encode("utf-8", "surrogatepass"))
-    )
+        return True
+    num_bytes = len(word.encode("utf-8", "ignore"))
+    is_line = "\n" not in word and "\r" not in word
+    return is_line and num_bytes == len(word.encode("utf-8", "surrogatepass"))

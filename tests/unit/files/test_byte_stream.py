@@ -72,5 +72,5 @@ def test_a_cut_compressed_file_is_told(tmp_path):
     path = tmp_path / "bytes.bin.gz"
     path.write_bytes(gzip.compress(BYTES)[:-20])
     stream = ByteStream(path)
-    with pytest.raises(FormatError, match=r"damaged or cut \.gz file"):
+    with pytest.raises(FormatError, match=r"damaged or truncated \.gz file"):
         stream.skip(len(BYTES) + 1, "all")

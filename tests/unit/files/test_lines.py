@@ -64,7 +64,7 @@ class TestNumberedLines:
 
     def test_a_cut_compressed_file(self, write):
         path = write(lzma.compress(self.TEXT.encode() * 99)[:-20], name="a.txt.xz")
-        with pytest.raises(FormatError, match="damaged or cut"):
+        with pytest.raises(FormatError, match="damaged or truncated"):
             list(numbered_lines(path))
 
     def test_only_line_feeds_end_lines(self, write):

@@ -44,7 +44,7 @@ def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
     whole = COMPRESS[suffix](TEXT)
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(whole[: int(keep * len(whole))])
-    message = rf"a\.txt\{suffix}: damaged or cut \{suffix} file: readable up to byte \d+ of"
+    message = rf"a\.txt\{suffix}: damaged or truncated \{suffix} file: readable up to byte \d+ of"
     with pytest.raises(FormatError, match=message):
         list(read_pieces(path))
 

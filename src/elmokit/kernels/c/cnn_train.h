@@ -1,7 +1,6 @@
-/* Character convolutions with the maximum over positions, and their gradient. Words U, characters
-   C, embedding E, filters F. The winning window of each filter is remembered, so that the gradient
-   touches it alone. Windows inside the run of equal characters that ends a row (padding) are alike:
-   one of them is computed. */
+/* Character convolutions with the maximum over positions, and their gradient, which only reaches
+   the winning window of each filter. Words U, characters C, embedding E, filters F. Of the equal
+   windows inside the padding only one is computed. */
 
 #pragma once
 
@@ -95,10 +94,10 @@ void elmokit_cnn_forward(cnn_call *call, int64_t num_threads) {
     share_products(cnn_forward_task, &job, (int)num_threads);
 }
 
-/* Gradient of one filter's weights: over all words, in their order. `size` is width x E; `whole`
-   tells that it is a constant number of vectors, which then stay in registers. */
-static inline __attribute__((always_inline)) void filter_gradient(
-    const cnn_call *call, const train_convolution *one, int64_t f, int64_t size, int whole) {
+/* Gradient of one filter's weights: over all words, in order. `size` is width x E; `whole`: it is a
+   constant number of vectors, which stay in registers. */
+INLINE void filter_gradient(const cnn_call *call, const train_convolution *one, int64_t f,
+                            int64_t size, int whole) {
     const float *grads = call->grad_answers + (one->first + f) * call->num_words;
     const uint8_t *positions = call->winners + (one->first + f) * call->num_words;
     int64_t dim = call->embedding_dim;
@@ -120,9 +119,9 @@ static inline __attribute__((always_inline)) void filter_gradient(
 }
 
 /* Gradients of the characters of a few words from one filter. */
-static inline __attribute__((always_inline)) void characters_gradient(
-    const cnn_call *call, const train_convolution *one, int64_t f, int64_t first_word,
-    int64_t num_words, float *grad_characters, int64_t size, int whole) {
+INLINE void characters_gradient(const cnn_call *call, const train_convolution *one, int64_t f,
+                                int64_t first_word, int64_t num_words, float *grad_characters,
+                                int64_t size, int whole) {
     const float *grads = call->grad_answers + (one->first + f) * call->num_words + first_word;
     const uint8_t *positions = call->winners + (one->first + f) * call->num_words + first_word;
     const float *weight = one->weight + f * size;
@@ -139,7 +138,7 @@ static inline __attribute__((always_inline)) void characters_gradient(
     }
 }
 
-/* With the usual embedding windows have a constant size. */
+/* With the usual embedding, window sizes are constants. */
 #define FOR_SIZE(width, dim, FUNCTION, ...)                           \
     switch ((dim) == 16 ? (width) : 0) {                              \
     case 1: FUNCTION(__VA_ARGS__, 16, 1); break;                      \

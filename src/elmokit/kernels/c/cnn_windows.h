@@ -4,13 +4,11 @@
 
 #include "product.h"
 
-/* `best` (NV vectors of a panel's filters) becomes the largest answer to the first `windows` windows
-   of a word, if one is larger than what it held; `winners`, if wanted, the number of that window. An
-   answer that is not finite makes a filter's best NaN: x - x is 0, or undefined like x. */
-static inline __attribute__((always_inline)) void best_windows(const matrix *m, int64_t panel,
-                                                               const uint32_t *characters,
-                                                               int64_t stride, int64_t windows,
-                                                               vf *best, vf *winners) {
+/* Updates `best` (NV vectors of a panel's filters) with the largest answer to the first `windows`
+   windows of a word, and `winners`, if not null, with the number of that window. An answer that is
+   not finite makes a filter's best NaN: x - x is 0 or NaN. */
+INLINE void best_windows(const matrix *m, int64_t panel, const uint32_t *characters, int64_t stride,
+                         int64_t windows, vf *best, vf *winners) {
     int type = (int)m->type, together = rows_together(type);
     const uint32_t *values = m->values + panel * m->num_groups * PANEL;
     float sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));

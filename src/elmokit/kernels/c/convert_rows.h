@@ -1,11 +1,11 @@
-/* Rows of fp32 values as the products read them: bf16, int8 or as they are. */
+/* Conversion of fp32 rows to the types of products. */
 
 #pragma once
 
 #include "vector.h"
 
-/* Row values as the product reads them: `groups` groups of `type`, zeros beyond `count`. Returns
-   the scale of an int8 row, whose values are stored + 128: NaN if one of them is not finite. */
+/* Converts `count` values to `groups` groups of `type`, padded with zeros. Returns the scale of an
+   int8 row, whose values are stored + 128: NaN if one of them is not finite. */
 static float convert_row(int type, const float *from, int64_t count, int64_t groups, uint32_t *to) {
     if (type == FP32) {
         if ((const void *)from != (const void *)to) memcpy(to, from, 4 * count);
@@ -36,7 +36,7 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
     }
     float inverse = 127.0f / largest;
     typedef uint8_t vb __attribute__((vector_size(VL)));
-    for (k = 0; k + VL <= count; k += VL) { /* positive: cutting off rounds to nearest */
+    for (k = 0; k + VL <= count; k += VL) { /* positive: truncation rounds to nearest */
         vf shifted = load(from + k) * inverse + 128.5f; /* NaN, as the first operand, is dropped */
         shifted = larger(smaller(shifted, all(255.0f)), (vf){0});
         vb bytes = __builtin_convertvector(__builtin_convertvector(shifted, vi), vb);

@@ -1,7 +1,5 @@
-/* The network's parts for inference: character CNN, highway and linear layers, LSTM with projection.
-
-   One translation unit; compiled on first use by elmokit.kernels.build, called through ctypes.
-   elmokit.kernels.interface reads the structures of the functions at the ends of the sections.
+/* Inference: character CNN, highway and linear layers, LSTM with projection. One translation unit;
+   parsed by elmokit.kernels.interface.
    Shapes: B sentences, P packed positions, U distinct tokens, C characters, E character embedding,
    F filters, D projection, H cells (padded to a multiple of VL; the padding stays zero). */
 
@@ -12,7 +10,7 @@
 
 int64_t elmokit_vector_length(void) { return VL; }
 
-/* Which types have instructions of their own here: bit 1 bf16, bit 2 int8. */
+/* Types with instructions of their own, as bits 1 << BF16 and 1 << INT8. */
 int64_t elmokit_instructions(void) {
     int64_t found = 0;
 #if VL == 16 && defined(__AVX512BF16__)
@@ -24,7 +22,7 @@ int64_t elmokit_instructions(void) {
     return found;
 }
 
-/* Whether products of bf16 and int8 go through the processor's matrix unit. */
+/* Whether bf16 and int8 products use the matrix unit. */
 int64_t elmokit_has_tiles(void) {
     prepare_tiles();
     return tiles_allowed;
@@ -198,8 +196,7 @@ typedef struct {
     const float *bias;             /* (4 H), in panels */
     uint32_t *x_groups;            /* (P, input.num_groups) */
     float *x_scales;               /* (P) */
-    float *gates;                  /* (H / VL, gates_rows, (i, f, g, o) x VL): input products and
-                                      bias; rows of a panel lie together, for the cache's sake */
+    float *gates;                  /* (H / VL, gates_rows, (i, f, g, o) x VL): input products, bias */
     int64_t gates_rows;            /* GATE_ROWS, or the rows of the first step if more */
     const float *residual;         /* (P, D) added to what goes out, or null */
     int64_t num_sentences;         /* B */
@@ -255,7 +252,7 @@ static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums)
                      call->inner_groups + row * call->inner_stride, panel * VL, inner);
 }
 
-/* One row's hidden values of some columns: keep them, add the residual, hand them out. */
+/* Store some columns of a row: as hidden state and, plus residual, as output. */
 static void emit(const lstm_step *step, int64_t row, int64_t column, const float *values,
                  int64_t count) {
     lstm_call *call = step->call;
@@ -290,8 +287,7 @@ static void lstm_task(void *argument, int thread, int num_threads) {
     int64_t first = recurrent->num_panels * thread / num_threads;
     int64_t last = recurrent->num_panels * (thread + 1) / num_threads;
     lstm_step step = {call, 0, 0, 0};
-    int64_t made = 0; /* packed positions whose gates were made */
-    int64_t all_rows = 0;
+    int64_t made = 0, all_rows = 0; /* made: packed positions whose gates were computed */
     for (int64_t t = 0; t < call->num_steps; t++) all_rows += call->num_rows[t];
     FOR_SHARE(row, all_rows)
         call->x_scales[row] = convert_row((int)call->input.type, call->x + row * call->input_dim,
@@ -300,7 +296,7 @@ static void lstm_task(void *argument, int thread, int num_threads) {
     meet(&job->place, num_threads);
     for (int64_t t = 0; t < call->num_steps; step.position += call->num_rows[t++]) {
         int64_t rows = call->num_rows[t];
-        int together = 0; /* the gates of this step alone are made panel by panel */
+        int together = 0; /* gates of a single step are computed panel by panel */
         if (step.position == made) {
             step.made_from = made;
             int64_t steps = 0;
@@ -312,15 +308,14 @@ static void lstm_task(void *argument, int thread, int num_threads) {
                 make_gates(&step, k, k + 1 < last ? k + 1 : k, made - step.made_from);
         }
         int64_t begin = rows * thread / num_threads, end = rows * (thread + 1) / num_threads;
-        if (t == 0 || recurrent->type == INT8) { /* later steps find fp32 and bf16 converted */
+        if (t == 0 || recurrent->type == INT8) { /* `emit` converts fp32 and bf16 */
             for (int64_t row = begin; row < end; row++)
                 call->hidden_scales[row] = convert_row(
                     (int)recurrent->type, call->hidden + row * call->dim, call->dim,
                     recurrent->num_groups, call->hidden_groups + row * recurrent->num_groups);
             meet(&job->place, num_threads);
         }
-        /* Every other step goes through the weights the other way: what was read last is read first
-           while the cache still has it. */
+        /* The direction alternates: what was read last is still in the cache. */
         for (int64_t k = first; k < last; k++) {
             int64_t panel = t % 2 ? first + last - 1 - k : k;
             int64_t next = k + 1 == last ? panel : panel + (t % 2 ? -1 : 1);

@@ -1,5 +1,5 @@
-/* log of the sum of exp over all columns of a product: what a softmax over a vocabulary needs of the
-   scores of all words. No score is kept. To the base 2 all along: that saves products. */
+/* log of the sum of exp over all columns of a product, without storing scores; in base 2, which
+   saves multiplications. */
 
 #pragma once
 
@@ -23,8 +23,8 @@ typedef struct {
     int64_t first_row;
 } logsumexp_part;
 
-#define SUMS_TOGETHER 576 /* rows whose values and sums stay in the cache; of whole ROWS_BLOCKs */
-#define SHIFT_BOUND 80.0f /* scores this far above the shift still have sums within fp32 */
+#define SUMS_TOGETHER 576 /* rows whose values and sums fit in the cache; a multiple of ROWS_BLOCK */
+#define SHIFT_BOUND 80.0f /* largest score - shift: keeps sums finite in fp32 */
 
 /* 2^x for x in [-126, 127]; the polynomial is within 2e-7. */
 static inline vf exp2_of(vf x) {

@@ -1,8 +1,5 @@
-/* One LSTM cell: what its parameters do, forward and backward. Gates in the order i, f, g, o, VL cells
-   at a time.
-
-   A parameter is a field of `lstm_cell` that has the name of its setting in LSTMConfig; inference and
-   training hand it on as a whole. */
+/* One LSTM cell, forward and backward, VL cells at a time; gates in the order i, f, g, o. Fields of
+   `lstm_cell` have the names of LSTMConfig. */
 
 #pragma once
 
@@ -12,8 +9,7 @@ typedef struct {
     float cell_clip, projection_clip; /* 0: none */
 } lstm_cell;
 
-/* A cell with two divisions. Beyond the bound a gate differs from 0 or 1 by 1e-11, and a product of
-   three exponentials is still finite. */
+/* At the bound a gate is within 1e-11 of 0 or 1, and a product of three exponentials is finite. */
 #define GATE_BOUND 25.0f
 
 /* sigmoid(f) c + sigmoid(i) tanh(g) */
@@ -33,14 +29,14 @@ static inline vf clip_cell(const lstm_cell *p, vf c) {
     return p->cell_clip > 0 ? clip(c, p->cell_clip) : c;
 }
 
-/* Inference: advance the cells; returns what the projection reads. */
+/* Inference: advance the cells; returns the projection's input. */
 static inline vf run_cell(const lstm_cell *p, const vf gate[4], float *cell) {
     vf c = clip_cell(p, next_cell(gate[0], gate[1], gate[2], load(cell)));
     store(cell, c);
     return cell_output(gate[3], c);
 }
 
-/* Training: the gates become their activations, which the gradient reads. */
+/* Training: also replaces the gates by their activations, for the gradient. */
 static inline vf run_cell_keeping(const lstm_cell *p, vf gate[4], const float *before,
                                   float *after) {
     for (int q = 0; q < 4; q++) gate[q] = q == 2 ? vtanh(gate[q]) : vsigmoid(gate[q]);
@@ -49,8 +45,8 @@ static inline vf run_cell_keeping(const lstm_cell *p, vf gate[4], const float *b
     return gate[3] * vtanh(cell);
 }
 
-/* From the gradient of what the projection reads to those of the gates, of which `gate` holds the
-   activations; `grad_cell` goes from the cells after the step to those before it.
+/* From the gradient of the projection's input to those of the gates, replacing their activations in
+   `gate`; `grad_cell` goes from after the step to before it.
    tanh: y' = 1 - y²; sigmoid: y' = y - y² */
 static inline void cell_gradient(const lstm_cell *p, vf gate[4], vf before, vf after, vf grad,
                                  float *grad_cell) {
@@ -71,7 +67,7 @@ static inline void clip_projected(const lstm_cell *p, float *values) {
             store(values + v * VL, clip(load(values + v * VL), p->projection_clip));
 }
 
-/* Whether no clip held a value after the projection, so that a gradient passes. */
+/* Whether a value was not clipped after the projection, so that its gradient passes. */
 static inline int is_unclipped(const lstm_cell *p, float value) {
     return !(p->projection_clip > 0) || fabsf(value) < p->projection_clip;
 }

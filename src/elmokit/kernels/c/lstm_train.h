@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     void *call;
     int64_t step, first_row;
-    int by_rows; /* each thread has its own rows from first to last step, and waits for no other */
+    int by_rows; /* each thread has its own rows in all steps, and need not wait for others */
 } lstm_part;
 
 static lstm_part first_part(void *call, int64_t num_rows, int num_threads) {
@@ -52,7 +52,7 @@ static void meet_others(lstm_job *job, const lstm_part *part, int num_threads) {
     if (!part->by_rows) meet(&job->place, num_threads);
 }
 
-/* Ask for a later row's gates: the next lines of memory are not those that are needed next. */
+/* Prefetch a later row's gates, which do not follow in memory. */
 static inline void prefetch_row(int type, const void *gates, int64_t at, int64_t cell_dim) {
     for (int q = 0; q < 4; q++) __builtin_prefetch(place_of(type, gates, at + q * cell_dim));
 }
@@ -93,7 +93,7 @@ static void finish_projection(void *argument, int64_t row, int64_t panel, float 
             ((uint16_t *)call->typed_hiddens)[to + k] = to_bf16(sums[k]);
 }
 
-/* Rows x a matrix, shared among the threads by rows or by panels. */
+/* Rows x a matrix, split among threads by rows or panels. */
 static void shared_product(const matrix *m, const uint32_t *a, lstm_part *part, int64_t num_rows,
                            finish done, int thread, int num_threads) {
     int by_panel = !part->by_rows && m->num_panels >= num_threads;
@@ -101,7 +101,7 @@ static void shared_product(const matrix *m, const uint32_t *a, lstm_part *part, 
     int64_t last = by_panel ? m->num_panels * (thread + 1) / num_threads : m->num_panels;
     part->first_row = by_panel ? 0 : num_rows * thread / num_threads;
     int64_t end = by_panel ? num_rows : num_rows * (thread + 1) / num_threads;
-    /* every other step the other way: what was read last is still in the cache */
+    /* the direction alternates: what was read last is still in the cache */
     int64_t step = part->step % 2 ? -1 : 1, panel = step > 0 ? first : last - 1;
     for (int64_t k = first; k < last; k++, panel += step)
         panel_product(m, panel, k + 1 == last ? panel : panel + step,
@@ -133,7 +133,7 @@ void elmokit_lstm_forward(lstm_forward *call, int64_t num_threads) {
     share_products(forward_task, &job, (int)num_threads);
 }
 
-/* Gradients of one row's gates at VL cells, from that of the value before the projection. */
+/* Gradients of one row's gates at VL cells, from that of the projection's input. */
 static inline void gate_gradients(const lstm_part *part, int64_t row, int64_t unit, vf grad) {
     lstm_backward *call = part->call;
     int type = (int)call->type;
@@ -167,7 +167,7 @@ static void finish_hidden(void *argument, int64_t row, int64_t panel, float *sum
            4 * smaller_of(PANEL, call->dim - column));
 }
 
-/* What reaches a row's output from above and from the next step, where no clip held it back. */
+/* Gradient of a row's output, from above and from the next step, where it was not clipped. */
 static void gather_row(const lstm_part *part, int64_t row) {
     lstm_backward *call = part->call;
     int64_t position = part->step * call->num_rows + row, dim = call->dim;

@@ -1,6 +1,6 @@
-/* Products by the matrix unit of Intel's processors (AMX), where compiler, processor and system
-   have it: 16 rows with 16 columns of 16 groups at a time, in bf16 and int8. A panel is packed for it
-   as for vectors: one group of K of 16 columns fills a row of a tile. */
+/* Products by Intel's matrix unit (AMX), where available: 16 rows with 16 columns of 16 groups at a
+   time, in bf16 and int8. Panels are packed as for vectors: a group of K of 16 columns is a row of
+   a tile. */
 
 #pragma once
 
@@ -18,9 +18,8 @@
 
 #if HAS_TILES
 
-static int tiles_allowed; /* the system keeps the unit's registers for us */
+static int tiles_allowed; /* the system saves the unit's registers */
 
-/* Ask the system, once for all threads of the process. */
 static void ask_for_tiles(void) {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl */
     tiles_allowed = !syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
@@ -47,8 +46,7 @@ static void end_tiles(void) {
     if (tiles_allowed) _tile_release();
 }
 
-/* One group of products: a tile of rows with four tiles of a panel's columns. The intrinsics are
-   statements, not values, in some compilers. */
+/* A tile of rows with four tiles of a panel. In some compilers the intrinsics are statements. */
 #define PRODUCTS(ROWS, COLUMNS, ADD)                                       \
     do {                                                                   \
         _tile_loadd(ROWS, a + k, 4 * stride);                              \
@@ -69,10 +67,8 @@ static void end_tiles(void) {
         DO(3, sums + 3 * VL, 4 * PANEL); \
     } while (0)
 
-static inline __attribute__((always_inline)) void tiles_of(int type, const uint32_t *a,
-                                                           int64_t stride, const uint32_t *panel,
-                                                           int64_t groups, float *sums, int fresh,
-                                                           upcoming ahead) {
+INLINE void tiles_of(int type, const uint32_t *a, int64_t stride, const uint32_t *panel,
+                     int64_t groups, float *sums, int fresh, upcoming ahead) {
     if (fresh) {
         _tile_zero(0);
         _tile_zero(1);
@@ -98,8 +94,8 @@ static inline __attribute__((always_inline)) void tiles_of(int type, const uint3
 #undef PRODUCTS
 #undef FOUR_SUMS
 
-/* sums (TILE_ROWS, PANEL) += or = a x panel, for up to TILE_ROWS rows of `a`; further rows of the sums
-   hold anything. `groups` is a multiple of 8, at most K_BLOCK. */
+/* sums (TILE_ROWS, PANEL) += or = a x panel, for up to TILE_ROWS rows of `a`; other rows of the
+   sums are undefined. `groups` is a multiple of 8, at most K_BLOCK. */
 static __attribute__((noinline)) void tiles(int type, int rows, const uint32_t *a, int64_t stride,
                                             const uint32_t *panel, int64_t groups, float *sums,
                                             int fresh, upcoming ahead) {
@@ -122,24 +118,20 @@ static void begin_tiles(void) {}
 static void end_tiles(void) {}
 #endif
 
-/* Rows whose sums are made together. */
+/* Rows that are summed together. */
 static inline int rows_together(int type) {
     return tiles_allowed && type != FP32 ? TILE_ROWS : MAX_TILE;
 }
 
-/* Rows after the last one that a caller may let us read, for whole tiles; the sums of these rows hold
-   anything. */
+/* Rows to read for whole tiles, if memory allows; the sums of the additional ones are undefined. */
 static inline int readable_rows(int type, int rows) {
     return tiles_allowed && type == BF16 ? TILE_ROWS : rows;
 }
 
-/* sums (rows_together, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. The groups
-   beyond a multiple of 8 go through vectors: the way of a sum depends on `groups` alone, not on the
-   rows. */
-static inline __attribute__((always_inline)) void sum_rows(int type, int rows, const uint32_t *a,
-                                                           int64_t stride, const uint32_t *panel,
-                                                           int64_t groups, float *sums, int fresh,
-                                                           upcoming ahead) {
+/* sums (rows_together, PANEL) += or = a (rows, groups; rows `stride` groups apart) x panel. Groups
+   beyond a multiple of 8 use vectors: the order of a sum depends on `groups` only. */
+INLINE void sum_rows(int type, int rows, const uint32_t *a, int64_t stride, const uint32_t *panel,
+                     int64_t groups, float *sums, int fresh, upcoming ahead) {
 #if HAS_TILES
     if (tiles_allowed && (type == BF16 || (type == INT8 && rows > FEW_ROWS))) {
         int64_t whole = groups & ~(int64_t)7;

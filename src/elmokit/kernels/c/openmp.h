@@ -1,7 +1,5 @@
-/* PyTorch's own OpenMP threads for our tasks, where its runtime offers GNU's entry point.
-
-   After a parallel operation of PyTorch its threads wait busily for the next one, for milliseconds:
-   other threads beside them would share their processors. */
+/* Runs tasks on PyTorch's own OpenMP threads, where its runtime has GNU's entry point. They
+   busy-wait for milliseconds after parallel work, and would compete with other threads. */
 
 #pragma once
 
@@ -11,7 +9,7 @@ typedef void (*region)(void *);
 static void (*openmp_parallel)(region, void *, unsigned, unsigned);
 static int (*openmp_thread)(void), (*openmp_threads)(void);
 
-/* The runtime's threads do not live on in a forked child: from then on it uses our own. */
+/* The runtime's threads do not survive a fork: the child uses our own. */
 static int is_child;
 static void forget_openmp(void) { openmp_parallel = NULL, is_child = 1; }
 

@@ -1,10 +1,9 @@
 /* Products of rows with a packed matrix, in three precisions.
 
-   A matrix (N, K) is packed in panels of PANEL columns of the result. Inside a panel the four
-   vectors of a group of K follow each other: a group is 1 fp32, 2 bf16 or 4 int8 values, so that it
-   always fills 32 bits, and a row is read as 32-bit groups that are broadcast. Every value of the
-   result is the same chain of additions over K, whatever the number of rows: a row gets the same bits in
-   any company. */
+   A matrix (N, K) is packed in panels of PANEL columns of the result. A panel has four vectors for
+   each group of K: 1 fp32, 2 bf16 or 4 int8 values, so always 32 bits. The 32-bit groups of a row
+   are broadcast. The order of additions over K, and so the bits of a row, do not depend on other
+   rows. */
 
 #pragma once
 
@@ -17,7 +16,7 @@ typedef struct {
     const int32_t *offset;                /* int8: 128 x sum of each column's values */
 } matrix;
 
-/* What is done with one row's sums of one panel. */
+/* Called with the sums of one row and panel. */
 typedef void (*finish)(void *argument, int64_t row, int64_t panel, float *sums);
 
 /* int8: sums are integers; row_scale is that of the row's values. */
@@ -30,9 +29,8 @@ static inline void to_float(const matrix *m, int64_t panel, float row_scale, flo
     }
 }
 
-/* One panel of a product: `rows` rows of `a`, each handed to `done`. While a block of K is computed,
-   the next one is fetched, evenly: all at once the memory would keep the computing waiting. `next`
-   is the panel after this one. */
+/* One panel of a product: `rows` rows of `a`, each passed to `done`. While a block of K is
+   computed, the next one is prefetched at an even pace. `next` is the panel after this one. */
 static void panel_product(const matrix *m, int64_t panel, int64_t next, const uint32_t *a,
                           int64_t stride, const float *row_scales, int64_t rows, finish done,
                           void *argument) {

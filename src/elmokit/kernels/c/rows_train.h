@@ -1,6 +1,5 @@
-/* What is done with the rows of large products: highway mixture, sampled softmax, sums, scattering.
-
-   Typed values are fp32 or bf16. Columns of highways are a multiple of VL. */
+/* Operations on rows: highway mixture, sampled softmax, column sums, scattering. Typed values are
+   fp32 or bf16. The width of a highway is a multiple of VL. */
 
 #pragma once
 
@@ -8,13 +7,13 @@
 
 typedef struct {
     int64_t type, num_rows, dim;
-    const void *x;                      /* typed (U, F), as all that follow */
+    const void *x;                      /* typed (U, F), like all that follow */
     void *gate, *transform;             /* forward: products, become sigmoid(+ bias), + bias */
     const float *gate_bias, *transform_bias;
     void *out;
     const void *grad_out;
     void *grad_gate, *grad_transform;   /* before the sigmoid, before the relu */
-    void *grad_x;                       /* what reaches x past the products */
+    void *grad_x;                       /* without that through the products */
 } highway_call;
 
 static void highway_forward_task(void *argument, int thread, int num_threads) {

@@ -1,6 +1,5 @@
-/* A few threads that stay, and a barrier for the steps of one task.
-
-   Results never depend on the number of threads: work is cut by columns or rows of a result. */
+/* A pool of threads, and a barrier for the steps of a task. Work is split by columns or rows of a
+   result, so that results never depend on the number of threads. */
 
 #pragma once
 
@@ -11,8 +10,8 @@
 #include <time.h>
 
 #define MAX_THREADS 64
-#define SPINS 200             /* looks at a flag before letting others have the processor */
-#define IDLE_SECONDS 0.003    /* before a worker without work goes to sleep */
+#define SPINS 200             /* checks of a flag before yielding the processor */
+#define IDLE_SECONDS 0.003    /* before an idle worker sleeps */
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
@@ -22,7 +21,7 @@
 
 typedef void (*task)(void *argument, int thread, int num_threads);
 
-/* Go through this thread's part of `count` rows, panels or whatever a task is cut into. */
+/* Loop over this thread's share of `count` items. */
 #define FOR_SHARE(k, count)                                         \
     for (int64_t k = (count) * (int64_t)thread / num_threads,       \
                  k##_end = (count) * (int64_t)(thread + 1) / num_threads; \
@@ -32,7 +31,7 @@ static struct {
     pthread_mutex_t in_use, lock;
     pthread_cond_t wake;
     int num_workers, sleeping;
-    unsigned first_round[MAX_THREADS]; /* of each worker: the round before its first */
+    unsigned first_round[MAX_THREADS]; /* the round before each worker's first */
     atomic_uint round;
     atomic_int running;
     task job;

@@ -1,7 +1,5 @@
-/* What training computes beside PyTorch's large matrix products: recurrence, convolutions, rows.
-
-   One translation unit; compiled on first use by elmokit.kernels.build, called through ctypes. No
-   result depends on the number of threads. */
+/* Training, apart from PyTorch's large matrix products: recurrence, convolutions, rows. One
+   translation unit. No result depends on the number of threads. */
 
 #include "cnn_train.h"
 #include "lstm_train.h"

@@ -1,4 +1,4 @@
-/* Values in memory that are fp32 or bf16, computed on as fp32; and matrices packed for products. */
+/* fp32 or bf16 values in memory, computed on as fp32; packing of matrices. */
 
 #pragma once
 
@@ -7,14 +7,13 @@
 
 typedef uint16_t vhalf __attribute__((vector_size(2 * VL), aligned(2), may_alias));
 
-static inline __attribute__((always_inline)) vf load_as(int type, const void *from, int64_t at) {
+INLINE vf load_as(int type, const void *from, int64_t at) {
     if (type == FP32) return load((const float *)from + at);
     vhalf half = *(const vhalf *)((const uint16_t *)from + at);
     return (vf)(__builtin_convertvector(half, vu) << 16);
 }
 
-static inline __attribute__((always_inline)) void store_as(int type, void *to, int64_t at,
-                                                           vf value) {
+INLINE void store_as(int type, void *to, int64_t at, vf value) {
     if (type == FP32) store((float *)to + at, value);
     else store_bf16((uint16_t *)to + at, value);
 }
@@ -41,7 +40,7 @@ static inline const void *place_of(int type, const void *values, int64_t at) {
 typedef struct {
     const float *source;    /* (columns, inner), or transposed (inner, columns) */
     int64_t columns, inner, is_transposed;
-    int64_t blocks;         /* of columns that take turns in a panel, VL at a time: 4 for gates */
+    int64_t blocks;         /* of columns that alternate in a panel, VL at a time: 4 for gates */
     uint32_t *to;           /* (panels, groups, PANEL) */
     int64_t type;
 } pack_call;

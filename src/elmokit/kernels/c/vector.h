@@ -1,8 +1,7 @@
 /* Vectors of VL floats, and the functions of a gate, for whatever processor this is compiled for.
 
-   GCC's vector extensions (clang has them too) become AVX-512, AVX2, NEON or plain code. Compiled
-   without -ffast-math: sums are added in the order that is written, and the rounding mode of the
-   process is left alone. */
+   GCC's and clang's vector extensions become AVX-512, AVX2, NEON or plain code. Without
+   -ffast-math: sums are added in the written order, and the process keeps its rounding mode. */
 
 #pragma once
 
@@ -21,6 +20,7 @@
 #define VL 4
 #endif
 #define PANEL (NV * VL) /* columns of a panel */
+#define INLINE static inline __attribute__((always_inline))
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
@@ -32,7 +32,7 @@ static inline vf load(const float *from) { return *(const vf_any *)from; }
 static inline void store(float *to, vf value) { *(vf_any *)to = value; }
 static inline int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline vf all(float value) { return value - (vf){0}; }
-/* Where the comparison of a and b holds: NaN, as the second operand, is kept by both. */
+/* NaN is kept if it is the second operand. */
 #if VL == 16
 static inline vf larger(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
 static inline vf smaller(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
@@ -55,8 +55,8 @@ static inline vf within(vf x, float low, float high) {
     return larger(all(low), smaller(all(high), x));
 }
 
-/* 2^n and e^r - 1 with x = n ln(2) + r, |r| <= ln(2) / 2, for x in [-87, 88]; e^r - 1 and not e^r, so
-   that nothing is lost near 0. The polynomial is within 8e-9. */
+/* 2^n and e^r - 1 (accurate near 0) with x = n ln(2) + r, |r| <= ln(2) / 2, for x in [-87, 88]. The
+   error of the polynomial is below 8e-9. */
 typedef struct {
     vf scale, minus_one;
 } exponential;

@@ -4,8 +4,7 @@
 
 #include "vector.h"
 
-static inline __attribute__((always_inline)) vf add_product(int type, vf sum, const uint32_t *a,
-                                                            vi b) {
+INLINE vf add_product(int type, vf sum, const uint32_t *a, vi b) {
     if (type == FP32) {
         float value;
         memcpy(&value, a, 4);
@@ -36,16 +35,14 @@ static inline __attribute__((always_inline)) vf add_product(int type, vf sum, co
 #endif
 }
 
-/* What to fetch into the cache meanwhile: `step` values for each group of K. */
+/* What to prefetch: `step` values per group of K. */
 typedef struct {
     const uint32_t *from;
     int64_t step;
 } upcoming;
 
-static inline __attribute__((always_inline)) void tile_of(int type, int rows, const uint32_t *a,
-                                                          int64_t stride, const uint32_t *panel,
-                                                          int64_t groups, float *sums, int fresh,
-                                                          upcoming ahead) {
+INLINE void tile_of(int type, int rows, const uint32_t *a, int64_t stride, const uint32_t *panel,
+                    int64_t groups, float *sums, int fresh, upcoming ahead) {
     vf sum[MAX_TILE][NV];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < NV; v++) sum[r][v] = (vf){0};

@@ -1,8 +1,8 @@
-"""English as the original models read it: Moses tokens, sentences by pySBD (extra ``en``).
+"""English tokens as the original models read them (extra ``en``).
 
-The original models were trained on the 1 Billion Word Benchmark, which was split by the scripts of
-Moses: ``don 't``, ``Mary 's``, ``15-year-old``. Choose this tokenizer for their weights; ``simple``
-is faster and nearer to the treebanks. Nothing is escaped (``&`` stays ``&``).
+They were trained on the 1 Billion Word Benchmark, which was tokenized with the Moses scripts: ``don
+'t``, ``Mary 's``, ``15-year-old``. Use this tokenizer with their weights; ``simple`` is faster and
+closer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -14,10 +14,10 @@ _MAX_TEXT_CHARACTERS = 20_000
 
 
 class EnglishTokenizer:
-    """Moses tokens (sacremoses), sentences by the rules of pySBD.
+    """Moses tokens by sacremoses, sentences by pySBD.
 
     Raises:
-        MissingExtraError: if one of the two libraries is not installed.
+        MissingExtraError: if one of the two is not installed.
     """
 
     name = "english"

@@ -1,14 +1,12 @@
-"""Korean morphemes through Kiwi (extra ``ko``).
+"""Korean morphemes by Kiwi (extra ``ko``).
 
-A token is a morpheme in the form that Kiwi gives it, not the letters of the text. Contracted
-syllables are undone: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` is
-``하 어 주 었 다``. Endings that begin with 아 or 어 are all written with 어 (``잡았다`` is
-``잡 었 다``); other allomorphs, such as 을 and 를, stay apart. A final consonant that is a morpheme
-is written with its stand-alone letter (``ㄴ``, not U+11AB). A word with old Hangul (conjoining jamo
-that make no modern syllable) is one token as it is written, since Kiwi would take its letters
-apart. White space is not kept, so the text cannot be put together again from the tokens. Words in
-other scripts, numbers, punctuation and emoji are kept as Kiwi finds them; what it does not know
-passes through. The text is composed (NFC) first, and lone surrogates are dropped.
+A token is a morpheme in Kiwi's normal form, not the letters of the text. Contracted syllables are
+split: ``갔다`` is ``가 었 다``, ``예쁜`` is ``예쁘 ㄴ``, ``해줬다`` is ``하 어 주 었 다``. Endings
+that begin with 아 or 어 are all written with 어 (``잡았다`` is ``잡 었 다``); other allomorphs,
+such as 을 and 를, stay distinct. A final consonant that is a morpheme is a stand-alone letter
+(``ㄴ``, not U+11AB). A word with old Hangul (conjoining jamo that form no modern syllable) stays
+one token, since Kiwi would split it into letters. The text cannot be restored from the tokens. It
+is composed (NFC) first, and lone surrogates are dropped.
 """
 
 import functools
@@ -22,7 +20,7 @@ from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.long_text import cut_long_text
 
-_MAX_TEXT_CHARACTERS = 5000  # Kiwi takes more than twice the time for twice this length
+_MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
 _JAMO = (
     "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"  # conjoining: left after composition in old Hangul
@@ -33,8 +31,7 @@ _OLD_HANGUL_WORD = re.compile(rf"[\w\u302e\u302f]*[{_JAMO}][\w\u302e\u302f]*")  
 class KoreanTokenizer:
     """Morphemes and sentences by Kiwi, which is loaded on first use, once per process (2 s).
 
-    Sentences come from the same analysis as the tokens; a line break ends a sentence, and so does
-    every 5,000th character of a line without any end.
+    A line break ends a sentence, and so does every 5,000th character of a line without an end.
 
     Raises:
         MissingExtraError: if kiwipiepy is not installed.
@@ -52,7 +49,7 @@ class KoreanTokenizer:
 
     @classmethod
     def of_version(cls, version: str) -> "KoreanTokenizer | None":
-        """Return the tokenizer of version 1, which was named by the library alone."""
+        """Return the tokenizer of version 1, whose version string is that of the library."""
         if not version.startswith("kiwipiepy"):
             return None
         tokenizer = cls()
@@ -72,7 +69,7 @@ class KoreanTokenizer:
         ]
 
     def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-        """Yield the sentences of each text in order; Kiwi's threads work on many texts at once."""
+        """Yield the sentences of each text; Kiwi works on many texts in parallel."""
         remaining = iter(texts)
         while batch := [_pieces(text) for text in itertools.islice(remaining, _TEXTS_A_BATCH)]:
             flat = [piece for pieces in batch for piece in pieces]
@@ -85,9 +82,8 @@ class KoreanTokenizer:
                 ]
 
     def _analyze(self, pieces: str | list[str]) -> Any:
-        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(
-            pieces if isinstance(pieces, str) else " ".join(pieces)
-        )
+        text = pieces if isinstance(pieces, str) else " ".join(pieces)
+        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}
         return _kiwi().tokenize(pieces, compatible_jamo=True, **words)
 
@@ -104,7 +100,7 @@ class KoreanTokenizer:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split text into what Kiwi is given: composed lines, none blank or overlong, all encodable."""
+    """Split text into composed, encodable lines of bounded length for Kiwi."""
     encodable = normalize(text, "NFC").encode("utf-16-le", "ignore").decode("utf-16-le")
     return [
         piece

@@ -1,16 +1,10 @@
-"""Long lines in pieces, for libraries whose time grows faster than the length of a text."""
+"""Long lines in pieces, for libraries whose time grows faster than linearly."""
 
 
 def cut_long_text(text: str, max_characters: int) -> list[str]:
-    """Cut text into pieces of bounded length.
+    """Cut text into pieces of bounded length, which joined are the text.
 
-    Args:
-        text: any text.
-        max_characters: length above which text is cut.
-
-    Returns:
-        Pieces of at most that length, cut after a full stop where there is one in the second half,
-        else at white space, else anywhere. Joined they are the text.
+    A piece ends after a full stop in its second half, else at white space there, else anywhere.
     """
     pieces: list[str] = []
     start = 0

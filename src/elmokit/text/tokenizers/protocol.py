@@ -1,4 +1,4 @@
-"""What every tokenizer offers."""
+"""The protocol of tokenizers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
@@ -8,15 +8,14 @@ from elmokit.text.normalization import Normalization, normalize
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What splits text. Tokens are never empty and hold no white space.
+    """Splits text into tokens, which are never empty and contain no white space.
 
-    A tokenizer that is faster on many texts at once also has ``sentences_batch``, see
-    `BatchTokenizer`. One that can still make the tokens of an earlier version has a class method
-    ``of_version(version)``, which returns that tokenizer, or None if the version is no earlier one.
+    A tokenizer that can still produce the tokens of earlier versions has a class method
+    ``of_version(version)``, which returns such a tokenizer, or None for other versions.
     """
 
     name: str
-    """Name by which `elmokit.text.tokenizers.registry` finds it again."""
+    """In the `elmokit.text.tokenizers.registry`."""
     version: str
     """Changes whenever the tokens of some text change."""
 
@@ -25,7 +24,7 @@ class Tokenizer(Protocol):
         ...
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences, and each into tokens. A line break ends a sentence."""
+        """Split raw text into sentences of tokens. A line break ends a sentence."""
         ...
 
 
@@ -34,24 +33,21 @@ class BatchTokenizer(Tokenizer, Protocol):
     """A tokenizer with a fast path for many texts."""
 
     def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-        """Yield for each text, in order, what ``sentences`` returns; reads ahead a little."""
+        """Yield ``sentences(text)`` of each text; reads slightly ahead."""
         ...
 
 
 def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Yield the sentences of each text, by the fast path of the tokenizer where it has one."""
+    """Yield the sentences of each text, by the fast path if there is one."""
     if isinstance(tokenizer, BatchTokenizer):
         return tokenizer.sentences_batch(texts)
     return map(tokenizer.sentences, texts)
 
 
 class NormalizingTokenizer:
-    """A tokenizer that is given text as a corpus reader gives it: normalized first.
+    """Normalizes text before the tokenizer, as corpus readers do.
 
-    Args:
-        tokenizer: Splits the normalized text.
-        normalization: Of the model that reads the tokens. With ``"none"`` and ``"NFC"`` the text
-            goes to the tokenizer as it is; the model composes the words.
+    With ``"none"`` and ``"NFC"`` the tokenizer gets the text unchanged; the model composes words.
     """
 
     def __init__(self, tokenizer: Tokenizer, normalization: Normalization) -> None:

@@ -1,8 +1,7 @@
 """Tokenizers by name.
 
-A model is bound to the tokenizer of its training text, so name and version are stored with it. A
-new tokenizer is one file with a class that follows `elmokit.text.tokenizers.protocol.Tokenizer`,
-and one line in `TOKENIZERS`; commands, configurations and contract tests read their choices there.
+Name and version of the tokenizer are stored with a model. A new tokenizer is one file with a class
+that follows `elmokit.text.tokenizers.protocol.Tokenizer`, and one line in `TOKENIZERS`.
 """
 
 import functools
@@ -18,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RegisteredTokenizer:
-    """Where a tokenizer is, and what it is for. It is imported when it is first built."""
+    """Where a tokenizer is; it is imported on first use."""
 
     module: str
-    """Its name; with a leading dot, one beside this."""
+    """Absolute, or relative to this package."""
     class_name: str
     purpose: str
-    """In a few words, for help texts."""
+    """For help texts."""
 
 
 TOKENIZERS = {
@@ -37,26 +36,26 @@ TOKENIZERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """Which tokenizer a text was, or is to be, split with."""
+    """The tokenizer of a text."""
 
     name: str = "whitespace"
     """One of `TOKENIZERS`."""
     version: str = ""
-    """Version that the model's training text was split with; empty when not known."""
+    """Version used on the model's training text; empty if unknown."""
 
     def __post_init__(self) -> None:
         """Check the name."""
-        _check_name(self.name)
+        if self.name not in TOKENIZERS:
+            raise ConfigError(
+                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
+                "another one, split the text yourself and use whitespace."
+            )
 
 
 def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
-    """Return the tokenizer of a config or name; the same object for the same name and version.
+    """Return the tokenizer of a config or name (newest version), cached by name and version.
 
-    A tokenizer that can still make the tokens of the version in the config does so; for another
-    one a warning is logged, once, when the version at hand is not that of the config.
-
-    Args:
-        config: Name and version, or just the name: the newest version.
+    Logs a warning, once, if the tokenizer cannot produce the tokens of the version in the config.
 
     Raises:
         ConfigError: for an unknown name.
@@ -71,16 +70,8 @@ def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
 
 
 def describe_tokenizers() -> str:
-    """Return the names and what each is for, as in a help text."""
+    """Return all names and purposes, for help texts."""
     return ", ".join(f"{name} ({found.purpose})" for name, found in TOKENIZERS.items())
-
-
-def _check_name(name: str) -> None:
-    if name not in TOKENIZERS:
-        raise ConfigError(
-            f"there is no tokenizer {name!r}: choose one of {', '.join(TOKENIZERS)}. For another "
-            "one, split the text yourself and use whitespace."
-        )
 
 
 @functools.cache
@@ -96,9 +87,7 @@ def _tokenizer(name: str, version: str) -> Tokenizer:
 @functools.cache
 def _warn_of_version(name: str, stored: str, present: str) -> None:
     _log.warning(
-        "The model's text was split by tokenizer %r version %r, here is version %r: some tokens "
-        "may differ. Install that version for the very same tokens.",
-        name,
-        stored,
-        present,
-    )
+        "The model's text was tokenized by %r version %r, but version %r is installed: some tokens "
+        "may differ. Install that version for exactly the same tokens.",
+        name, stored, present,
+    )  # fmt: skip

@@ -2,12 +2,11 @@
 
 English follows the Universal Dependencies treebank EWT, whose words are those of the Penn Treebank
 with hyphens and slashes split off: ``do n't``, ``Mary 's``, ``15 - year``, but ``anti-war``,
-``U.S.``, ``Dr.``, ``11:30``, ``200,000``. Other scripts keep what stands between white space and
-punctuation, so a Korean eojeol is one token; Han characters stand alone and runs of kana together.
+``U.S.``, ``Dr.``, ``11:30``, ``200,000``. Other scripts are split at white space and punctuation:
+a Korean eojeol is one token, and so are a Han character and a run of kana.
 
-It is fast because text repeats itself: what stands between two white spaces (a chunk) is taken
-apart once, with everything that only depends on the chunk, and remembered. What is left for each
-word of a corpus is a dictionary look-up, and for each possible sentence end a look at what follows.
+Chunks (text between white space) are analyzed once and cached, so that a word usually costs one
+dictionary look-up, and a possible sentence end a look at the next chunk.
 """
 
 import functools
@@ -18,20 +17,18 @@ from typing import NamedTuple
 
 from elmokit.text.tokenizers import simple_data as data
 
-_MAX_CACHED_CHUNKS = 200_000  # 55 MB; English Wikipedia finds 90 % of its chunks here
-_MAX_CACHED_CHARACTERS = 40  # longer chunks do not come back
-_MAX_QUOTED_TOKENS = 200  # how far back an opening quote is looked for
+_MAX_CACHED_CHUNKS = 200_000  # 55 MB; 90 % hits on English Wikipedia
+_MAX_CACHED_CHARACTERS = 40  # longer chunks rarely recur
+_MAX_QUOTED_TOKENS = 200  # how far back to look for an opening quote
 
 
 class _Chunk(NamedTuple):
-    """What stands between two white spaces, taken apart."""
-
     tokens: tuple[str, ...]
     """Its tokens inside a sentence."""
     end: int
-    """Which kind of sentence end it may be, one of the ``_END_`` values; 0 = none."""
+    """Possible kind of sentence end, an ``_END_`` value; 0 = none."""
     final_tokens: tuple[str, ...]
-    """Its tokens at the end of a sentence, where the full stop of an abbreviation stands alone."""
+    """Its tokens at the end of a sentence, where the full stop of an abbreviation is split off."""
 
 
 _END_STRONG = 1  # ! ? ... and their like
@@ -39,22 +36,21 @@ _END_STOP = 2  # a full stop after an ordinary word
 _END_NUMBER = 3  # a full stop after a number: a sentence, a list item or a date
 _END_ABBREVIATION = 4  # U.S. Inc. etc. J.: only before a word that starts sentences
 _END_REFERENCE = 5  # No. pp. Fig.: not before a number
-_END_CLOSER = 6  # a quote or bracket by itself: the end if what it closes has ended
-_GLUED = 7  # sentences without white space between them; the tokens are the pieces to look at
+_END_CLOSER = 6  # a quote or bracket by itself: the end if the text before it has ended
+_GLUED = 7  # sentences without white space between them; the tokens are the pieces
 
 
 class SimpleTokenizer:
-    """Split raw text into sentences and tokens without any model.
+    """Split raw text into sentences and tokens by rules.
 
-    Nothing is lost or rewritten: the tokens joined are the text without its white space (zero-width
-    spaces count as white space). A line break ends a sentence. ``tokenize`` treats its text as one
-    sentence and also leaves text alone that is already tokenized in this way.
+    The tokens joined are the text without its white space (including zero-width spaces). A line
+    break ends a sentence. Text that is already tokenized like this is left alone by ``tokenize``.
     """
 
     name = "simple"
     version = "2"
-    """Raised whenever the tokens of some text change. Version 1 knew no end of a sentence between
-    Han or kana but the full-width marks, which normalization may have made ASCII."""
+    """Version 1 ended sentences between Han or kana at full-width marks only, which normalization
+    may have made ASCII."""
 
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
@@ -70,14 +66,7 @@ class SimpleTokenizer:
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into tokens.
-
-        Args:
-            sentence: any text; line breaks are white space here.
-
-        Returns:
-            The tokens, none for blank text.
-        """
+        """Split one sentence into tokens; line breaks are white space here."""
         chunks = _without_zero_width(sentence).split()
         tokens: list[str] = []
         for i, chunk in enumerate(chunks):
@@ -91,14 +80,7 @@ class SimpleTokenizer:
         return tokens
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences of tokens.
-
-        Args:
-            text: one or more lines; a line break ends a sentence.
-
-        Returns:
-            The sentences, none for blank text.
-        """
+        """Split raw text into sentences of tokens; a line break ends a sentence."""
         found: list[list[str]] = []
         for line in text.splitlines():
             self._split_line(_without_zero_width(line).split(), found)
@@ -112,7 +94,7 @@ class SimpleTokenizer:
             if not end:
                 current += tokens
             elif end == _GLUED:
-                chunks[i + 1 : i + 1] = tokens  # the loop goes on with the pieces
+                chunks[i + 1 : i + 1] = tokens  # continue with the pieces
             elif i + 1 < len(chunks) and not _ends_sentence(current, chunk, end, chunks[i + 1]):
                 current += tokens
             else:
@@ -134,7 +116,6 @@ class SimpleTokenizer:
 
 
 def _without_zero_width(text: str) -> str:
-    """Turn zero-width spaces and byte order marks into spaces."""
     return text if text.isascii() else text.replace("\u200b", " ").replace("\ufeff", " ")
 
 
@@ -160,13 +141,11 @@ def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
 
 def _tokens_of(chunk: str) -> tuple[str, ...]:
     tokens: list[str] = []
-    patterns = _patterns()
-    for match in patterns.token.finditer(chunk):
+    for match in _patterns().token.finditer(chunk):
         token = match.group()
-        kind = match.lastgroup
-        if kind == "word":
+        if match.lastgroup == "word":
             tokens += _split_word(token)
-        elif kind == "number":
+        elif match.lastgroup == "number":
             tokens += _split_number(token)
         else:
             tokens.append(token)
@@ -219,7 +198,7 @@ def _kind_of_end(chunk: str) -> int:
 
 
 def _ends_sentence(current: list[str], chunk: str, end: int, following: str) -> bool:
-    """Tell whether a sentence ends after ``chunk``, given the sentence so far and what follows."""
+    """Return whether a sentence, ``current`` so far, ends after ``chunk``."""
     if not following.strip(data.CLOSERS):  # a closing quote by itself belongs to this sentence
         return (
             following == '"'
@@ -236,7 +215,7 @@ def _ends_sentence(current: list[str], chunk: str, end: int, following: str) -> 
         return not first.isdigit() and not first.islower()
     if end == _END_CLOSER:
         return bool(current) and current[-1][-1] in _SENTENCE_ENDS and not first.islower()
-    if first.islower():  # an unknown abbreviation, a title with a mark, or someone who writes so
+    if first.islower():  # an unknown abbreviation, a title with a mark, or lower-case writing
         return _LOWER_WORD_AND_MARK.search(chunk[-_MAX_CACHED_CHARACTERS:]) is not None
     return first not in data.NEVER_FIRST
 
@@ -246,7 +225,7 @@ def _letters(word: str) -> str:
 
 
 class _Patterns(NamedTuple):
-    """The patterns that need the list of combining marks, which are no word characters to `re`."""
+    """Patterns with combining marks, which `re` does not count as word characters."""
 
     token: re.Pattern[str]
     stem: re.Pattern[str]
@@ -266,7 +245,6 @@ _SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
 
 @functools.cache
 def _patterns() -> _Patterns:
-    # Combining marks belong to the word before them, but are no word characters for `re`.
     codes = [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]
     marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
     word = rf"[\w{marks}\u200c\u200d\u00ad]"  # with joiners and soft hyphens

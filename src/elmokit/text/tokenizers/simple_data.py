@@ -1,4 +1,4 @@
-"""Word lists of the built-in tokenizer, kept apart from its rules."""
+"""Word lists of the built-in tokenizer."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -22,12 +22,12 @@ TITLES = _capitalized(
     sen rep reps pres supt det insp fr msgr st ste mt ft hrh ald asst assoc dept univ brig
     comdr pt"""
 ) | _any_case("v vs viz cf e.g i.e ca approx attn esp resp incl lit")
-"""Abbreviations that stand before what they belong to: no sentence ends after them."""
+"""Abbreviations before names and the like: no sentence ends after them."""
 
 REFERENCES = _capitalized("no art sec ch ed op") | _any_case(
     "nos pp p vol vols fig figs chap eq eds nr"
 )
-"""Abbreviations before a number; some are words by themselves ("No.")."""
+"""Abbreviations before a number; some are also words ("No.")."""
 
 ABBREVIATIONS = _capitalized(
     """inc co corp ltd llc bros jr sr esq ave blvd rd hwy jan feb mar apr jun jul aug sep sept
@@ -35,7 +35,7 @@ ABBREVIATIONS = _capitalized(
     ill ind kan mass mich minn miss mont neb nev okla ore tenn tex wash wis wyo pty plc litt
     phil max"""
 ) | _any_case("etc al a.m p.m m.d ph.d b.a m.a u.s u.k u.n u.s.a d.c est misc tel ext lbs oz")
-"""Abbreviations after which a sentence may end or go on."""
+"""Abbreviations after which a sentence may end or continue."""
 
 SENTENCE_STARTERS = _words(
     """The In He She It This These They A An At As On For His Her Its But And However There After
@@ -45,7 +45,7 @@ SENTENCE_STARTERS = _words(
     Between Through So Yet No Or Here Please Thanks Let Unlike Once Even Following Within
     Upon Among Additionally Furthermore Moreover Therefore Instead Nevertheless"""
 )
-"""Words that, capitalized after an abbreviation, most likely start a sentence."""
+"""Capitalized words that, after an abbreviation, most likely start a sentence."""
 
 CONTRACTIONS = {
     **dict.fromkeys(("dont", "wont", "aint"), 2),
@@ -54,14 +54,14 @@ CONTRACTIONS = {
     **dict.fromkeys(("couldnt", "wouldnt"), 5),
     "shouldnt": 6,
 }
-"""Words written as one that are two, and where the second begins ("its", "cant" are words)."""
+"""Contractions without apostrophe, and where to split them ("its", "cant" are words)."""
 
 PREFIXES = _words(
     """e non mid pre anti re post co over pro multi ex sub semi neo psycho socio cross counter
     intra inter micro macro ultra un pan quasi pseudo proto meta mega mini hyper extra trans
     bi tri uni"""
 )
-"""Prefixes whose hyphen stays inside the word, as in EWT."""
+"""Prefixes that keep their hyphen, as in EWT."""
 
 UNITS = _words(
     "am pm AM PM k K m b km cm mm kg mg mph kb mb gb KB MB GB hz Hz kHz MHz GHz ft lb lbs oz"
@@ -69,9 +69,9 @@ UNITS = _words(
 """Units split from the number before them."""
 
 CLOSERS = "\"'”’)]}»›」』》〉】）］｝"
-"""Quotes and brackets that may stand after the end of a sentence."""
+"""Quotes and brackets that may follow the end of a sentence."""
 OPENERS = "\"'“‘([{«‹「『《〈【（［｛¿¡`*•-–—"
-"""What may stand before the first word of a sentence."""
+"""Marks that may precede the first word of a sentence."""
 STRONG_ENDS = "!?…。！？｡؟।॥‼⁇⁈⁉።"
 """Marks that end a sentence by themselves."""
 NEVER_FIRST = ",;:.)]}"

@@ -8,7 +8,7 @@ class WhitespaceTokenizer:
     version = "1"
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split at white space (that of Unicode, the no-break space included)."""
+        """Split at Unicode white space, including no-break spaces."""
         return sentence.split()
 
     def sentences(self, text: str) -> list[list[str]]:

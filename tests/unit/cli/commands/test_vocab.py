@@ -80,7 +80,7 @@ def test_a_vocabulary_that_is_not_there_is_named(run, corpus, tmp_path):
     result = run("--check", tmp_path / "none.txt")
     assert result.exit_code == 2
     assert "There is no vocabulary" in result.stderr
-    assert "a file with a word a line is expected" in result.stderr
+    assert "a file with one word per line is expected" in result.stderr
 
 
 def test_a_sick_vocabulary_is_exit_code_2(run, tmp_path):

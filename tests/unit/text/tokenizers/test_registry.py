@@ -36,8 +36,8 @@ def test_another_version_is_warned_about_once(caplog):
         build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
         build_tokenizer(TokenizerConfig(name="simple"))
     assert [record.message for record in caplog.records] == [
-        "The model's text was split by tokenizer 'simple' version '0', here is version '2': some "
-        "tokens may differ. Install that version for the very same tokens."
+        "The model's text was tokenized by 'simple' version '0', but version '2' is installed: "
+        "some tokens may differ. Install that version for exactly the same tokens."
     ]
 
 
