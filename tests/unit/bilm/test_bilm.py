@@ -276,7 +276,7 @@ class TestErrors:
     def test_padding_between_real_tokens(self, model):
         ids = ids_of(model)
         ids[0, 3] = 0
-        with pytest.raises(ValueError, match="must stand at the end"):
+        with pytest.raises(ValueError, match="must be at the end"):
             model(ids)
 
     def test_characters_or_words(self):
