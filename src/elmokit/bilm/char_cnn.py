@@ -15,14 +15,12 @@ from elmokit.text.char_vocab import CHAR_PADDING, NUM_CHARS
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
 
-GROUP_SIZE = 256
-"""Tokens of similar length that are convolved together."""
+GROUP_SIZE = 256  # tokens of similar length that are convolved together
 ROW_BLOCK = 8
 """Tokens and sentences are padded to a multiple of this: smaller products round differently."""
 ROW_BLOCKS = (ROW_BLOCK, 4 * ROW_BLOCK, GROUP_SIZE)
 """The number of tokens is rounded up to a multiple of the first that is at least 1/8 of it."""
-COLUMN_BLOCK = 8
-"""The characters of a group are rounded up to a multiple of this."""
+COLUMN_BLOCK = 8  # the characters of a group are rounded up to a multiple of this
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ class LayerMixes(nn.Module):
         num_layers: L of the biLM, the token layer included.
         num_mixes: Separate mixtures, one for each place where the task model reads ELMo.
         layers: Which layers are mixed.
-        dropout: Applied to every mixture in training.
+        dropout: Of every mixture.
         layer_norm: Normalization of the layers before mixing; True means ``token``.
         l2: λ of `penalty`.
 

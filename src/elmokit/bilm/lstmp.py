@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-FORGET_OFFSET = 1.0
-"""Added to the forget gate at run time; stored biases exclude it, as the original's do."""
+FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_LOGITS = 1 << 20
-"""Logits that the exact loss holds at once."""
-MIN_ROWS = 32
-"""Positions scored together even if that exceeds `MAX_LOGITS`."""
+MAX_LOGITS = 1 << 20  # that the exact loss holds at once
+MIN_ROWS = 32  # positions scored together even if that exceeds MAX_LOGITS
 
 
 @dataclass(frozen=True, kw_only=True)

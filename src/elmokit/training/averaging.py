@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-UPDATES_TOGETHER = 8
-"""Updates between two steps of the average: nearly the same average at an eighth of the cost."""
+UPDATES_TOGETHER = 8  # between two steps of the average: nearly the same, at an eighth of the cost
 
 
 class WeightAverage:

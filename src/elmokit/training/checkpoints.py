@@ -50,15 +50,8 @@ def save_checkpoint(
 ) -> Path:
     """Write ``folder/step-N`` and remove all but the ``keep`` newest checkpoints.
 
-    Args:
-        folder: The directory of a run's checkpoints.
-        step: N, updates made.
-        model: State of the model.
-        optimizer: Only its state is saved; its settings come from the configuration.
-        carry: Tensors carried from step to step.
-        metadata: Must be JSON-serializable.
-        average: State of the averaged weights, if any.
-        keep: Number of checkpoints to keep.
+    Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
+    carried from step to step, ``metadata`` must be JSON-serializable.
     """
     for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while writing
         shutil.rmtree(leftover)
@@ -68,10 +61,8 @@ def save_checkpoint(
         files["average"] = average
     with atomic_directory(target) as temp_path:
         for name, tensors in files.items():
-            saved = {
-                key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()
-            }
-            save_file(saved, temp_path / f"{name}.safetensors")
+            own = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+            save_file(own, temp_path / f"{name}.safetensors")
         (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)

@@ -7,14 +7,9 @@ from torch import Tensor
 class RowDropout:
     """Drop values of (B, T, X) tensors; successive calls within a step draw different masks.
 
-    Masks are drawn for the whole global batch, so any number of processes drops the same values.
-
-    Args:
-        probability: Share of values to drop.
-        seed: Different for every step and direction.
-        num_rows: Rows of the global batch.
-        first_row: This process's first row in it.
-        device: Of the tensors.
+    Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
+    ``first_row``: any number of processes drops the same values. ``seed`` must be different for
+    every step and direction.
     """
 
     def __init__(

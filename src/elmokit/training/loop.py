@@ -69,8 +69,8 @@ def train(
 
     Args:
         objective: (batch, carry, step) -> loss, numbers to log and the next carry.
-        batches: This process's share.
-        optimizer: Over the objective's parameters; a group's ``rate_share`` scales its rate.
+        batches: Of this process.
+        optimizer: A parameter group's ``rate_share`` scales its rate.
         carry: State before the first update.
         budget: Also drives ``schedule``.
         schedule: Of the learning rate.

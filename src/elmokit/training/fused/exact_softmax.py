@@ -13,8 +13,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.softmax import FullSoftmax
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
-MAX_LOGITS = 1 << 23
-"""Logits of a block: few enough to save memory, enough for products at full speed."""
+MAX_LOGITS = 1 << 23  # of a block: few enough to save memory, enough for products at full speed
 
 
 def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor:

@@ -36,11 +36,8 @@ class Recurrence(Protocol):
     ) -> Gradients:
         """Return the gradients of x (T, B, X), hidden (B, D), cell (B, H), and of the weights.
 
-        Args:
-            config: As for `forward`.
-            saved: All that `forward` returned, in its order.
-            weights: As for `forward`.
-            grads: Of the outputs (T, B, D), and of the last hidden values and cells.
+        ``saved`` is all that `forward` returned; ``grads`` are the gradients of the outputs
+        (T, B, D) and of the last hidden values and cells.
         """
         ...
 

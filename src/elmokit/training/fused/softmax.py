@@ -14,8 +14,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
-ROWS_TOGETHER = 512
-"""Rows whose logits fit the processor's cache."""
+ROWS_TOGETHER = 512  # their logits fit the processor's cache
 
 
 def training_nlls(

@@ -12,10 +12,11 @@ from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.convert import convert
