@@ -131,9 +131,7 @@ class BiLMOutput:
 class BiLM(nn.Module):
     """Bidirectional language model over characters (or words), without its softmax.
 
-    Args:
-        config: Shape of the model.
-        initialize: Draw weights with seed 0; False if weights are loaded next.
+    ``initialize`` draws weights with seed 0; False if weights are loaded next.
 
     Shape: ids (B, T, C), or (B, T) for word input -> `BiLMOutput`.
     Source: Peters et al. 2018, sections 3.1 and 3.4.

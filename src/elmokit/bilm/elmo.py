@@ -38,9 +38,9 @@ class LayerMixes(nn.Module):
     Args:
         num_layers: L of the biLM, the token layer included.
         num_mixes: Separate mixtures, one for each place where the task model reads ELMo.
-        layers: Which layers are mixed.
-        dropout: Of every mixture.
-        layer_norm: Normalization of the layers before mixing; True means ``token``.
+        layers: The layers of each.
+        dropout: Of each.
+        layer_norm: Normalization before mixing; True means ``token``.
         l2: λ of `penalty`.
 
     Source: Peters et al. 2018, sections 3.2 and 3.3.

@@ -46,14 +46,10 @@ class LSTMConfig:
 class LSTMWeights(NamedTuple):
     """The weights of one layer, as in the equations."""
 
-    input: Tensor
-    """(4H, input_dim)."""
-    recurrent: Tensor
-    """(4H, D)."""
-    bias: Tensor
-    """(4H,), forget offset included."""
-    projection: Tensor | None
-    """(D, H); none if D equals H."""
+    input: Tensor  # (4H, input_dim)
+    recurrent: Tensor  # (4H, D)
+    bias: Tensor  # (4H,), forget offset included
+    projection: Tensor | None  # (D, H); none if D equals H
 
 
 class LSTMP(nn.Module):

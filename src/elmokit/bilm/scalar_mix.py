@@ -23,13 +23,9 @@ NORM_EPSILON = 1e-12
 class ScalarMix(nn.Module):
     """Blend the biLM layers into one vector per position.
 
-    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]`` with ``gamma`` initially 1.
-
-    Args:
-        num_layers: L, the token layer included.
-        layer_norm: Normalization before mixing.
-        initial_weights: The L ``mix_weights`` to start from; none: zeros, a plain average.
-        trainable: Whether ``mix_weights`` are learned; ``gamma`` always is.
+    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]``. ``gamma`` starts at 1 and
+    ``mix_weights`` at ``initial_weights`` or zeros, a plain average. ``gamma`` is always learned,
+    ``mix_weights`` if ``trainable``.
 
     Shape: layers (L, B, T, 2D), mask (B, T) -> (B, T, 2D).
     Source: Peters et al. 2018, section 3.2, equation 1.

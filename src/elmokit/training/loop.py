@@ -67,19 +67,10 @@ def train(
 ) -> Iterator[StepReport[Carry]]:
     """Update until a share of the budget is spent or the batches end.
 
-    Args:
-        objective: (batch, carry, step) -> loss, numbers to log and the next carry.
-        batches: Of this process.
-        optimizer: A parameter group's ``rate_share`` scales its rate.
-        carry: State before the first update.
-        budget: Also drives ``schedule``.
-        schedule: Of the learning rate.
-        config: Peak rate, clipping, loss scale.
-        until: Share of the budget at which to stop.
-        progress: Of a resumed run.
-        world: The processes that train together.
-        autocast: Context of the forward pass.
-        frozen: Share of the budget spent -> parameters not to update yet.
+    ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
+    ``rate_share`` scales its rate. ``until`` is the share of the budget at which to stop,
+    ``progress`` that of a resumed run, ``autocast`` the context of the forward pass. ``frozen``
+    gives the parameters not to update yet at a share of the budget.
 
     Raises:
         FloatingPointError: if the loss is not finite; the parameters keep their values.

@@ -35,15 +35,12 @@ def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[Non
 
 @contextmanager
 def quick_matmul(wanted: bool) -> Iterator[bool]:
-    """Use the processor's quicker fp32 kernels for the block if they prove to be exact.
+    """Use the processor's quicker fp32 kernels if they prove to be exact; yield whether they do.
 
     PyTorch's "medium" precision is twice as fast on some processors at the same accuracy but means
     bf16 on others, so the error is measured first. Quick kernels take megabytes for each of the
     last thousand matrix shapes: code that uses them should have few shapes (see
     `elmokit.training.pretraining.objective.WindowTensors`; validation does without them).
-
-    Yields:
-        Whether the quick kernels are used.
     """
     use = wanted and _medium_is_exact()
     if wanted:

@@ -109,13 +109,9 @@ class Limits:
         default_epochs: float,
         steps_grow: bool = False,
     ) -> Budget:
-        """Return the budget for a corpus.
+        """Return the budget for a corpus; targets are those of one direction.
 
-        Args:
-            targets_per_epoch: Targets of the corpus in one direction.
-            targets_per_step: Targets of one update.
-            default_epochs: If no limit is set.
-            steps_grow: Later updates have more targets, so epochs are counted in targets.
+        ``steps_grow``: later updates have more targets, so epochs are counted in targets.
 
         Raises:
             InputError: if the epochs are less than one update.

@@ -11,15 +11,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass
 class StopRequest:
-    """Whether a signal has come."""
+    """A request to stop, made by a signal."""
 
     signal_number: int | None = None
-    """The first signal that came."""
-
-    @property
-    def is_made(self) -> bool:
-        """Whether the run is asked to stop."""
-        return self.signal_number is not None
+    """The first signal that came; none so far: no request."""
 
 
 @contextmanager
@@ -32,7 +27,7 @@ def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
     request = StopRequest()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if not request.is_made:
+        if request.signal_number is None:
             request.signal_number = number
         elif second_stops_at_once and number == signal.SIGINT:
             raise KeyboardInterrupt

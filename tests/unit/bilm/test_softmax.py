@@ -300,8 +300,8 @@ class TestBuild:
         ("settings", "message"),
         [
             ({"num_samples": 0}, "`num_samples` must be at least 1"),
-            ({"cutoffs": (5, 5)}, "`cutoffs` must be rising"),
-            ({"cutoffs": (9, 3)}, "`cutoffs` must be rising"),
+            ({"cutoffs": (5, 5)}, "`cutoffs` must be increasing"),
+            ({"cutoffs": (9, 3)}, "`cutoffs` must be increasing"),
             ({"cutoffs": (0, 3)}, "at least 1"),
         ],
     )

@@ -147,19 +147,12 @@ def _common_fields(
     num_ids, embedding_dim = embedding.shape
     characters = torch.get_num_threads() * kernels.constants["WORDS_TOGETHER"] * max_characters
     return {
-        "convolutions": convolutions,
-        "num_convolutions": len(convolutions),
-        "num_words": num_words,
-        "max_characters": max_characters,
-        "embedding_dim": embedding_dim,
-        "num_filters": out.shape[1],
-        "num_ids": num_ids,
-        "type": kernels.types[out.dtype],
-        "char_ids": ids,
-        "out": out,
-        "positions": positions,
+        "convolutions": convolutions, "num_convolutions": len(convolutions),
+        "num_words": num_words, "max_characters": max_characters, "num_ids": num_ids,
+        "embedding_dim": embedding_dim, "num_filters": out.shape[1],
+        "type": kernels.types[out.dtype], "char_ids": ids, "out": out, "positions": positions,
         "buffers": torch.empty(characters + kernels.constants["TILE_ROWS"], embedding_dim),
-    }
+    }  # fmt: skip
 
 
 class _Highway(torch.autograd.Function):

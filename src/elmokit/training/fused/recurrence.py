@@ -199,15 +199,10 @@ class KernelRecurrence:
         fields: dict[str, Any] = {
             "recurrent": recurrent.argument(self.kernels),
             "parameters": self.kernels.structure_from("lstm_cell", config),
-            "type": self.kernels.types[self.dtype],
-            "num_steps": num_steps,
-            "num_rows": num_rows,
-            "dim": hiddens.shape[2],
-            "cell_dim": cell_dim,
-            "gates": gates,
-            "cells": cells,
-            "hiddens": hiddens,
-        }
+            "type": self.kernels.types[self.dtype], "num_steps": num_steps, "num_rows": num_rows,
+            "dim": hiddens.shape[2], "cell_dim": cell_dim,
+            "gates": gates, "cells": cells, "hiddens": hiddens,
+        }  # fmt: skip
         if projection is not None:
             fields["projection"] = projection.argument(self.kernels)
         return fields

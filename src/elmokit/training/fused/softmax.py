@@ -29,13 +29,9 @@ def training_nlls(
     Raises:
         ValueError: if a target is not a word id (checked for the kernels only).
     """
-    found = kernels_for(softmax.weight) if isinstance(softmax, SampledSoftmax) else None
-    if found is None:
-        return [
-            softmax.training_nll(hidden, ids, generator=generator)
-            for hidden, ids, generator in zip(hiddens, word_ids, generators, strict=True)
-        ]
-    assert isinstance(softmax, SampledSoftmax)
+    if not isinstance(softmax, SampledSoftmax) or (found := kernels_for(softmax.weight)) is None:
+        rows = zip(hiddens, word_ids, generators, strict=True)
+        return [softmax.training_nll(hidden, ids, generator=g) for hidden, ids, g in rows]
     with torch.autocast("cpu", enabled=False):
         return _sampled_nlls(softmax, hiddens, word_ids, generators, *found)
 

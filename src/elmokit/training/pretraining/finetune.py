@@ -69,16 +69,10 @@ def finetune(
     general: Sequence[Path] = (),
     count_vocab: bool = False,
 ) -> FinetuneResult:
-    """Continue the training of a model on domain text.
+    """Continue the training of a model on domain text; see `pretrain`.
 
-    Args:
-        config: Settings.
-        model_path: The model to start from.
-        corpus: Domain text.
-        run_dir: Output; a model directory at the end.
-        options: As for `pretrain`; a new ``vocab`` keeps the softmax rows of shared words.
-        general: Out-of-domain text, to measure forgetting.
-        count_vocab: Count a vocabulary from the corpus.
+    A new vocabulary, given in ``options`` or counted from the corpus, keeps the softmax rows of
+    shared words. ``general`` is out-of-domain text, to measure forgetting.
 
     Raises:
         InputError: if the model has no vocabulary and none is given or counted.

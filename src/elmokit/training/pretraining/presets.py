@@ -36,11 +36,8 @@ def pretrain_config(
 ) -> "PretrainConfig":
     """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
 
-    Args:
-        preset: One of `preset_names`; none: the recipe's, or else `DEFAULT_PRESET`.
-        recipe: A TOML file, with optional keys ``preset`` and ``input``.
-        input_kind: The model's input; none: the recipe's ``input``, or else ``chars``.
-        overrides: Dotted ``key=value`` settings.
+    ``recipe`` is a TOML file; its keys ``preset`` and ``input`` stand in for ``preset`` (default:
+    `DEFAULT_PRESET`) and ``input_kind`` (default: ``chars``). ``overrides`` are ``key=value``.
 
     Raises:
         InputError: for an unknown preset, or one that is not the recipe's.

@@ -35,14 +35,10 @@ def pretrain(
     run_dir: Path,
     options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
 ) -> TrainingResult:
-    """Train a biLM on raw text.
+    """Train a biLM on raw text; ``run_dir`` is a model directory at the end.
 
-    Args:
-        config: The run.
-        corpus: Text files, or one directory of finished shards.
-        run_dir: Output; a model directory at the end.
-        options: Limits, device and so on. In fp32 on the CPU, with a budget in epochs or tokens, a
-            resumed run has bit for bit the losses of one that was never stopped.
+    ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
+    in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
 
     Raises:
         ValueError: if the corpus is smaller than one batch.

@@ -116,9 +116,8 @@ class TrainingRun:
     ) -> TrainingResult:
         """Train until budget or patience ends; the run directory then holds the best model.
 
-        Args:
-            on_event: Called on rank 0 after every update.
-            save_on_signals: On Ctrl-C and SIGTERM, finish the update and write a checkpoint.
+        ``on_event`` is called on rank 0 after every update. ``save_on_signals``: on Ctrl-C and
+        SIGTERM, finish the update and write a checkpoint.
 
         Raises:
             Stopped: after such a checkpoint.
@@ -186,7 +185,7 @@ class TrainingRun:
 
     def _stop_if_asked(self, stop: StopRequest | None) -> None:
         """Write a checkpoint and end the run if rank 0 got a signal."""
-        if stop is None or not self.processes.agree(stop.is_made):
+        if stop is None or not self.processes.agree(stop.signal_number is not None):
             return
         step = self.updates.progress.step
         log.info("stopping after step %d, with a checkpoint", step)

@@ -29,17 +29,9 @@ log = logging.getLogger(__name__)
 RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 MARK, LOCK = ".elmokit-run", ".elmokit-lock"
 FIXED_SETTINGS = (
-    "model",
-    "text",
-    "vocab",
-    "softmax",
-    "optimizer.name",
-    "train.batch_size",
-    "train.unroll_steps",
-    "train.seed",
-    "train.shuffle",
-    "train.precision",
-)
+    "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
+    "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
+)  # fmt: skip
 """Settings that a resumed run cannot change."""
 
 NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."

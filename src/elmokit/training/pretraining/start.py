@@ -102,17 +102,8 @@ def start_run(
 ) -> Iterator[StartedRun]:
     """Lock a run directory, new or to be resumed, and prepare the text.
 
-    Args:
-        config: Recorded in ``run.json``.
-        corpus: Text files, or one directory of finished shards.
-        run_dir: Locked until the end.
-        options: Of the run; its ``vocab`` is not used.
-        text: Tokenizer and shard size.
-        vocab: Size of a counted vocabulary, if there is no ``fixed_vocab``.
-        normalization: Of the text.
-        fixed_vocab: The vocabulary to use.
-        model: Path and hash of the base model, to be recorded.
-        other_text: Files needed later, which must exist.
+    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``model`` is the
+    path and hash of the base model, to be recorded; files of ``other_text`` must exist.
 
     Raises:
         FileNotFoundError: if there is no such text.

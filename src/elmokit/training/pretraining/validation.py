@@ -114,8 +114,7 @@ class Validation:
     def finish(self, progress: Progress) -> PerplexityReport | None:
         """Publish the best model, or the last if there is none, in the run directory.
 
-        Returns:
-            On rank 0: its report over all held-out sentences; none if there are none.
+        On rank 0, return its report over all held-out sentences, if there are any.
         """
         report = None
         if self.processes.is_main:

@@ -22,12 +22,7 @@ def with_vocab(
     A new word starts with the row of ``<UNK>`` and a lower bias, such that all new words and
     ``<UNK>`` together keep the probability that ``<UNK>`` had. The copy is thus a language model
     over the new vocabulary from the start, and its perplexity before training is meaningful.
-
-    Args:
-        base: The model; not changed.
-        vocab: The words to predict, by decreasing frequency.
-        softmax: Built, with ``seed``, if ``base`` has no softmax whose rows can be kept.
-        seed: See ``softmax``.
+    ``softmax`` is built, with ``seed``, if ``base`` has no softmax whose rows can be kept.
 
     Returns:
         The copy, and whether its softmax is untrained.

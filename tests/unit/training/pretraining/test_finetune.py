@@ -203,7 +203,7 @@ class TestFinetune:
             assert torch.equal(tuned[name], value), name
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
-        with pytest.raises(ValueError, match=r"came without a vocabulary.*--vocab corpus"):
+        with pytest.raises(ValueError, match=r"no vocab\.txt.*--vocab corpus"):
             self.run(save(vocab=None, softmax=None), domain, tmp_path)
 
     def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):

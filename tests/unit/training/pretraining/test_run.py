@@ -211,7 +211,7 @@ class TestResuming:
         again = build(30, resume=True, validation={"num_times": 30, "patience": 1})
         result = again.run()
         assert result.stopped_early
-        assert result.progress.step == first.progress.step == 1
+        assert result.progress.step == first.updates.progress.step == 1
 
     def test_without_a_checkpoint_it_says_so(self, build, caplog):
         assert build(resume=True).updates.progress.step == 0
