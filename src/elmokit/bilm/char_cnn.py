@@ -168,7 +168,7 @@ def _is_real(char_ids: Tensor) -> Tensor:
 
 
 class WordTokenEncoder(nn.Module):
-    """Word embedding of word-input models: V + 1 rows, of which row 0 (padding) stays zero.
+    """Word embedding of word-input models: V + 1 rows; row 0 (padding) stays zero.
 
     Shape: (U,) -> (U, D), with D = ``output_dim``.
     """

@@ -50,7 +50,7 @@ class WindowTensors:
         restarts = batch.restarts
         if restarts is not None:
             restarts = torch.from_numpy(restarts).to(device)
-        return cls(*(tensor(array) for array in (padded, *inputs, *targets)), restarts)
+        return cls(*(tensor(array) for array in (padded, *inputs, *targets)), restarts=restarts)
 
     @property
     def num_targets(self) -> int:

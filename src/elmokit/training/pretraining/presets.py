@@ -36,8 +36,8 @@ def pretrain_config(
 ) -> "PretrainConfig":
     """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
 
-    ``recipe`` is a TOML file; its keys ``preset`` and ``input`` stand in for ``preset`` (default:
-    `DEFAULT_PRESET`) and ``input_kind`` (default: ``chars``). ``overrides`` are ``key=value``.
+    Without ``preset`` or ``input_kind``, the recipe's keys ``preset`` and ``input`` are used, then
+    `DEFAULT_PRESET` and ``chars``. ``overrides`` are dotted ``key=value`` settings.
 
     Raises:
         InputError: for an unknown preset, or one that is not the recipe's.
