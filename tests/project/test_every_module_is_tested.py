@@ -57,9 +57,11 @@ COVERED_BY = {
         "tasks/runs/early_stopping tasks/runs/examples tasks/runs/scoring"
     ),
     "unit/text/test_word_vocab.py": "text/word_counter",
+    "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
     "unit/training/pretraining/test_pretrain.py": (
         "training/pretraining/run_config training/pretraining/start"
     ),
+    "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""

@@ -1,7 +1,6 @@
 """The bidirectional language model: token layer, forward and backward LSTM stacks.
 
-`BiLM` holds no LSTM state: it goes in and comes out as a `BiLMState`. The same sentence therefore
-always gets the same vectors, and whoever wants the original's carried state passes it on.
+`BiLM` keeps no LSTM state: callers pass a `BiLMState` in and get the new one back.
 """
 
 from collections.abc import Callable
@@ -34,22 +33,20 @@ class BiLMConfig:
     char_vocab: CharVocabConfig = field(default_factory=CharVocabConfig)
     """Characters per token, normalization and truncation."""
     char_cnn: CharCNNConfig | None = field(default_factory=CharCNNConfig)
-    """The character encoder; none for a model whose input is a word embedding."""
+    """The character encoder; none for word-input models."""
     num_words: int | None = None
-    """V, rows of the word embedding; only for word-input models. 0: pre-training fills it in from
-    the vocabulary."""
+    """V, for word-input models only. 0: pre-training sets it from the vocabulary."""
     lstm: LSTMConfig = field(default_factory=LSTMConfig)
     """The LSTM stacks."""
     dropout: float = 0.1
     """Share of values dropped in training at each LSTM layer's input and at the top output."""
 
     def __post_init__(self) -> None:
-        """Refuse combinations that cannot be built."""
         if (self.char_cnn is None) == (self.num_words is None):
             raise ValueError(
                 "set either `char_cnn` (character input) or `num_words` (word input), not both or "
-                "neither; for word input char_cnn=none and num_words=0, which pre-training fills "
-                "in from the vocabulary"
+                "neither; for word input, char_cnn=none and num_words=0, which pre-training sets "
+                "from the vocabulary"
             )
         if self.num_words is not None and self.num_words < 0:
             raise ValueError("`num_words` must be at least 0")
@@ -59,10 +56,9 @@ class BiLMConfig:
 
 @dataclass(frozen=True)
 class BiLMState:
-    """LSTM memory of B rows of text, to be carried on.
+    """LSTM memory of B rows of text: row *k* of the next batch continues from row *k*.
 
-    Row *k* of one batch goes on from row *k* of the state. ``hidden`` is the projected, clipped
-    output without the skip connection, as the recurrence sees it.
+    ``hidden`` is the projected, clipped output before the skip connection is added.
     """
 
     hidden: Float[Tensor, "N 2 B D"]
@@ -78,7 +74,7 @@ class BiLMState:
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> "BiLMState":
-        """Return the state before any text."""
+        """Return the state before any text has been read."""
         shape = (config.num_layers, 2, num_rows)
         return cls(
             torch.zeros(*shape, config.projection_dim, device=device, dtype=dtype),
@@ -88,10 +84,8 @@ class BiLMState:
     @classmethod
     def from_directions(cls, forward: DirectionState, backward: DirectionState) -> "BiLMState":
         """Join the states of the two directions."""
-        return cls(
-            torch.stack((forward[0], backward[0]), dim=1),
-            torch.stack((forward[1], backward[1]), dim=1),
-        )
+        hidden, cell = (torch.stack(pair, dim=1) for pair in zip(forward, backward, strict=True))
+        return cls(hidden, cell)
 
     @property
     def num_rows(self) -> int:
@@ -104,7 +98,7 @@ class BiLMState:
         return self.hidden[:, index], self.cell[:, index]
 
     def detach(self) -> "BiLMState":
-        """Return the state without its graph: truncated back-propagation stops here."""
+        """Return the state without its graph, for truncated back-propagation."""
         return BiLMState(self.hidden.detach(), self.cell.detach())
 
     def rows(self, index: slice | Int[Tensor, " R"]) -> "BiLMState":
@@ -112,34 +106,32 @@ class BiLMState:
         return BiLMState(self.hidden[:, :, index], self.cell[:, :, index])
 
     def zeroed(self, rows: Bool[Tensor, " B"]) -> "BiLMState":
-        """Return the state with ``rows`` as before any text."""
+        """Return a copy with ``rows`` reset to zero."""
         zeros = rows.view(1, 1, -1, 1)
         return BiLMState(self.hidden.masked_fill(zeros, 0), self.cell.masked_fill(zeros, 0))
 
     def with_more_rows(self, num_rows: int) -> "BiLMState":
-        """Return the state with zero rows after its own, ``num_rows`` in all."""
+        """Return the state padded with zero rows to ``num_rows``."""
         padding = (0, 0, 0, num_rows - self.num_rows)
         return BiLMState(functional.pad(self.hidden, padding), functional.pad(self.cell, padding))
 
 
 @dataclass(frozen=True)
 class BiLMOutput:
-    """What a biLM makes of a batch of sentences."""
+    """The layers of a batch of sentences."""
 
     layers: Float[Tensor, "L B T E2"]
     """Layer 0: the token layer twice; layer l: [forward l | backward l]. Padded positions are 0."""
     mask: Bool[Tensor, "B T"]
     """True at real positions, boundaries included."""
     state: BiLMState
-    """Memory after each row's last real position."""
+    """After each row's last real position."""
 
 
 class BiLM(nn.Module):
     """Bidirectional language model over characters (or words), without its softmax.
 
-    Args:
-        config: Shape of the model.
-        initialize: Draw fresh weights (seed 0); False where others take their place at once.
+    ``initialize`` draws weights with seed 0; False if weights are loaded next.
 
     Shape: ids (B, T, C), or (B, T) for word input -> `BiLMOutput`.
     Source: Peters et al. 2018, sections 3.1 and 3.4.
@@ -156,13 +148,11 @@ class BiLM(nn.Module):
             )
         else:
             if not config.num_words:
-                raise ValueError("`num_words` is 0: a model of word input needs its vocabulary's V")
+                raise ValueError("`num_words` is 0: a word-input model needs its vocabulary's size")
             self.token_encoder = WordTokenEncoder(config.num_words, output_dim=dim)
-        self.forward_layers = nn.ModuleList(
-            LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)
-        )
-        self.backward_layers = nn.ModuleList(
-            LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers)
+        self.forward_layers, self.backward_layers = (
+            nn.ModuleList(LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers))
+            for _ in range(2)
         )
         if initialize:
             self.reset_parameters(torch.Generator().manual_seed(0))
@@ -178,17 +168,13 @@ class BiLM(nn.Module):
         return 2 * self.config.lstm.projection_dim
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights with the original's distributions.
-
-        Args:
-            generator: On the CPU: the weights are then the same on every machine.
-        """
+        """Draw weights from the original's distributions; a CPU generator is reproducible."""
         self.token_encoder.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
         for layer in (*self.forward_layers, *self.backward_layers):
             layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
 
     def encode_tokens(self, ids: Int[Tensor, "U C"] | Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        """Return the token layer's vectors of U tokens, given as character rows or as word ids."""
+        """Return the token layer's vectors for character rows or word ids."""
         return self.token_encoder(ids)
 
     def run_direction(
@@ -205,17 +191,14 @@ class BiLM(nn.Module):
 
         Args:
             direction: Which stack.
-            x: Token vectors in the order in which this direction reads (for ``backward``: last word
-                first).
+            x: Token vectors in reading order (``backward``: last word first).
             state: (hidden (N, B, D), cell (N, B, H)) to start from.
             mask: True at real positions; none if all are.
-            dropout: Applied to every layer's input; none outside training. The skip connection adds
-                the dropped input.
-            run_layer: A faster way to run one layer, equal to `LSTMP.forward`; none: the plain one.
+            dropout: Applied to every layer's input; the skip connection adds the dropped input.
+            run_layer: A faster equivalent of `LSTMP.forward`.
 
         Returns:
-            The N layer outputs (B, T, D), in reading order, skip connections added; and the new
-            state.
+            The N layer outputs (B, T, D) in reading order, skip connections added, and the state.
         """
         stack = self.forward_layers if direction == "forward" else self.backward_layers
         outputs, hiddens, cells = [], [], []
@@ -237,42 +220,33 @@ class BiLM(nn.Module):
     def forward(
         self, ids: Int[Tensor, "B T C"] | Int[Tensor, "B T"], *, state: BiLMState | None = None
     ) -> BiLMOutput:
-        """Encode sentences, boundaries included.
+        """Encode sentences with their boundaries.
 
         Args:
-            ids: Character ids (B, T, C), or word ids (B, T) for word-input models; padded positions
-                are 0 throughout.
+            ids: Character ids (B, T, C), or word ids (B, T) for word-input models; 0 where padded.
             state: Memory of at least B rows to start from; none: zeros.
 
         Raises:
-            ValueError: if the shape does not fit the model, padding stands before real tokens or
+            ValueError: if the shape does not fit the model, padding comes before real tokens, or
                 ``state`` has too few rows.
         """
         self._check_shape(ids)
         num_rows = ids.shape[0]
         if state is not None and state.num_rows < num_rows:
             raise ValueError(
-                f"`state` has {state.num_rows} rows, the batch {num_rows}; it needs at least as "
-                "many."
+                f"`state` has {state.num_rows} rows, fewer than the batch's {num_rows}."
             )
         padded = functional.pad(ids, (0, 0) * (ids.dim() - 1) + (0, -num_rows % ROW_BLOCK))
-        out = self._forward_block(padded, self._start(state, num_rows, padded.shape[0]))
+        weight = self.forward_layers[0].get_parameter("input_weight")
+        start = BiLMState.zeros(
+            self.config.lstm, padded.shape[0], device=weight.device, dtype=weight.dtype
+        )
+        if state is not None:
+            start.hidden[:, :, :num_rows] = state.hidden[:, :, :num_rows]
+            start.cell[:, :, :num_rows] = state.cell[:, :, :num_rows]
+        out = self._forward_block(padded, start)
         rows = slice(0, num_rows)
         return BiLMOutput(out.layers[:, rows], out.mask[rows], out.state.rows(rows))
-
-    def _start(self, state: BiLMState | None, num_rows: int, num_padded: int) -> BiLMState:
-        """Return the state to start from, with zeros for rows that only fill up a block."""
-        weight = self.forward_layers[0].get_parameter("input_weight")
-        zeros = BiLMState.zeros(
-            self.config.lstm, num_padded, device=weight.device, dtype=weight.dtype
-        )
-        if state is None:
-            return zeros
-        missing = slice(num_rows, num_padded)
-        return BiLMState(
-            torch.cat((state.hidden[:, :, :num_rows], zeros.hidden[:, :, missing]), dim=2),
-            torch.cat((state.cell[:, :, :num_rows], zeros.cell[:, :, missing]), dim=2),
-        )
 
     def _forward_block(self, ids: Tensor, state: BiLMState) -> BiLMOutput:
         """Encode a batch whose number of rows is a multiple of `ROW_BLOCK`."""
@@ -283,11 +257,9 @@ class BiLM(nn.Module):
         forward, forward_state = self.run_direction(
             "forward", tokens, state=state.direction("forward"), mask=mask
         )
+        reverse = reverse_sequences(tokens, lengths)
         backward, backward_state = self.run_direction(
-            "backward",
-            reverse_sequences(tokens, lengths),
-            state=state.direction("backward"),
-            mask=mask,
+            "backward", reverse, state=state.direction("backward"), mask=mask
         )
         layers = [torch.cat((tokens, tokens), dim=-1)]
         for ahead, back in zip(forward, backward, strict=True):

@@ -1,7 +1,4 @@
-"""The token layer: what a word's bytes alone say about it (character CNN, highways, projection).
-
-Also the plain word embedding that takes its place in word-input models.
-"""
+"""The token layer: a character CNN, or a word embedding in word-input models."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,16 +13,14 @@ from elmokit.bilm.highway import Highway
 from elmokit.text.char_vocab import CHAR_PADDING, NUM_CHARS
 
 PADDING_ID = CHAR_PADDING + 1
-"""The padding character in id tensors: a trained row like any other; id 0 is a padded token."""
+"""The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
 
-GROUP_SIZE = 256
-"""Tokens of like length that are convolved together."""
+GROUP_SIZE = 256  # tokens of similar length that are convolved together
 ROW_BLOCK = 8
-"""Tokens, or sentences, come in multiples of this: products of fewer rows round otherwise."""
+"""Tokens and sentences are padded to a multiple of this: smaller products round differently."""
 ROW_BLOCKS = (ROW_BLOCK, 4 * ROW_BLOCK, GROUP_SIZE)
-"""What the number of tokens is rounded up to: the first that is at least an eighth of it."""
-COLUMN_BLOCK = 8
-"""Characters of a group come in multiples of this."""
+"""The number of tokens is rounded up to a multiple of the first that is at least 1/8 of it."""
+COLUMN_BLOCK = 8  # the characters of a group are rounded up to a multiple of this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +32,13 @@ class CharCNNConfig:
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
     )  # fmt: skip
-    """(width in characters, number of filters), in the order in which they are concatenated."""
+    """(width in characters, number of filters), in order of concatenation."""
     activation: Literal["relu", "tanh"] = "relu"
     """Applied after the maximum over positions."""
     num_highway: int = 2
     """Highway layers after the convolutions; 0 for none."""
 
     def __post_init__(self) -> None:
-        """Refuse shapes that cannot be built."""
         if not self.filters or any(width < 1 or count < 1 for width, count in self.filters):
             raise ValueError("`filters` must hold pairs (width, count), both at least 1")
         if self.embedding_dim < 1 or self.num_highway < 0:
@@ -59,16 +53,11 @@ class CharCNNConfig:
 class CharTokenEncoder(nn.Module):
     """Encode each token from its characters alone.
 
-    Every filter is convolved over the whole row without masking (the padding character has a
-    learned embedding and takes part, as in the original), maximised over positions, then activated;
-    then come the highways and a linear projection, which is absent where F equals D.
+    Each filter is convolved over the whole row, padding characters included as in the original,
+    and its maximum over positions is activated. Highways and, unless F equals D, a linear
+    projection follow.
 
-    Args:
-        config: Shape of the encoder.
-        output_dim: D, the width of a token vector.
-        max_characters: C, the length of an id row.
-
-    Shape: (U, C) -> (U, D).
+    Shape: (U, C) -> (U, D), with C = ``max_characters`` and D = ``output_dim``.
     Source: Peters et al. 2018, section 3.4; Kim et al. 2016.
 
     Raises:
@@ -80,8 +69,8 @@ class CharTokenEncoder(nn.Module):
         widest = max(width for width, _ in config.filters)
         if widest > max_characters:
             raise ValueError(
-                f"A filter of width {widest} does not fit rows of max_characters={max_characters}; "
-                "use narrower filters or longer rows."
+                f"A filter of width {widest} is wider than max_characters={max_characters}; use "
+                "narrower filters or longer rows."
             )
         self.config = config
         self.max_characters = max_characters
@@ -96,7 +85,7 @@ class CharTokenEncoder(nn.Module):
         self.projection = nn.Linear(config.num_filters, output_dim) if needs_projection else None
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights with the original's distributions (bilm-tf, training graph)."""
+        """Draw weights from the original's distributions (bilm-tf, training graph)."""
         nn.init.uniform_(self.char_embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.char_embedding.weight[0] = 0
@@ -117,7 +106,7 @@ class CharTokenEncoder(nn.Module):
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, char_ids: Int[Tensor, "U C"]) -> Float[Tensor, "U D"]:
-        """Return one vector per row of ``char_ids``."""
+        """Encode the rows of ``char_ids``."""
         if char_ids.shape[1] != self.max_characters:
             raise ValueError(
                 f"`char_ids` must have rows of {self.max_characters} characters, got "
@@ -131,19 +120,17 @@ class CharTokenEncoder(nn.Module):
         return x if self.projection is None else self.projection(x)
 
     def _filters(self) -> Iterator[tuple[nn.Conv1d, int]]:
-        """Yield the filters of each width with the width."""
         for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
             assert isinstance(convolution, nn.Conv1d)
             yield convolution, width
 
     def _pool_by_length(self, char_ids: Tensor) -> Tensor:
-        """Convolve and maximize tokens of like length together, over their real length: (U, F).
+        """Convolve tokens of similar length together, without their common padding: (U, F).
 
-        All windows over padding characters alone have the same answer, so one of them a filter is
-        enough for the maximum. A few tokens keep their whole rows, as in the original: there is
-        little to save, and training stays nearer to it (docs/results/parity.md). Rows and columns
-        come in blocks: products of a few fixed shapes give a token the same numbers in any company,
-        and need few compiled kernels.
+        All windows of padding give a filter the same output, so one of them is enough for the
+        maximum. Small batches keep whole rows, as in the original (docs/results/parity.md). Rows
+        and columns come in blocks: products of a few fixed shapes give a token the same numbers in
+        any batch and need few compiled kernels.
         """
         num_tokens = char_ids.shape[0]
         block = next(b for b in ROW_BLOCKS if num_tokens <= 8 * b or b == GROUP_SIZE)
@@ -156,7 +143,7 @@ class CharTokenEncoder(nn.Module):
         return pooled[order.argsort()[:num_tokens]]
 
     def _used_columns(self, char_ids: Tensor) -> int:
-        """Return how many columns hold all real characters and, for each filter, some padding."""
+        """Return the columns needed for all real characters and one window of padding."""
         if torch.compiler.is_exporting():
             return self.max_characters
         used = _is_real(char_ids).any(dim=0).nonzero()
@@ -166,10 +153,7 @@ class CharTokenEncoder(nn.Module):
         return min(self.max_characters, needed + -needed % COLUMN_BLOCK)
 
     def _pool(self, char_ids: Tensor) -> Tensor:
-        """Return each filter's maximum over positions, (U, C') -> (U, F).
-
-        A convolution is computed as a product with its windows.
-        """
+        """Return each filter's maximum over positions, (U, C') -> (U, F)."""
         characters = self.char_embedding(char_ids.long())  # (U, C', E)
         pooled = []
         for convolution, width in self._filters():
@@ -180,18 +164,13 @@ class CharTokenEncoder(nn.Module):
 
 
 def _is_real(char_ids: Tensor) -> Tensor:
-    """Tell which characters are neither padding of a token nor of a sentence."""
     return (char_ids != PADDING_ID) & (char_ids != 0)
 
 
 class WordTokenEncoder(nn.Module):
-    """Look up each token in a table of word vectors (word-input models).
+    """Word embedding of word-input models: V + 1 rows; row 0 (padding) stays zero.
 
-    Args:
-        num_words: V, vocabulary lines; row 0 of the table is the padded token and stays zero.
-        output_dim: D, the width of a token vector.
-
-    Shape: (U,) -> (U, D).
+    Shape: (U,) -> (U, D), with D = ``output_dim``.
     """
 
     def __init__(self, num_words: int, *, output_dim: int) -> None:
@@ -199,11 +178,11 @@ class WordTokenEncoder(nn.Module):
         self.embedding = nn.Embedding(num_words + 1, output_dim, padding_idx=0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh vectors from U(-1, 1), as the original does."""
+        """Draw vectors from U(-1, 1), as the original does."""
         nn.init.uniform_(self.embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.embedding.weight[0] = 0
 
     def forward(self, word_ids: Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        """Return one vector per id."""
+        """Look up ``word_ids``."""
         return functional.embedding(word_ids.long(), self.embedding.weight, padding_idx=0)

@@ -1,13 +1,13 @@
-"""Where to compute: one choice for all commands and classes."""
+"""The choice of the device."""
 
 import torch
 
 
 def pick_device(device: str) -> torch.device:
-    """Return the torch device for a user's choice; ``auto`` is CUDA where there is one.
+    """Return the torch device a user chose; ``auto`` is CUDA if available.
 
     Raises:
-        ValueError: if there is no such device, or CUDA is asked for and PyTorch sees none.
+        ValueError: if PyTorch does not know or does not have the device.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -19,5 +19,5 @@ def pick_device(device: str) -> torch.device:
         return torch.device(device)
     except RuntimeError as error:
         raise ValueError(
-            f"device={device!r} is no device of PyTorch. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
+            f"PyTorch knows no device {device!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
         ) from error

@@ -1,4 +1,4 @@
-"""The ELMo layer of a task model: a biLM and one or several learned mixtures of its layers."""
+"""The ELMo layer of a task model: a biLM and learned mixtures of its layers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from elmokit.bilm.masking import lengths_of
 from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
 
 LayerChoice = Literal["mix", "average", "top", "layer0"]
-"""What a mixture is made of.
+"""The layers of a mixture.
 
-``mix``: all layers, with learned weights. ``average``: all layers, weighted equally. ``top``: the
-last layer alone. ``layer0``: the token layer alone. The scale gamma is learned in each.
+``mix``: all, with learned weights. ``average``: all, weighted equally. ``top``: the last one.
+``layer0``: the token layer. The scale gamma is always learned.
 """
 
 
@@ -25,7 +25,7 @@ class ELMoOutput:
     """What `ELMo` returns."""
 
     mixes: list[Float[Tensor, "B W E2"]]
-    """One mixture per position of use, dropout applied."""
+    """``num_mixes`` mixtures, dropout applied."""
     mask: Bool[Tensor, "B W"]
     """True at real positions."""
     state: BiLMState
@@ -33,14 +33,14 @@ class ELMoOutput:
 
 
 class LayerMixes(nn.Module):
-    """Learned mixtures of biLM layers that were computed before: what a task learns of ELMo.
+    """Learned mixtures of biLM layers that are given: the part of ELMo that a task trains.
 
     Args:
         num_layers: L of the biLM, the token layer included.
-        num_mixes: Mixtures with weights of their own, one per position of use in the task model.
-        layers: What each is made of.
-        dropout: Applied to every mixture in training.
-        layer_norm: Normalization of the layers before mixing; True means ``token``.
+        num_mixes: Separate mixtures, one for each place where the task model reads ELMo.
+        layers: The layers of each.
+        dropout: Of each.
+        layer_norm: Normalization before mixing; True means ``token``.
         l2: λ of `penalty`.
 
     Source: Peters et al. 2018, sections 3.2 and 3.3.
@@ -71,13 +71,7 @@ class LayerMixes(nn.Module):
     def mix(
         self, index: int, layers: Float[Tensor, "L B T E2"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T E2"]:
-        """Return one mixture, with dropout in training.
-
-        Args:
-            index: Which, from 0.
-            layers: All layers of the biLM.
-            mask: True at real positions.
-        """
+        """Return mixture number ``index`` of all the biLM's layers, with dropout in training."""
         return self.dropout(self._mixed(index, layers, mask))
 
     def _mixed(self, index: int, layers: Tensor, mask: Tensor) -> Tensor:
@@ -86,11 +80,9 @@ class LayerMixes(nn.Module):
 
     @torch.no_grad()
     def scale_to(self, rms: float, samples: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Set every gamma so that the real values of its mixture have this root mean square.
+        """Set every gamma so that its mixture of ``samples`` has this root mean square.
 
-        Args:
-            rms: To start from.
-            samples: Layers with their mask; without a real position nothing is changed.
+        ``samples`` holds layers with their mask; without a real position nothing changes.
         """
         samples = list(samples)
         for index, mix in enumerate(self.scalar_mixes):
@@ -101,7 +93,7 @@ class LayerMixes(nn.Module):
                 mix.gamma.mul_(rms / found)
 
     def penalty(self) -> Float[Tensor, ""]:
-        """Return ``l2`` times the squared layer weights of all mixtures, for the task's loss."""
+        """Return ``l2`` times the sum of all mixtures' squared layer weights."""
         penalties = [mix.penalty() for mix in self.scalar_mixes]  # pyright: ignore[reportCallIssue]
         return self.l2 * torch.stack(penalties).sum()
 
@@ -110,24 +102,19 @@ class ELMo(LayerMixes):
     """Contextual word vectors for a task model.
 
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
-    separate weights (one per position of use), takes the boundaries off and applies dropout.
+    separate weights, removes the boundaries and applies dropout.
 
     Args:
-        model: The biLM. It is frozen, and stays in evaluation mode, unless ``trainable_bilm``.
-        num_mixes: Positions of use in the task model.
-        layers: What each mixture is made of.
-        dropout: Applied to every mixture in training.
-        layer_norm: Normalization of the layers before mixing; True means ``token``.
-        l2: λ of `penalty`.
+        model: The biLM; frozen and in evaluation mode unless ``trainable_bilm``.
+        num_mixes: This and ``layers``, ``dropout``, ``layer_norm``, ``l2``: see `LayerMixes`.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
 
-    Shape: char_ids (B, W, C) without boundaries, as `elmokit.batch_to_ids` makes them ->
-        `ELMoOutput`.
+    Shape: char_ids (B, W, C) without boundaries, as from `elmokit.batch_to_ids` -> `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
 
     Raises:
-        ValueError: if ``num_mixes`` is below 1, or ``layer_norm`` leaves out boundaries to be kept.
+        ValueError: if ``num_mixes`` is below 1, or ``layer_norm="batch"`` has boundaries to keep.
     """
 
     def __init__(
@@ -146,7 +133,7 @@ class ELMo(LayerMixes):
             raise ValueError(f"`num_mixes` must be at least 1, got {num_mixes}.")
         if layer_norm == "batch" and keep_boundaries:
             raise ValueError(
-                "layer_norm='batch' leaves boundaries out, so they cannot be kept; use "
+                "layer_norm='batch' leaves out the boundaries, so they cannot be kept; use "
                 "layer_norm='batch_with_boundaries'."
             )
         super().__init__(
@@ -164,7 +151,7 @@ class ELMo(LayerMixes):
         self.train(self.training)
 
     def train(self, mode: bool = True) -> "ELMo":
-        """Switch training mode; a frozen biLM stays in evaluation mode."""
+        """Set the mode; a frozen biLM stays in evaluation mode."""
         super().train(mode)
         if not self.trainable_bilm:
             self.bilm.eval()
@@ -176,9 +163,9 @@ class ELMo(LayerMixes):
         """Return the mixtures of a batch of sentences.
 
         Args:
-            ids: Character ids (B, W, C) without boundaries, padded with rows of zeros; word ids (B,
-                W) for word-input models.
-            state: Memory to start from; none: every sentence starts fresh.
+            ids: Character ids (B, W, C), or word ids (B, W) for word-input models, without
+                boundaries; 0 where padded.
+            state: Memory to start from; none: zeros.
         """
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
@@ -190,10 +177,7 @@ class ELMo(LayerMixes):
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
 
     def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
-        """Mix, with the statistics that ``layer_norm`` asks for; take unwanted boundaries off.
-
-        Padded positions of the result are zero.
-        """
+        """Mix and remove boundaries that are not kept; padded positions of the result are zero."""
         if self.scalar_mixes[index].layer_norm == "batch":
             layers = torch.stack([_strip(layer, inner_mask) for layer in layers])
             return self._mixed(index, layers, inner_mask) * inner_mask.unsqueeze(2)
@@ -203,16 +187,14 @@ class ELMo(LayerMixes):
     def _add_boundaries(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Put ``<S>`` before and ``</S>`` after every sentence: (B, W, …) -> (B, W + 2, …)."""
         begin, end = self._boundary_rows(ids)
-        padded = torch.zeros(
-            ids.shape[0], 2 + ids.shape[1], *ids.shape[2:], dtype=ids.dtype, device=ids.device
-        )
+        padded = ids.new_zeros(ids.shape[0], 2 + ids.shape[1], *ids.shape[2:])
         padded[:, 1:-1] = ids
         padded[:, 0] = begin
         padded[torch.arange(len(lengths), device=ids.device), lengths + 1] = end
         return padded
 
     def _boundary_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the ids of ``<S>`` and ``</S>`` in the form of ``ids``."""
+        """Return the ids of ``<S>`` and ``</S>``: scalars for word ids, else rows (C,)."""
         if ids.dim() == 2:
             vocab = getattr(self.bilm, "word_vocab", None)
             if vocab is None:
@@ -221,13 +203,11 @@ class ELMo(LayerMixes):
                 )
             return ids.new_tensor(vocab.sentence_begin_id), ids.new_tensor(vocab.sentence_end_id)
         vocab = self.bilm.char_vocab
-        begin, end = (
-            torch.from_numpy(row.astype("int64")).to(ids)
-            for row in (vocab.sentence_begin, vocab.sentence_end)
-        )
+        rows = (vocab.sentence_begin, vocab.sentence_end)
+        begin, end = (torch.from_numpy(row.astype("int64")).to(ids) for row in rows)
         return begin, end
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
-    """Take off ``<S>`` and ``</S>``; padded positions become zero."""
+    """Remove ``<S>`` and ``</S>``; padded positions become zero."""
     return x[:, 1:-1] * inner_mask.unsqueeze(2)

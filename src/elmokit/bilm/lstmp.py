@@ -1,8 +1,7 @@
-"""LSTM with projection: one layer, one direction, the plain version.
+"""LSTM with projection: one layer in one direction, the plain version.
 
-The state is an argument and a result, never kept. Faster paths, held equal to this one by tests:
-the C cell ``kernels/c/lstm_cell.h`` (inference and training) and, where it cannot be compiled,
-`elmokit.training.fused.recurrence`. They take `LSTMConfig` and `LSTMWeights` as a whole.
+Tests hold two faster versions equal to it: the C cell ``kernels/c/lstm_cell.h`` and, where that
+cannot be compiled, `elmokit.training.fused.recurrence`.
 """
 
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-FORGET_OFFSET = 1.0
-"""Added to the forget gate at run time; the stored bias is without it, as in original files."""
+FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +24,7 @@ class LSTMConfig:
     cell_dim: int = 4096
     """H, the gates' inner width."""
     projection_dim: int = 512
-    """D, the width of one direction; no projection is used where it equals ``cell_dim``."""
+    """D, the width of one direction; if equal to ``cell_dim``, there is no projection."""
     cell_clip: float | None = 3.0
     """Bound on the absolute value of the cell; none: no clipping."""
     projection_clip: float | None = 3.0
@@ -35,7 +33,6 @@ class LSTMConfig:
     """Add a layer's input to its output, from the second layer on."""
 
     def __post_init__(self) -> None:
-        """Refuse shapes that cannot be built."""
         if min(self.num_layers, self.cell_dim, self.projection_dim) < 1:
             raise ValueError("`num_layers`, `cell_dim` and `projection_dim` must be at least 1")
         if self.projection_dim > self.cell_dim:
@@ -47,28 +44,20 @@ class LSTMConfig:
 
 
 class LSTMWeights(NamedTuple):
-    """The weights of one layer as the equations use them."""
+    """The weights of one layer, as in the equations."""
 
-    input: Tensor
-    """(4H, input_dim)."""
-    recurrent: Tensor
-    """(4H, D)."""
-    bias: Tensor
-    """(4H,), the forget offset added."""
-    projection: Tensor | None
-    """(D, H); none where D equals H."""
+    input: Tensor  # (4H, input_dim)
+    recurrent: Tensor  # (4H, D)
+    bias: Tensor  # (4H,), forget offset included
+    projection: Tensor | None  # (D, H); none if D equals H
 
 
 class LSTMP(nn.Module):
-    """One LSTM layer with projection, cell clip and projection clip, read in one direction.
+    """One LSTM layer with projection, cell clip and projection clip.
 
     With x_t the input, h the projected output and c the cell:
     ``i, f, g, o = W x_t + U h + b`` (blocks of H in this order),
     ``c = clip(sigmoid(f + 1) * c + sigmoid(i) * tanh(g))``, ``h = clip(P (sigmoid(o) * tanh(c)))``.
-
-    Args:
-        input_dim: Width of x_t.
-        config: Cell, projection and clips.
 
     Shape: x (B, T, input_dim), state ((B, D), (B, H)) -> outputs (B, T, D), state.
     Source: Peters et al. 2018, section 3.4; Sak et al. 2014.
@@ -81,14 +70,12 @@ class LSTMP(nn.Module):
         self.input_weight = nn.Parameter(torch.zeros(4 * cell_dim, input_dim))
         self.recurrent_weight = nn.Parameter(torch.zeros(4 * cell_dim, projection_dim))
         self.bias = nn.Parameter(torch.zeros(4 * cell_dim))
-        self.projection_weight = (
-            nn.Parameter(torch.zeros(projection_dim, cell_dim))
-            if projection_dim != cell_dim
-            else None
-        )
+        self.projection_weight = None
+        if projection_dim != cell_dim:
+            self.projection_weight = nn.Parameter(torch.zeros(projection_dim, cell_dim))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights as the original: Glorot uniform over the kernel of [x; h], bias 0."""
+        """Draw weights as the original does: Glorot uniform over the kernel of [x; h], bias 0."""
         fan_in = self.input_weight.shape[1] + self.recurrent_weight.shape[1]
         bound = (6 / (fan_in + self.input_weight.shape[0])) ** 0.5
         nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
@@ -98,14 +85,14 @@ class LSTMP(nn.Module):
             nn.init.xavier_uniform_(self.projection_weight, generator=generator)
 
     def gate_bias(self) -> Tensor:
-        """Return the bias with the forget offset in place, (4H,)."""
+        """Return the bias with the forget offset added, (4H,)."""
         cell_dim = self.config.cell_dim
         offset = torch.zeros_like(self.bias)
         offset[cell_dim : 2 * cell_dim] = FORGET_OFFSET
         return self.bias + offset
 
     def weights(self) -> LSTMWeights:
-        """Return the weights as the equations use them."""
+        """Return the weights, as in the equations."""
         return LSTMWeights(
             self.input_weight, self.recurrent_weight, self.gate_bias(), self.projection_weight
         )
@@ -116,15 +103,12 @@ class LSTMP(nn.Module):
         state: tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]],
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]]]:
-        """Read ``x`` from its first position to its last.
+        """Return the outputs and the state after each row's last real position.
 
         Args:
-            x: Inputs, in the order in which this direction reads.
+            x: Inputs in reading order.
             state: (h, c) before the first position.
-            mask: True at real positions; elsewhere the state stands still and the output is zero.
-
-        Returns:
-            The outputs and the state after each row's last real position.
+            mask: True at real positions; elsewhere the state does not change and the output is 0.
         """
         hidden, cell = state
         products = functional.linear(x, self.input_weight, self.gate_bias())  # (B, T, 4H)
@@ -140,10 +124,9 @@ class LSTMP(nn.Module):
                 hidden = torch.where(keep[t], new_hidden, hidden)
                 cell = torch.where(keep[t], new_cell, cell)
                 outputs.append(new_hidden * keep[t])
-        stacked = (
-            torch.stack(outputs, dim=1) if outputs else x.new_zeros(x.shape[0], 0, hidden.shape[1])
-        )
-        return stacked, (hidden, cell)
+        if not outputs:
+            return x.new_zeros(x.shape[0], 0, hidden.shape[1]), state
+        return torch.stack(outputs, dim=1), (hidden, cell)
 
     def step(
         self,
@@ -151,7 +134,7 @@ class LSTMP(nn.Module):
         hidden: Float[Tensor, "B D"],
         cell: Float[Tensor, "B H"],
     ) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B H"]]:
-        """Advance by one position; ``gate_in`` holds the input product and the bias, (B, 4H)."""
+        """Advance by one position; ``gate_in`` (B, 4H) is the input product plus the bias."""
         gates = gate_in + functional.linear(hidden, self.recurrent_weight)
         i, f, g, o = gates.chunk(4, dim=-1)
         cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)

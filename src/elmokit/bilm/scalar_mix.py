@@ -11,10 +11,10 @@ from torch.nn import functional
 LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
 """How layers are normalized before mixing, without gain or bias.
 
-``token``: over the features of each position (the usual layer norm; independent of the batch).
-``batch``: one mean and variance a layer over all real tokens of the batch, as bilm-tf.
-``batch_with_boundaries``: the same, sentence boundaries counted in, as AllenNLP. The batch-wide
-forms make a sentence's vectors depend on its batch; they are here for parity.
+``token``: over the features of each position (the usual layer norm).
+``batch``: one mean and variance per layer over all real tokens of the batch, as in bilm-tf.
+``batch_with_boundaries``: the same with sentence boundaries, as in AllenNLP. The batch-wide norms
+make a sentence's vectors depend on its batch; they exist for parity.
 """
 
 NORM_EPSILON = 1e-12
@@ -23,21 +23,15 @@ NORM_EPSILON = 1e-12
 class ScalarMix(nn.Module):
     """Blend the biLM layers into one vector per position.
 
-    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]`` with learned ``mix_weights``
-    (start: 0, a plain average) and ``gamma`` (start: 1).
-
-    Args:
-        num_layers: L, the token layer included.
-        layer_norm: Normalization before mixing.
-        initial_weights: Values before the softmax to start from, L of them.
-        trainable: Whether ``mix_weights`` are learned; ``gamma`` always is.
+    Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]``. ``gamma`` starts at 1 and
+    ``mix_weights`` at ``initial_weights`` or zeros, a plain average. ``gamma`` is always learned,
+    ``mix_weights`` if ``trainable``.
 
     Shape: layers (L, B, T, 2D), mask (B, T) -> (B, T, 2D).
     Source: Peters et al. 2018, section 3.2, equation 1.
 
     Raises:
-        ValueError: if ``layers`` does not hold ``num_layers`` layers, or a batch-wide norm gets no
-            mask.
+        ValueError: if ``layers`` does not hold L layers, or a batch-wide norm gets no mask.
     """
 
     def __init__(
@@ -49,14 +43,12 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = (
-            torch.zeros(num_layers)
-            if initial_weights is None
-            else torch.tensor(list(initial_weights)).float()
-        )
+        values = torch.zeros(num_layers)
+        if initial_weights is not None:
+            values = torch.tensor(list(initial_weights)).float()
         if values.shape != (num_layers,):
             raise ValueError(
-                f"`initial_weights` must hold {num_layers} values, one a layer, got "
+                f"`initial_weights` must hold {num_layers} values, one per layer, got "
                 f"{values.numel()}."
             )
         self.layer_norm = layer_norm
@@ -66,7 +58,7 @@ class ScalarMix(nn.Module):
     def forward(
         self, layers: Float[Tensor, "L B T E2"], mask: Bool[Tensor, "B T"] | None = None
     ) -> Float[Tensor, "B T E2"]:
-        """Return the mixture; ``mask`` says which positions the batch-wide norms count."""
+        """Return the mixture; ``mask`` selects the positions that batch-wide norms count."""
         if layers.shape[0] != self.mix_weights.shape[0]:
             raise ValueError(
                 f"`layers` must hold {self.mix_weights.shape[0]} layers, got {layers.shape[0]}."
@@ -76,19 +68,19 @@ class ScalarMix(nn.Module):
         elif self.layer_norm != "none":
             if mask is None:
                 raise ValueError(
-                    f"layer_norm={self.layer_norm!r} needs `mask`: it counts real positions only."
+                    f"layer_norm={self.layer_norm!r} needs `mask`: it only counts real positions."
                 )
             layers = _normalize_over_batch(layers, mask)
         weights = torch.softmax(self.mix_weights, dim=0)
         return self.gamma * torch.tensordot(weights, layers, dims=1)
 
     def penalty(self) -> Float[Tensor, ""]:
-        """Return ``sum_l mix_weights[l]^2``, gamma left out: a pull towards the plain average."""
+        """Return ``sum_l mix_weights[l]^2``, which pulls towards the plain average."""
         return self.mix_weights.square().sum()
 
 
 def _normalize_over_batch(layers: Tensor, mask: Tensor) -> Tensor:
-    """Bring each layer to mean 0 and variance 1 over all real values of the batch."""
+    """Normalize each layer to mean 0 and variance 1 over the batch's real positions."""
     keep = mask.unsqueeze(0).unsqueeze(3).to(layers.dtype)  # (1, B, T, 1)
     count = keep.sum() * layers.shape[3]
     mean = (layers * keep).sum(dim=(1, 2, 3), keepdim=True) / count

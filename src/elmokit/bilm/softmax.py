@@ -1,8 +1,7 @@
 """The language model's output layer: full, sampled and adaptive softmax over the word vocabulary.
 
-One softmax serves both directions. Targets are word ids (1 + line of the vocabulary file; 0 is
-padding and never a target), so the class of word id ``w`` is ``w - 1`` and stands in row ``w - 1``
-of the weights.
+Both directions share it. Targets are word ids (1 + line of the vocabulary; 0 is padding and never
+a target): word id ``w`` is class ``w - 1``, row ``w - 1`` of the weights.
 """
 
 from dataclasses import dataclass
@@ -14,58 +13,49 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_LOGITS = 1 << 20
-"""Logits held at once by the exact loss: bounds its memory whatever the vocabulary."""
-MIN_ROWS = 32
-"""Positions scored together even where the vocabulary is larger than that allows."""
+MAX_LOGITS = 1 << 20  # that the exact loss holds at once
+MIN_ROWS = 32  # positions scored together even if that exceeds MAX_LOGITS
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxConfig:
-    """Which softmax a model is trained with. Evaluation is always exact."""
+    """The softmax that a model is trained with. Evaluation is always exact."""
 
     kind: Literal["full", "sampled", "adaptive"] = "sampled"
-    """``sampled`` becomes ``full`` by itself where the vocabulary is at most twice the sample."""
+    """``sampled`` becomes ``full`` if the vocabulary is at most twice the sample."""
     num_samples: int = 8192
     """K, negative words drawn for each direction and step."""
     full_share: float = 0.0
-    """Sampled: share of the training budget, at its end, in which all words are the candidates, so
-    that rare words are scored as they will be in evaluation. An update then takes longer."""
+    """Sampled: last share of the training budget in which all words are candidates, so that rare
+    words are scored as in evaluation. Updates then take longer."""
     cutoffs: tuple[int, ...] = ()
     """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot be used."""
         if self.num_samples < 1:
             raise ValueError("`num_samples` must be at least 1")
         if not 0 <= self.full_share <= 1:
             raise ValueError(f"`full_share` must be between 0 and 1, got {self.full_share}")
-        if list(self.cutoffs) != sorted(set(self.cutoffs)) or any(
-            cutoff < 1 for cutoff in self.cutoffs
-        ):
-            raise ValueError("`cutoffs` must be rising numbers of classes, each at least 1")
+        if list(self.cutoffs) != sorted(set(self.cutoffs)) or min(self.cutoffs, default=1) < 1:
+            raise ValueError("`cutoffs` must be increasing numbers of classes, each at least 1")
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Negative words of one step with what the correction needs."""
+    """The negative words of one step."""
 
     classes: Int[Tensor, " K"]
-    """Distinct classes, each drawn with probability falling as its rank rises."""
+    """Distinct."""
     num_tries: int
-    """Draws that were made until K distinct classes were found."""
+    """Draws made until K distinct classes were found."""
 
 
 class LogUniformSampler:
     """Draw distinct classes with probability ``P(k) = ln((k+2)/(k+1)) / ln(V+1)``.
 
-    The law resembles Zipf's and so fits vocabularies sorted by falling frequency.
+    Close to Zipf's law, so it suits vocabularies sorted by decreasing frequency.
 
-    Args:
-        num_classes: V, more than are ever drawn at once.
-
-    Source: the candidate sampler of the original's framework; Peters et al. 2018 train with K =
-        8192.
+    Source: TensorFlow's log-uniform candidate sampler; Peters et al. 2018 train with K = 8192.
     """
 
     def __init__(self, num_classes: int) -> None:
@@ -73,10 +63,10 @@ class LogUniformSampler:
         self._log_range = float(np.log(num_classes + 1))
 
     def draw(self, num_samples: int, *, generator: torch.Generator) -> Candidates:
-        """Draw until ``num_samples`` distinct classes are found, repeats rejected."""
+        """Draw until ``num_samples`` distinct classes are found."""
         if num_samples >= self.num_classes:
             raise ValueError(
-                f"cannot draw {num_samples} distinct classes out of {self.num_classes}."
+                f"Cannot draw {num_samples} distinct classes out of {self.num_classes}."
             )
         is_drawn = np.zeros(self.num_classes, dtype=np.bool_)
         classes = np.empty(0, dtype=np.int64)
@@ -95,18 +85,14 @@ class LogUniformSampler:
             num_tries += len(draws)
 
     def log_expected_count(self, classes: Int[Tensor, " X"], num_tries: int) -> Float[Tensor, " X"]:
-        """Return ln Q(k); Q(k) = 1 - (1 - P(k))^tries is the chance that k is a candidate."""
+        """Return ln Q(k), where Q(k) = 1 - (1 - P(k))^tries is the chance that k is drawn."""
         k = classes.double()
         probability = torch.log((k + 2) / (k + 1)) / self._log_range
         return torch.log(-torch.expm1(num_tries * torch.log1p(-probability))).float()
 
 
 class FullSoftmax(nn.Module):
-    """Exact softmax.
-
-    Args:
-        num_words: V, lines of the vocabulary.
-        dim: D, the width of one direction.
+    """Exact softmax over ``num_words`` (V) words.
 
     Shape: hidden (X, D), word ids (X,) -> nats (X,).
     """
@@ -118,23 +104,21 @@ class FullSoftmax(nn.Module):
 
     @property
     def num_words(self) -> int:
-        """V, lines of the vocabulary."""
+        """V."""
         return self.weight.shape[0]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights from N(0, 1/D), bias 0."""
+        """Draw weights from N(0, 1/D), bias 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
         nn.init.zeros_(self.bias)
 
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
         """Return the exact negative log-likelihood of every target, in nats."""
         rows = max(MIN_ROWS, MAX_LOGITS // self.num_words)
-        pieces = [
-            functional.cross_entropy(
-                _logits(part, self.weight, self.bias), ids - 1, reduction="none"
-            )
-            for part, ids in zip(hidden.split(rows), word_ids.split(rows), strict=True)
-        ]
+        pieces = []
+        for part, ids in zip(hidden.split(rows), word_ids.split(rows), strict=True):
+            logits = _logits(part, self.weight, self.bias)
+            pieces.append(functional.cross_entropy(logits, ids - 1, reduction="none"))
         return torch.cat(pieces) if pieces else hidden.new_zeros(0)
 
     def training_nll(
@@ -144,19 +128,15 @@ class FullSoftmax(nn.Module):
         *,
         generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
-        """Return the loss to train on; here the exact one (``generator`` is not used)."""
+        """Return the loss to train on: the exact one (``generator`` is not used)."""
         return self.nll(hidden, word_ids)
 
 
 class SampledSoftmax(FullSoftmax):
-    """Softmax trained against a sample of the vocabulary, corrected for how the sample was drawn.
+    """Softmax trained against a sample of the vocabulary, corrected for the sampling.
 
-    The training loss is far below the exact one and is not a perplexity.
-
-    Args:
-        num_words: V, lines of the vocabulary, sorted by falling frequency.
-        dim: D.
-        num_samples: K < V.
+    The training loss is far below the exact one and is not a perplexity. The vocabulary must be
+    sorted by decreasing frequency, and ``num_samples`` (K) be below V.
 
     Source: Jean et al. 2015; Peters et al. 2018, section 3.4.
     """
@@ -173,14 +153,14 @@ class SampledSoftmax(FullSoftmax):
         *,
         generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
-        """Return the sampled loss; one draw of candidates is shared by all positions."""
+        """Return the sampled loss; all positions share one draw of candidates."""
         candidates = self.sampler.draw(self.num_samples, generator=generator)
         return self.sampled_nll(hidden, word_ids, candidates)
 
     def sampled_nll(
         self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], candidates: Candidates
     ) -> Float[Tensor, " X"]:
-        """Return the loss against given candidates; a target is no negative of its own."""
+        """Return the loss against given candidates, not counting a target as its own negative."""
         targets = word_ids - 1
         classes = candidates.classes.to(hidden.device)
         rows = torch.cat((targets, classes))
@@ -189,8 +169,7 @@ class SampledSoftmax(FullSoftmax):
         bias = self.bias[rows] - correction
         num_targets = targets.shape[0]
         target_logits = (hidden * weight[:num_targets]).sum(dim=-1) + bias[:num_targets]  # (X,)
-        negatives, negative_bias = weight[num_targets:], bias[num_targets:]
-        sampled_logits = _logits(hidden, negatives, negative_bias)  # (X, K)
+        sampled_logits = _logits(hidden, weight[num_targets:], bias[num_targets:])  # (X, K)
         hits = targets.unsqueeze(1) == classes.unsqueeze(0)
         sampled_logits = sampled_logits.masked_fill(hits, -torch.inf)
         target_logits = target_logits.float()
@@ -201,19 +180,16 @@ class SampledSoftmax(FullSoftmax):
 def _logits(
     hidden: Float[Tensor, "X D"], weight: Float[Tensor, "K D"], bias: Float[Tensor, " K"]
 ) -> Float[Tensor, "X K"]:
-    """Return the logits in fp32; under autocast the product alone is of half width."""
+    """Return the logits in fp32; under autocast only the product is in bf16."""
     if torch.is_autocast_enabled(hidden.device.type):
         return functional.linear(hidden, weight).float() + bias
     return functional.linear(hidden, weight, bias).float()
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Softmax in frequency clusters, the rarer in fewer dimensions: exact, and cheap for a large V.
+    """Exact softmax in frequency clusters, the rarer ones in fewer dimensions: cheap for a large V.
 
-    Args:
-        num_words: V, lines of the vocabulary, sorted by falling frequency.
-        dim: D.
-        cutoffs: First classes of the rarer clusters, rising, below V.
+    The vocabulary must be sorted by decreasing frequency.
 
     Source: Grave et al. 2017, as `torch.nn.AdaptiveLogSoftmaxWithLoss`.
     """
@@ -222,17 +198,17 @@ class AdaptiveSoftmax(nn.Module):
         super().__init__()
         if cutoffs[-1] >= num_words:
             raise ValueError(
-                f"`cutoffs` must stay below the vocabulary's {num_words} words, got {cutoffs}"
+                f"`cutoffs` must be below the vocabulary's {num_words} words, got {cutoffs}"
             )
         self.num_words = num_words
-        # the rarest cluster keeps one dimension, rounding or not
+        # leaves the rarest cluster at least one dimension
         shrink = min(4.0, dim ** (1 / len(cutoffs)) * (1 - 1e-9))
         self.clusters = nn.AdaptiveLogSoftmaxWithLoss(
             dim, num_words, list(cutoffs), div_value=shrink, head_bias=True
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights from N(0, 1/fan-in), bias 0."""
+        """Draw weights from N(0, 1/fan-in), bias 0."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5, generator=generator)
@@ -251,10 +227,9 @@ class AdaptiveSoftmax(nn.Module):
         *,
         generator: torch.Generator,
     ) -> Float[Tensor, " X"]:
-        """Return the loss to train on: the exact one (``generator`` is not used).
+        """Return the exact loss (``generator`` is not used).
 
-        Every parameter takes part, so that processes can average gradients: a cluster without
-        targets gets zeros.
+        Clusters without targets get gradients of zero, so that processes can average gradients.
         """
         nothing = sum(parameter.flatten()[:0].sum() for parameter in self.parameters())
         return self.nll(hidden, word_ids) + nothing
@@ -267,8 +242,8 @@ Softmax = FullSoftmax | AdaptiveSoftmax
 def build_softmax(config: SoftmaxConfig, num_words: int, dim: int) -> Softmax:
     """Build the output layer for a vocabulary of ``num_words`` lines.
 
-    A sample of half the vocabulary or more saves nothing (distinct words take ever longer to find),
-    so ``sampled`` gives the full softmax there.
+    ``sampled`` gives a full softmax if the sample would be half the vocabulary or more: finding so
+    many distinct words costs more than it saves.
     """
     if config.kind == "adaptive":
         default = tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))

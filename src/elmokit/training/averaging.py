@@ -1,4 +1,4 @@
-"""An average of the weights over the last updates, which scores better than the last weights."""
+"""An average of the weights over the last updates; it scores better than the last weights."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,19 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-UPDATES_TOGETHER = 8
-"""Updates between two steps of the average: next to none of its effect, an eighth of its cost."""
+UPDATES_TOGETHER = 8  # between two steps of the average: nearly the same, at an eighth of the cost
 
 
 class WeightAverage:
-    """Exponential moving average of a model's weights.
+    """Exponential moving average of a model's weights, begun with the first weights it sees.
 
-    Begins with the first weights it sees and a short memory: after n updates the decay is
-    ``min(decay, (1 + n) / (10 + n))``.
-
-    Args:
-        model: What is averaged. Its copy with the average is ``model`` of this object.
-        decay: Share of the average that stays at each update.
+    After n updates the decay is ``min(decay, (1 + n) / (10 + n))``.
 
     Source: Polyak and Juditsky 1992; the growing decay is TensorFlow's
         ``ExponentialMovingAverage(num_updates=...)``.
@@ -31,24 +25,24 @@ class WeightAverage:
 
     @property
     def model(self) -> Any:
-        """The copy of the model that holds the average."""
+        """A copy of the model with the averaged weights."""
         return self._average.module
 
     def update(self, model: nn.Module, step: int) -> None:
-        """Take in the weights after update number ``step``, if it is their turn."""
+        """Add the weights after update number ``step``, if it is their turn."""
         if step % UPDATES_TOGETHER == 0 or not self._average.n_averaged:
             self._average.update_parameters(model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold of it."""
+        """Return the tensors that a checkpoint stores."""
         return self._average.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on from what `state_dict` returned."""
+        """Continue from what `state_dict` returned."""
         self._average.load_state_dict(state)
 
     def restart(self, model: nn.Module) -> None:
-        """Begin with the weights of ``model``, as of a run that kept no average so far."""
+        """Start from the weights of ``model``, for a run that kept no average so far."""
         self._average.module.load_state_dict(model.state_dict())
 
 

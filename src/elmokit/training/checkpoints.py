@@ -1,9 +1,8 @@
-"""Checkpoints: folders that are whole at any moment, without pickle.
+"""Checkpoints: directories that are written atomically, without pickle.
 
-A checkpoint is a `atomic_directory`: a kill or a power cut leaves either the whole of it or none.
-It holds the model and optimizer tensors, what is carried from step to step (LSTM memory), the
-average of the weights where there is one, and metadata as JSON (progress, data cursor, best score).
-Nothing random needs saving: candidates, dropout and shuffling are functions of seed and step.
+They hold the tensors of model, optimizer, LSTM state and weight average, and metadata as JSON
+(progress, position in the corpus, best score). Random state needs no saving: candidates, dropout
+and shuffling are functions of seed and step.
 """
 
 import json
@@ -35,7 +34,7 @@ class Checkpoint:
     carry: dict[str, Tensor]
     metadata: dict[str, Any]
     average: dict[str, Tensor]
-    """Empty where the run keeps no average of its weights."""
+    """Empty if the run keeps no average of its weights."""
 
 
 def save_checkpoint(
@@ -51,32 +50,19 @@ def save_checkpoint(
 ) -> Path:
     """Write ``folder/step-N`` and remove all but the ``keep`` newest checkpoints.
 
-    Args:
-        folder: Where the checkpoints of a run stand.
-        step: N, updates made.
-        model: State of the model.
-        optimizer: Its state is taken; its settings come from the configuration at resume.
-        carry: Tensors that go on from step to step.
-        metadata: JSON-able.
-        average: State of the averaged weights, where there are any.
-        keep: Checkpoints that stay.
+    Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
+    carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while it wrote
+    for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while writing
         shutil.rmtree(leftover)
     target = folder / f"{PREFIX}{step:09d}"
+    files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
+    if average:
+        files["average"] = average
     with atomic_directory(target) as temp_path:
-        for name, tensors in (
-            ("model", model),
-            ("optimizer", _optimizer_tensors(optimizer)),
-            ("carry", carry),
-            ("average", average or {}),
-        ):
-            if name == "average" and not tensors:
-                continue
-            whole = {
-                key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()
-            }
-            save_file(whole, temp_path / f"{name}.safetensors")
+        for name, tensors in files.items():
+            own = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+            save_file(own, temp_path / f"{name}.safetensors")
         (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
         shutil.rmtree(old)
@@ -84,9 +70,8 @@ def save_checkpoint(
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """Return the newest whole checkpoint, or none."""
-    found = _all(folder)
-    return found[-1] if found else None
+    """Return the newest checkpoint, or none."""
+    return next(reversed(_all(folder)), None)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -99,8 +84,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         model, optimizer, carry = (
             load_file(path / f"{name}.safetensors") for name in ("model", "optimizer", "carry")
         )
-        has_average = (path / "average.safetensors").exists()
-        average = load_file(path / "average.safetensors") if has_average else {}
+        average_path = path / "average.safetensors"
+        average = load_file(average_path) if average_path.exists() else {}
         metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
     except PermissionError:
         raise
@@ -113,23 +98,17 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put saved state into a freshly built optimizer over the same parameters."""
+    """Load saved state into a new optimizer over the same parameters."""
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         index, name = key.split(".", 1)
         saved.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict(
-        {"state": saved, "param_groups": optimizer.state_dict()["param_groups"]}
-    )
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": saved})
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
-    return {
-        f"{index}.{name}": value
-        for index, values in state.items()
-        for name, value in values.items()
-    }
+    return {f"{index}.{name}": value for index in state for name, value in state[index].items()}
 
 
 def _all(folder: Path) -> list[Path]:

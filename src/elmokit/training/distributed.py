@@ -1,4 +1,4 @@
-"""One process or many: what `torchrun` starts, and the few exchanges that training needs."""
+"""The processes that `torchrun` starts, and what they exchange in training."""
 
 import os
 from collections.abc import Iterator
@@ -16,25 +16,24 @@ from elmokit.errors import as_input_error
 
 @dataclass(frozen=True)
 class World:
-    """This process among all that train together."""
+    """The processes that train together, seen from this one."""
 
     rank: int = 0
-    """0 writes files and speaks."""
+    """Rank 0 writes files and logs."""
     size: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this is rank 0."""
         return self.rank == 0
 
     def wrap(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return ``module`` with gradients averaged over all processes."""
         if self.size == 1:
             return module
-        return DistributedDataParallel(
-            module, device_ids=[self.device] if self.device.type == "cuda" else None
-        )
+        device_ids = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(module, device_ids=device_ids)
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of ``values`` over all processes."""
@@ -56,7 +55,7 @@ class World:
         return bool(self.from_main(torch.tensor(float(wanted), device=self.device)))
 
     def gather_rows(self, rows: Tensor, *, dim: int) -> Tensor:
-        """Return all processes' ``rows`` joined along ``dim``, in the order of ranks."""
+        """Return all processes' ``rows``, joined along ``dim`` in order of rank."""
         if self.size == 1:
             return rows
         parts = [torch.empty_like(rows) for _ in range(self.size)]
@@ -64,17 +63,16 @@ class World:
         return torch.cat(parts, dim=dim)
 
     def barrier(self) -> None:
-        """Wait until every process is here."""
+        """Wait for all processes."""
         if self.size > 1:
             distributed.barrier()
 
 
 @contextmanager
 def world(device: str = "auto") -> Iterator[World]:
-    """Join the processes that `torchrun` started; without it, a world of one.
+    """Join the processes that `torchrun` started; without it, yield a world of one.
 
-    Args:
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
+    ``device`` is as for `pick_device`; under `torchrun` each process takes its own GPU.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -87,12 +85,10 @@ def world(device: str = "auto") -> Iterator[World]:
     own = torch.device("cuda", local_rank) if use_cuda else torch.device("cpu")
     if use_cuda:
         torch.cuda.set_device(own)
-    distributed.init_process_group(
-        "nccl" if use_cuda else "gloo",
-        timeout=timedelta(days=1),  # the others wait while rank 0 prepares text and scores
-    )
+    # a long timeout, because the others wait while rank 0 prepares text and validates
+    distributed.init_process_group("nccl" if use_cuda else "gloo", timeout=timedelta(days=1))
     try:
         yield World(distributed.get_rank(), distributed.get_world_size(), own)
-        distributed.barrier()  # a process that leaves early can break off another's connection
+        distributed.barrier()  # a process that exits early can break another's connection
     finally:
         distributed.destroy_process_group()

@@ -1,7 +1,4 @@
-"""Dropout whose masks are a function of seed, step and row.
-
-So there is no random state to save, and any split of the rows over processes drops the same.
-"""
+"""Dropout whose masks are a function of seed, step and row: there is no random state to save."""
 
 import torch
 from torch import Tensor
@@ -10,15 +7,9 @@ from torch import Tensor
 class RowDropout:
     """Drop values of (B, T, X) tensors; successive calls within a step draw different masks.
 
-    The masks of the whole global batch are drawn and this process keeps its own rows, so two
-    processes drop exactly what one process would.
-
-    Args:
-        probability: Share of values to drop.
-        seed: A number that is different for every step and direction.
-        num_rows: Rows of the global batch.
-        first_row: This process' first row in it.
-        device: Where the tensors live.
+    Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
+    ``first_row``: any number of processes drops the same values. ``seed`` must be different for
+    every step and direction.
     """
 
     def __init__(
@@ -30,7 +21,7 @@ class RowDropout:
         self._generator = torch.Generator(device).manual_seed(seed)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return ``x`` with values dropped and the rest scaled up."""
+        """Apply dropout."""
         if self.probability == 0:
             return x
         keep = torch.empty(self._num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
@@ -39,7 +30,7 @@ class RowDropout:
 
 
 def derived_seed(*parts: int) -> int:
-    """Mix whole numbers into one 63-bit seed (the finalizer of splitmix64 over each part)."""
+    """Hash integers into one 63-bit seed (the finalizer of splitmix64 over each part)."""
     mixed = 0x9E3779B97F4A7C15
     for part in parts:
         mixed = (mixed ^ part) * 0xBF58476D1CE4E5B9 % 2**64

@@ -1,8 +1,7 @@
-"""The one loop for everything that learns: a generator of one report per update.
+"""The training loop: a generator that yields one report per update.
 
-The loop knows nothing of files, logs or progress bars: its caller reads the reports, logs, saves
-and stops. What must go on from update to update (the LSTM memory of a language model) is the
-``carry``, which goes in and comes out.
+Its caller reads the reports, logs, saves and stops. State carried from update to update (a language
+model's LSTM state) is the ``carry``, an argument and a result.
 """
 
 import time
@@ -29,9 +28,9 @@ class StepResult(Generic[Carry]):
     loss: Tensor
     """Mean loss, with its graph."""
     parts: dict[str, Tensor]
-    """Detached numbers to log, means as well."""
+    """Further means to log, detached."""
     num_tokens: int
-    """Predictions of this process' batch."""
+    """Predictions in this process's batch."""
     carry: Carry
 
 
@@ -47,7 +46,7 @@ class StepReport(Generic[Carry]):
     learning_rate: float
     gradient_norm: float
     share: float
-    """Of the budget spent."""
+    """Share of the budget spent."""
     carry: Carry
 
 
@@ -66,26 +65,15 @@ def train(
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     frozen: Callable[[float], Iterable[nn.Parameter]] | None = None,
 ) -> Iterator[StepReport[Carry]]:
-    """Update until the budget, or a share of it, is spent or the batches end.
+    """Update until a share of the budget is spent or the batches end.
 
-    Args:
-        objective: (batch, carry, step) -> loss, numbers to log and the next carry.
-        batches: Of this process.
-        optimizer: Over the objective's parameters; a group with a ``rate_share`` gets that share
-            of the learning rate.
-        carry: What goes on from update to update.
-        budget: When to stop; also drives ``schedule``.
-        schedule: Of the learning rate.
-        config: Peak rate, clipping, loss scale.
-        until: Share of the budget at which to stop, for a caller that goes on in another way.
-        progress: Where a resumed run stands.
-        world: The processes that train together.
-        autocast: Precision of the forward pass.
-        frozen: Share of the budget spent -> parameters that are not to be updated yet.
+    ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
+    ``rate_share`` scales its rate. ``until`` is the share of the budget at which to stop,
+    ``progress`` that of a resumed run, ``autocast`` the context of the forward pass. ``frozen``
+    gives the parameters not to update yet at a share of the budget.
 
     Raises:
-        FloatingPointError: if the loss is not finite; the parameters are still those before this
-            update.
+        FloatingPointError: if the loss is not finite; the parameters keep their values.
     """
     progress = progress or Progress()
     world = world or World()
@@ -124,19 +112,13 @@ def train(
             progress.tokens + result.num_tokens * world.size,
             time.monotonic() - started,
         )
-        yield StepReport(
-            progress,
-            loss,
-            dict(zip(names, parts, strict=True)),
-            rate,
-            norm,
-            budget.share(progress),
-            carry,
-        )
+        named_parts = dict(zip(names, parts, strict=True))
+        share = budget.share(progress)
+        yield StepReport(progress, loss, named_parts, rate, norm, share, carry)
 
 
 def agreed_share(budget: Budget, progress: Progress, world: World) -> float:
-    """Return the share of the budget that is spent; clocks differ, so rank 0's counts."""
+    """Return the share of the budget spent, by the clock of rank 0."""
     share = budget.share(progress)
     if not budget.uses_clock:
         return share

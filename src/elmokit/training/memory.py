@@ -1,7 +1,7 @@
-"""Memory that a training step gives back and the next one takes again.
+"""Keep the memory that one training step frees for the next.
 
-The C library of Linux returns large blocks to the system when they are freed, and the system clears
-each page anew when they are asked for again: a third of a step's time on two cores.
+The GNU C library returns large freed blocks to the system, which clears their pages again on the
+next allocation: a third of a step's time on two cores.
 """
 
 import ctypes
@@ -17,11 +17,11 @@ _KEEP = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_MAX: 0}
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Keep freed memory in the process, for the next step; at the end give it back.
+    """Keep freed memory in the process until the end of the block.
 
-    Has no effect but with the GNU C library, nor where the environment sets that library's memory
-    (``MALLOC_...``, ``GLIBC_TUNABLES``). What lasts afterwards: the library no longer adapts by
-    itself the size from which on a block comes straight from the system; it stays at 128 KiB.
+    No effect with other C libraries, or if the environment tunes malloc (``MALLOC_...``,
+    ``GLIBC_TUNABLES``). One effect remains: the threshold above which blocks come straight from
+    the system stays at 128 KiB instead of adapting.
     """
     if platform.libc_ver()[0] != "glibc" or _is_set_by_user():
         yield

@@ -1,4 +1,4 @@
-"""``metrics.jsonl``: one JSON object a line for every logged step and every validation."""
+"""``metrics.jsonl``: one JSON object per line for every logged step and every validation."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,10 @@ from elmokit.files.atomic import atomic_file, named
 
 
 class RunLog:
-    """Append rows to a run's ``metrics.jsonl``; each row is on disk when `write` returns.
+    """Append rows to a run's ``metrics.jsonl``.
 
-    Args:
-        path: The file. Rows of steps after ``resume_step`` are dropped first: a resumed run makes
-            them again.
-        resume_step: Step of the checkpoint that the run goes on from; 0 starts the file anew.
+    Rows after ``resume_step``, the step of the checkpoint to resume from, are dropped first,
+    because the run repeats them; 0 starts a new file.
     """
 
     def __init__(self, path: Path, *, resume_step: int = 0) -> None:
@@ -30,7 +28,7 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return all whole rows of a log; a last line that was cut by a kill is left out."""
+    """Return the rows of a log, without a last line that was cut off by a kill."""
     if not path.exists():
         return []
     rows = []

@@ -9,28 +9,26 @@ from torch import nn
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """How parameters are updated."""
+    """Optimizer, learning rate, clipping."""
 
     name: str = "adamw"
-    """One of `OPTIMIZERS`. ``adagrad`` with the defaults noted at each field is the original's."""
+    """One of `OPTIMIZERS`; the original's is ``adagrad`` with the values noted below."""
     learning_rate: float = 2e-3
     """Peak rate (original: 0.2)."""
     betas: tuple[float, float] = (0.9, 0.999)
-    """AdamW's decay of the two moments. The second needs a long memory: a rare word is a target
-    once in hundreds of steps and a negative of the sampled softmax far more often. With a short
-    memory (0.98) the target is forgotten before the next, and each negative then moves the word's
-    row as far as a target does."""
+    """AdamW's decay of the two moments. The second needs a long memory: a rare word is a negative
+    of the sampled softmax far more often than a target. With a short memory (0.98) each negative
+    moves the word's row as far as a target does."""
     weight_decay: float = 0.0
     """AdamW's decay, on matrices only."""
     initial_accumulator: float = 1.0
-    """Adagrad's start of the sum of squares (original: 1)."""
+    """Adagrad's initial sum of squares (original: 1)."""
     clip_norm: float | None = 1.0
     """Bound on the global norm of the gradient (original: 10); none: no clipping."""
     loss_scale: float = 1.0
-    """Factor on the mean loss before gradients are taken; matters to Adagrad (original: T)."""
+    """Factor on the mean loss before back-propagation; matters to Adagrad (original: T)."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown names and rates that cannot work."""
         if self.name not in OPTIMIZERS:
             raise ValueError(f"`name` must be one of {', '.join(OPTIMIZERS)}, got {self.name!r}")
         for name in ("learning_rate", "loss_scale", "clip_norm"):
@@ -51,7 +49,7 @@ class OptimizerConfig:
 
 
 def adamw(config: OptimizerConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """AdamW; vectors (biases) do not decay."""
+    """Build AdamW; vectors (biases) do not decay."""
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
@@ -65,7 +63,7 @@ def adamw(config: OptimizerConfig, parameters: list[nn.Parameter]) -> torch.opti
 
 
 def adagrad(config: OptimizerConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """Adagrad as the original used it."""
+    """Build Adagrad, as the original used it."""
     return torch.optim.Adagrad(
         parameters,
         lr=config.learning_rate,

@@ -1,4 +1,4 @@
-"""Numeric precision of training: bf16, and quick fp32 matrix products where they are exact."""
+"""Numeric precision of training: bf16, and quick fp32 matrix products if they are exact."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ MAX_RELATIVE_ERROR = 1e-5
 def autocast(
     precision: Precision, device: torch.device
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what to run a forward pass in: for bf16, products in half width; for fp32, nothing."""
+    """Return the context of a forward pass: bf16 autocast, or none for fp32."""
     if precision == "fp32":
         return nullcontext
     return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
@@ -24,7 +24,7 @@ def autocast(
 
 @contextmanager
 def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[None]:
-    """Set PyTorch's precision of fp32 products, and put it back at the end."""
+    """Set PyTorch's precision of fp32 products for the block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     try:
@@ -35,22 +35,12 @@ def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[Non
 
 @contextmanager
 def quick_matmul(wanted: bool) -> Iterator[bool]:
-    """Let fp32 products use the processor's quicker kernels, where these prove as exact.
+    """Use the processor's quicker fp32 kernels if they prove to be exact; yield whether they do.
 
-    PyTorch's "medium" precision reaches kernels that are twice as fast on some processors at the
-    same accuracy; on others it means bf16. So the error is measured first. The setting is put back
-    at the end.
-
-    The quick kernels are kept, with their working memory, for each of the last thousand matrix
-    shapes: megabytes a shape. So what runs under them should have few shapes; see
-    `elmokit.training.pretraining.objective.WindowTensors`, and
-    `elmokit.training.pretraining.validation`, which does without them.
-
-    Args:
-        wanted: False leaves everything as it is.
-
-    Yields:
-        Whether the quick kernels are used.
+    PyTorch's "medium" precision is twice as fast on some processors at the same accuracy but means
+    bf16 on others, so the error is measured first. Quick kernels take megabytes for each of the
+    last thousand matrix shapes: code that uses them should have few shapes (see
+    `elmokit.training.pretraining.objective.WindowTensors`; validation does without them).
     """
     use = wanted and _medium_is_exact()
     if wanted:

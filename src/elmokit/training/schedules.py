@@ -1,7 +1,4 @@
-"""How long a run lasts and how its learning rate moves, both as a share of the budget.
-
-A new schedule is a line in `SCHEDULES`.
-"""
+"""Budgets and learning-rate schedules. A new schedule is a line in `SCHEDULES`."""
 
 import math
 from collections.abc import Callable
@@ -17,21 +14,20 @@ class Progress:
     step: int = 0
     """Updates made."""
     tokens: int = 0
-    """Targets predicted, of one direction, over all ranks."""
+    """Targets predicted in one direction, over all ranks."""
     seconds: float = 0.0
-    """Time spent, validation included, earlier parts of a resumed run counted in."""
+    """Time spent, including validation and the time before a resume."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a run may spend; the first limit that is reached ends it. At least one must be set."""
+    """What a run may spend; the first limit reached ends it. At least one must be set."""
 
     seconds: float | None = None
     tokens: int | None = None
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an empty or endless budget."""
         limits = [limit for limit in (self.seconds, self.tokens, self.steps) if limit is not None]
         if not limits or min(limits) <= 0:
             raise ValueError(
@@ -39,19 +35,17 @@ class Budget:
             )
 
     def share(self, progress: Progress) -> float:
-        """Return the share of the budget that is spent, 0 to 1."""
-        shares = []
-        if self.seconds is not None:
-            shares.append(progress.seconds / self.seconds)
-        if self.tokens is not None:
-            shares.append(progress.tokens / self.tokens)
-        if self.steps is not None:
-            shares.append(progress.step / self.steps)
-        return min(1.0, max(shares))
+        """Return the share of the budget spent, 0 to 1."""
+        spent = (
+            (progress.seconds, self.seconds),
+            (progress.tokens, self.tokens),
+            (progress.step, self.steps),
+        )
+        return min(1.0, max(value / limit for value, limit in spent if limit is not None))
 
     @property
     def uses_clock(self) -> bool:
-        """Whether time decides: then two runs never make quite the same steps."""
+        """Whether time is limited; two such runs never make exactly the same steps."""
         return self.seconds is not None
 
 
@@ -62,23 +56,22 @@ SCHEDULES: dict[str, Callable[[float, float], float]] = {
     ),
     "linear": lambda share, final_factor: 1 - share * (1 - final_factor),
 }
-"""(share of the budget after the warm-up that is spent, factor at the end) -> factor."""
+"""(share spent of the budget after the warm-up, factor at the end) -> factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
-    """How the learning rate moves over the budget."""
+    """How the learning rate changes over the budget."""
 
     kind: str = "cosine"
-    """One of `SCHEDULES`. ``constant`` is the original's; ``cosine`` and ``linear`` fall to
-    ``final_factor`` at the budget's end."""
+    """One of `SCHEDULES`. The original's is ``constant``; ``cosine`` and ``linear`` fall to
+    ``final_factor`` at the end."""
     warmup_share: float = 0.05
     """Share of the budget over which the rate rises linearly from zero."""
     final_factor: float = 0.05
-    """The rate at the end, as a factor of the peak; 0 is allowed."""
+    """Rate at the end, as a factor of the peak."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown kinds and shares outside 0..1."""
         if self.kind not in SCHEDULES:
             raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
         if not (0 <= self.warmup_share < 1 and 0 <= self.final_factor <= 1):
@@ -87,7 +80,7 @@ class ScheduleConfig:
             )
 
     def factor(self, share: float) -> float:
-        """Return the factor on the peak learning rate when ``share`` of the budget is spent."""
+        """Return the factor on the peak rate when ``share`` of the budget is spent."""
         if share < self.warmup_share:
             return max(share / self.warmup_share, 1e-3)
         rest = (share - self.warmup_share) / (1 - self.warmup_share)
@@ -96,17 +89,13 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How long to train, as a user says it; the first limit that is reached ends the run.
-
-    Nothing set: ``train.num_epochs``.
-    """
+    """How long to train, as given by the user; none set: ``train.num_epochs``."""
 
     minutes: float | None = None
     epochs: float | None = None
     tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not above zero, by its name."""
         for name in ("minutes", "epochs", "tokens"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -120,16 +109,12 @@ class Limits:
         default_epochs: float,
         steps_grow: bool = False,
     ) -> Budget:
-        """Return the budget on a corpus of so many targets.
+        """Return the budget for a corpus; targets are those of one direction.
 
-        Args:
-            targets_per_epoch: In the corpus, of one direction.
-            targets_per_step: Of one update.
-            default_epochs: Where nothing is set.
-            steps_grow: Later updates have more targets: epochs are then counted in targets.
+        ``steps_grow``: later updates have more targets, so epochs are counted in targets.
 
         Raises:
-            ValueError: if the corpus and epochs give less than one update.
+            InputError: if the epochs are less than one update.
         """
         epochs = self.epochs
         if self.minutes is None and self.tokens is None and epochs is None:

@@ -222,7 +222,7 @@ class TestState:
         assert torch.equal(out.layers, model(ids, state=state.rows(slice(0, 5))).layers)
 
     def test_too_few_rows_are_refused(self, model):
-        with pytest.raises(ValueError, match="`state` has 3 rows, the batch 5"):
+        with pytest.raises(ValueError, match="`state` has 3 rows, fewer than the batch"):
             model(ids_of(model), state=random_state(model, 3))
 
     def test_rows_and_directions(self, model):
@@ -276,7 +276,7 @@ class TestErrors:
     def test_padding_between_real_tokens(self, model):
         ids = ids_of(model)
         ids[0, 3] = 0
-        with pytest.raises(ValueError, match="must stand at the end"):
+        with pytest.raises(ValueError, match="must be at the end"):
             model(ids)
 
     def test_characters_or_words(self):

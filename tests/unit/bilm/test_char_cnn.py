@@ -117,7 +117,7 @@ def test_wrong_row_length_is_refused():
 
 
 def test_filters_wider_than_rows_are_refused():
-    with pytest.raises(ValueError, match="width 5 does not fit rows of max_characters=4"):
+    with pytest.raises(ValueError, match="width 5 is wider than max_characters=4"):
         build(max_characters=4)
 
 

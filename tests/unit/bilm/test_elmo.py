@@ -172,7 +172,7 @@ class TestBoundaries:
             ELMo(model, layer_norm="batch", keep_boundaries=True)
 
     def test_padding_before_real_tokens_is_refused(self, model, ids):
-        with pytest.raises(ValueError, match=r"Padding .* must stand at the end"):
+        with pytest.raises(ValueError, match=r"Padding .* must be at the end"):
             ELMo(model)(ids.flip(1))
 
 

@@ -114,5 +114,5 @@ class TestErrors:
             ScalarMix(2)(layers)
 
     def test_another_number_of_initial_weights(self):
-        with pytest.raises(ValueError, match="must hold 3 values, one a layer, got 2"):
+        with pytest.raises(ValueError, match="must hold 3 values, one per layer, got 2"):
             ScalarMix(3, initial_weights=[0.0, 1.0])

@@ -173,7 +173,7 @@ class TestLogUniformSampler:
         assert candidates.num_tries == first_of[expected[-1]] + 1
 
     def test_too_many_candidates_are_refused(self):
-        with pytest.raises(ValueError, match="cannot draw 40 distinct classes out of 40"):
+        with pytest.raises(ValueError, match="draw 40 distinct classes out of 40"):
             LogUniformSampler(40).draw(40, generator=generator())
 
 
@@ -256,9 +256,7 @@ class TestAdaptive:
         torch.testing.assert_close(sums, torch.ones(2))
 
     def test_cutoffs_beyond_the_vocabulary_are_refused(self):
-        with pytest.raises(
-            ValueError, match=r"`cutoffs` must stay below the vocabulary's 40 words"
-        ):
+        with pytest.raises(ValueError, match=r"`cutoffs` must be below the vocabulary's 40 words"):
             build("adaptive", cutoffs=(10, 40))
 
     def test_the_gradient_reaches_every_part(self):
@@ -302,8 +300,8 @@ class TestBuild:
         ("settings", "message"),
         [
             ({"num_samples": 0}, "`num_samples` must be at least 1"),
-            ({"cutoffs": (5, 5)}, "`cutoffs` must be rising"),
-            ({"cutoffs": (9, 3)}, "`cutoffs` must be rising"),
+            ({"cutoffs": (5, 5)}, "`cutoffs` must be increasing"),
+            ({"cutoffs": (9, 3)}, "`cutoffs` must be increasing"),
             ({"cutoffs": (0, 3)}, "at least 1"),
         ],
     )

@@ -16,9 +16,9 @@ def send(number):
 def test_a_signal_is_noted_and_no_more(number, caplog):
     caplog.set_level("DEBUG")
     with held_signals(second_stops_at_once=True) as stop:
-        assert not stop.is_made
+        assert not stop.signal_number
         send(number)
-        assert stop.is_made
+        assert stop.signal_number
         assert stop.signal_number == number
     assert not caplog.records  # the signal may have come in the middle of a log line
 
@@ -34,7 +34,7 @@ def test_a_second_interrupt_is_obeyed():
     with held_signals(second_stops_at_once=True) as stop:
         send(signal.SIGTERM)
         send(signal.SIGTERM)
-        assert stop.is_made
+        assert stop.signal_number
         with pytest.raises(KeyboardInterrupt):
             send(signal.SIGINT)
 
@@ -66,6 +66,6 @@ def test_a_signal_that_is_ignored_stays_ignored():
     try:
         with held_signals(second_stops_at_once=True) as stop:
             send(signal.SIGINT)
-            assert not stop.is_made
+            assert not stop.signal_number
     finally:
         signal.signal(signal.SIGINT, before)

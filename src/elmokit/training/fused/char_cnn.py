@@ -1,7 +1,6 @@
-"""`CharTokenEncoder` for training: the same numbers, convolutions and highways partly in C.
+"""`CharTokenEncoder` for training, with convolutions and highways partly in C.
 
-The maximum over positions remembers its winner, so that the gradient touches one window a filter
-and word. Held equal to the plain module by tests.
+The maximum over positions keeps its argument, so the gradient reads one window per filter and word.
 """
 
 from collections.abc import Sequence
@@ -18,19 +17,18 @@ from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 
 def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
-    """Do what ``encoder(ids)`` does; where there are no kernels for it, by calling it.
+    """Return ``encoder(ids)``, through kernels if there are any for it.
 
     Shape: character ids (U, C), or word ids (U,) -> (U, D).
 
     Raises:
-        ValueError: if a character id has no embedding, where there are kernels.
+        ValueError: if a character id has no embedding (checked for the kernels only).
     """
-    found = None
-    if isinstance(encoder, CharTokenEncoder):
-        found = kernels_for(encoder.char_embedding.weight)
+    if not isinstance(encoder, CharTokenEncoder):
+        return encoder(ids)
+    found = kernels_for(encoder.char_embedding.weight)
     if found is None or not _fits(encoder, found[0], ids):
         return encoder(ids)
-    assert isinstance(encoder, CharTokenEncoder)
     kernels, dtype = found
     check_ids(ids, lowest=0, highest=len(encoder.char_embedding.weight) - 1, what="character ids")
     with torch.autocast("cpu", enabled=False):
@@ -45,23 +43,15 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
         )
         for highway in encoder.highways:
             assert isinstance(highway, Highway)
-            x = _Highway.apply(
-                kernels,
-                x,
-                highway.carry.weight,
-                highway.carry.bias,
-                highway.transform.weight,
-                highway.transform.bias,
-            )
+            gate, transform = highway.carry, highway.transform
+            x = _Highway.apply(kernels, x, gate.weight, gate.bias, transform.weight, transform.bias)
         if encoder.projection is None:
             return x.float()
         product = functional.linear(x, encoder.projection.weight.to(dtype))
         return product.float() + encoder.projection.bias
 
 
-def _fits(encoder: nn.Module, kernels: TrainingKernels, ids: Tensor) -> bool:
-    """Tell whether the kernels take the encoder's widths."""
-    assert isinstance(encoder, CharTokenEncoder)
+def _fits(encoder: CharTokenEncoder, kernels: TrainingKernels, ids: Tensor) -> bool:
     config, limits = encoder.config, kernels.constants
     return (
         ids.shape[1] == encoder.max_characters
@@ -86,12 +76,11 @@ class _Convolutions(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         biases = parameters[len(parameters) // 2 :]
-        # (count, width, E): in the order of a window's values
+        # (count, width, E): the order of a window's values
         weights = [w.transpose(1, 2).contiguous() for w in parameters[: len(parameters) // 2]]
         packed = [kernels.pack(weight.flatten(1), dtype) for weight in weights]
-        num_filters = sum(map(len, biases))
-        out = torch.empty(len(ids), num_filters, dtype=dtype)
-        positions = torch.empty(len(ids), num_filters, dtype=torch.uint8)
+        out = torch.empty(len(ids), sum(map(len, biases)), dtype=dtype)
+        positions = torch.empty(out.shape, dtype=torch.uint8)
         arguments = [matrix.argument(kernels) for matrix in packed]
         convolutions = _convolutions(kernels, weights, m=arguments, bias=biases)
         kernels.call(
@@ -126,24 +115,14 @@ class _Convolutions(torch.autograd.Function):
             grad_embedding=grad_embedding,
         )  # fmt: skip
         grad_embedding[0] = 0  # a padded token has no embedding
-        return (
-            None,
-            None,
-            None,
-            None,
-            grad_embedding,
-            *(grad.transpose(1, 2).contiguous() for grad in grad_weights),
-            *grad_biases,
-        )
+        grad_filters = (grad.transpose(1, 2).contiguous() for grad in grad_weights)
+        return None, None, None, None, grad_embedding, *grad_filters, *grad_biases
 
 
 def _convolutions(kernels: TrainingKernels, weights: Sequence[Tensor], **fields: Any) -> Any:
-    """Return the structures of the convolutions, with some fields of each; the caller keeps them.
+    """Return the structures of the convolutions; the caller keeps them alive.
 
-    Args:
-        kernels: The library.
-        weights: Of each width (count, width, E), in order.
-        fields: Further fields by name, a value for each width.
+    ``weights`` has one (count, width, E) tensor for each width, ``fields`` one value each.
     """
     structures, first = [], 0
     for weight, *values in zip(weights, *fields.values(), strict=True):
@@ -163,28 +142,21 @@ def _common_fields(
     out: Tensor,
     positions: Tensor,
 ) -> dict[str, Any]:
-    """Return what forward and backward tell the kernel alike."""
+    """Return the kernel arguments that forward and backward share."""
     num_words, max_characters = ids.shape
     num_ids, embedding_dim = embedding.shape
     characters = torch.get_num_threads() * kernels.constants["WORDS_TOGETHER"] * max_characters
     return {
-        "convolutions": convolutions,
-        "num_convolutions": len(convolutions),
-        "num_words": num_words,
-        "max_characters": max_characters,
-        "embedding_dim": embedding_dim,
-        "num_filters": out.shape[1],
-        "num_ids": num_ids,
-        "type": kernels.types[out.dtype],
-        "char_ids": ids,
-        "out": out,
-        "positions": positions,
+        "convolutions": convolutions, "num_convolutions": len(convolutions),
+        "num_words": num_words, "max_characters": max_characters, "num_ids": num_ids,
+        "embedding_dim": embedding_dim, "num_filters": out.shape[1],
+        "type": kernels.types[out.dtype], "char_ids": ids, "out": out, "positions": positions,
         "buffers": torch.empty(characters + kernels.constants["TILE_ROWS"], embedding_dim),
-    }
+    }  # fmt: skip
 
 
 class _Highway(torch.autograd.Function):
-    """`Highway` on values of either type: (U, F) -> (U, F)."""
+    """`Highway` in fp32 or bf16: (U, F) -> (U, F)."""
 
     @staticmethod
     def forward(
@@ -221,19 +193,14 @@ class _Highway(torch.autograd.Function):
             grad_out=grad_out, grad_gate=grad_gate, grad_transform=grad_transform, grad_x=grad_x,
         )  # fmt: skip
         grad_x.addmm_(grad_gate, gate_weight).addmm_(grad_transform, transform_weight)
-        return (
-            None,
-            grad_x,
-            (grad_gate.t() @ x).float(),
-            kernels.column_sums(grad_gate),
-            (grad_transform.t() @ x).float(),
-            kernels.column_sums(grad_transform),
-        )
+        grad_weights = [(grad.t() @ x).float() for grad in (grad_gate, grad_transform)]
+        grad_biases = [kernels.column_sums(grad) for grad in (grad_gate, grad_transform)]
+        return None, grad_x, grad_weights[0], grad_biases[0], grad_weights[1], grad_biases[1]
 
 
 def _rows(
     kernels: TrainingKernels, *, x: Tensor, gate: Tensor, transform: Tensor
 ) -> dict[str, Any]:
-    """Return what forward and backward of a highway tell the kernel alike."""
+    """Return the kernel arguments that forward and backward of a highway share."""
     sizes = {"type": kernels.types[x.dtype], "num_rows": x.shape[0], "dim": x.shape[1]}
     return {**sizes, "x": x, "gate": gate, "transform": transform}

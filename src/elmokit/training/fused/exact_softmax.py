@@ -1,9 +1,7 @@
-"""Training against all words of the vocabulary, in memory for a few rows of logits.
+"""`FullSoftmax.nll` for training, in memory for a few rows of logits.
 
-The mean loss of a direction is one number, so its gradient is known but for a factor, and is made
-together with the loss: each block of logits becomes probabilities, then gradients, and is gone.
-Three products of the size of the logits, where plain autograd would keep all of them. Held equal to
-`FullSoftmax.nll` by tests.
+The mean loss is one number, so its gradient is known up to a factor and computed with the loss:
+each block of logits becomes probabilities, then gradients, and is dropped.
 """
 
 from typing import Any
@@ -15,20 +13,14 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.softmax import FullSoftmax
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
-MAX_LOGITS = 1 << 23
-"""Logits of a block: few enough for little memory, enough for products at full speed."""
+MAX_LOGITS = 1 << 23  # of a block: few enough to save memory, enough for products at full speed
 
 
 def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor:
-    """Return the mean of ``softmax.nll``, in nats.
-
-    Args:
-        softmax: The output layer.
-        hidden: (X, D).
-        word_ids: (X,) targets.
+    """Return the mean of ``softmax.nll`` in nats: hidden (X, D), targets (X,) -> ().
 
     Raises:
-        ValueError: if a target is padding or no word, where there are kernels.
+        ValueError: if a target is not a word id (checked for the kernels only).
     """
     found = kernels_for(softmax.weight)
     if found is None:
@@ -65,19 +57,12 @@ class _ExactLoss(torch.autograd.Function):
             inputs, own = typed_hidden[part], targets[part].unsqueeze(1)
             values = torch.mm(inputs, typed_weight.t(), out=block[: len(inputs)])
             kernels.call(
-                "softmax",
-                type=kernels.types[dtype],
-                num_rows=len(values),
-                num_candidates=num_words,
-                logits=values,
-                bias=bias,
-                target_logits=target_logits[part],
-                hits=targets[part],
-                losses=losses[part],
-                target_probs=target_probs[part],
-                buffers=buffers,
-            )
-            # the gradient of the logits: probabilities, less one at the target
+                "softmax", type=kernels.types[dtype], num_rows=len(values),
+                num_candidates=num_words, logits=values, bias=bias,
+                target_logits=target_logits[part], hits=targets[part], losses=losses[part],
+                target_probs=target_probs[part], buffers=buffers,
+            )  # fmt: skip
+            # the gradient of the logits: probabilities, minus one at the target
             values.scatter_(1, own, (target_probs[part].unsqueeze(1) - 1).to(dtype))
             grad_hidden[part] = values @ typed_weight
             if dtype == torch.float32:
@@ -96,11 +81,5 @@ class _ExactLoss(torch.autograd.Function):
     ) -> tuple[Any, ...]:
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         factor = grad / len(grad_hidden)
-        return (
-            None,
-            None,
-            (grad_hidden * factor).to(ctx.hidden_dtype),
-            grad_weight * factor,
-            grad_bias * factor,
-            None,
-        )
+        grad_hidden = (grad_hidden * factor).to(ctx.hidden_dtype)
+        return None, None, grad_hidden, grad_weight * factor, grad_bias * factor, None

@@ -1,9 +1,7 @@
-"""`LSTMP` for training: the same numbers with a hand-written backward pass.
+"""`LSTMP` for training, with a hand-written backward pass.
 
-What need not recur is outside the recurrence, forward and backward: the input product of all steps
-is one matrix product, and so is each weight's gradient. The recurrence itself runs in C where the
-kernels can be had, else in PyTorch (`elmokit.training.fused.recurrence`). Held equal to the plain
-layer by tests (values, gradients, gradcheck).
+The input product of all steps is one matrix product, and so is each weight's gradient. Only the
+recurrence goes step by step (`elmokit.training.fused.recurrence`).
 """
 
 from typing import Any
@@ -21,7 +19,7 @@ from elmokit.training.fused.recurrence import KernelRecurrence, Recurrence, Torc
 def run_fused(
     layer: LSTMP, x: Tensor, state: DirectionState, mask: Tensor | None = None
 ) -> tuple[Tensor, DirectionState]:
-    """Do what ``layer(x, state, mask)`` does; with padding by calling it.
+    """Return ``layer(x, state, mask)``; the layer itself is called if there is a mask.
 
     Under autocast to bf16 the kernels keep cells and sums in fp32; without kernels the layer is
     called.
@@ -45,7 +43,6 @@ def run_fused(
 
 
 def _has_whole_vectors(config: LSTMConfig, kernels: TrainingKernels) -> bool:
-    """Tell whether the kernels take the layer's widths."""
     return config.cell_dim % kernels.vector_length == 0 and config.projection_dim % 2 == 0
 
 

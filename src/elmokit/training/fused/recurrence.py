@@ -1,7 +1,4 @@
-"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch.
-
-Time-major: steps T, rows B. Both ways keep what the gradient reads.
-"""
+"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,16 +18,16 @@ Results = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 @runtime_checkable
 class Recurrence(Protocol):
-    """One way to compute it."""
+    """An implementation."""
 
     def forward(
         self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
     ) -> Results:
-        """Read x (T, B, X) from a state.
+        """Read x (T, B, X), starting from a state.
 
         Returns:
-            Hidden values (T + 1, B, D) and cells (T + 1, B, H), the state before the first step
-            included; and what else the gradient reads.
+            Hidden values (T + 1, B, D) and cells (T + 1, B, H), both with the initial state first,
+            and the other tensors that `backward` needs.
         """
         ...
 
@@ -39,17 +36,14 @@ class Recurrence(Protocol):
     ) -> Gradients:
         """Return the gradients of x (T, B, X), hidden (B, D), cell (B, H), and of the weights.
 
-        Args:
-            config: As for `forward`.
-            saved: All that `forward` returned, in its order.
-            weights: As for `forward`.
-            grads: Of the outputs (T, B, D), and of the last hidden values and cells.
+        ``saved`` is all that `forward` returned; ``grads`` are the gradients of the outputs
+        (T, B, D) and of the last hidden values and cells.
         """
         ...
 
 
 class TorchRecurrence:
-    """In PyTorch, in the type of the parameters, on any device."""
+    """In PyTorch: on any device, in the parameters' dtype."""
 
     def forward(
         self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
@@ -58,7 +52,7 @@ class TorchRecurrence:
         num_steps, num_rows, _ = x.shape
         cell_dim, cell_clip = config.cell_dim, config.cell_clip
         projection_clip = config.projection_clip
-        # (T, B, 4H); turned into activations in place
+        # (T, B, 4H); become activations in place
         gates = functional.linear(x, weights.input, weights.bias)
         cells = x.new_empty(num_steps + 1, num_rows, cell_dim)
         tanh_cells = x.new_empty(num_steps, num_rows, cell_dim)
@@ -118,23 +112,16 @@ class TorchRecurrence:
         if weights.projection is not None:
             unprojected = gates[:, :, 3 * cell_dim :] * tanh_cells  # (T, B, H)
             grad_projection = grad_projected.flatten(0, 1).t() @ unprojected.flatten(0, 1)
-        return (
-            (flat @ weights.input).view_as(x),
-            grad_hidden,
-            grad_cell,
-            flat.t() @ x.reshape(-1, x.shape[2]),
-            flat.t() @ hiddens[:-1].flatten(0, 1),
-            flat.sum(dim=0),
-            grad_projection,
-        )
+        grad_x = (flat @ weights.input).view_as(x)
+        grad_input = flat.t() @ x.reshape(-1, x.shape[2])
+        grad_recurrent = flat.t() @ hiddens[:-1].flatten(0, 1)
+        grad_weights = LSTMWeights(grad_input, grad_recurrent, flat.sum(dim=0), grad_projection)
+        return grad_x, grad_hidden, grad_cell, *grad_weights
 
 
 @dataclass(frozen=True)
 class KernelRecurrence:
-    """In C: one call does all steps, weights are packed once a call.
-
-    Cells, their gradients and all sums are fp32; what the large products read is of type ``dtype``.
-    """
+    """In C, one call for all steps. The large products read ``dtype``; cells and sums are fp32."""
 
     kernels: TrainingKernels
     dtype: torch.dtype
@@ -193,14 +180,9 @@ class KernelRecurrence:
         grad_projection = None
         if weights.projection is not None:
             grad_projection = (grad_projected.t() @ inners.flatten(0, 1)).float()
-        return (
-            grad_x.view(num_steps, num_rows, -1),
-            grad_hidden,
-            grad_cell,
-            *grad_weights,
-            self.kernels.column_sums(grad_gates),
-            grad_projection,
-        )
+        grad_bias = self.kernels.column_sums(grad_gates)
+        grad_x = grad_x.view(num_steps, num_rows, -1)
+        return grad_x, grad_hidden, grad_cell, *grad_weights, grad_bias, grad_projection
 
     def _common_fields(
         self,
@@ -212,20 +194,15 @@ class KernelRecurrence:
         cells: Tensor,
         gates: Tensor,
     ) -> dict[str, Any]:
-        """Return what forward and backward tell the kernel alike."""
+        """Return the kernel arguments that forward and backward share."""
         num_steps, num_rows, cell_dim = inners.shape
         fields: dict[str, Any] = {
             "recurrent": recurrent.argument(self.kernels),
             "parameters": self.kernels.structure_from("lstm_cell", config),
-            "type": self.kernels.types[self.dtype],
-            "num_steps": num_steps,
-            "num_rows": num_rows,
-            "dim": hiddens.shape[2],
-            "cell_dim": cell_dim,
-            "gates": gates,
-            "cells": cells,
-            "hiddens": hiddens,
-        }
+            "type": self.kernels.types[self.dtype], "num_steps": num_steps, "num_rows": num_rows,
+            "dim": hiddens.shape[2], "cell_dim": cell_dim,
+            "gates": gates, "cells": cells, "hiddens": hiddens,
+        }  # fmt: skip
         if projection is not None:
             fields["projection"] = projection.argument(self.kernels)
         return fields

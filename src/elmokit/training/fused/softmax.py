@@ -1,8 +1,7 @@
-"""`SampledSoftmax` for training both directions: the same losses, fewer passes over the logits.
+"""`SampledSoftmax` for training both directions, with fewer passes over the logits.
 
-Probabilities are made in place of the logits in one pass, and kept for the gradient. The rows of
-the weights that either direction needs are gathered at once, so that one gradient of the size of
-the vocabulary is made, not two. Held equal to the plain module by tests.
+One pass turns logits into probabilities in place and keeps them for the gradient. Both directions
+gather their rows of the weights together, so there is one vocabulary-sized gradient, not two.
 """
 
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
-ROWS_TOGETHER = 512
-"""Rows whose logits stay in the cache between product and probabilities."""
+ROWS_TOGETHER = 512  # their logits fit the processor's cache
 
 
 def training_nlls(
@@ -26,27 +24,14 @@ def training_nlls(
     *,
     generators: Sequence[torch.Generator],
 ) -> list[Tensor]:
-    """Do what ``softmax.training_nll`` does, for each direction.
-
-    Args:
-        softmax: The output layer.
-        hiddens: (X, D) of each direction.
-        word_ids: (X,) targets of each direction.
-        generators: Of each direction's candidates.
-
-    Returns:
-        Nats (X,) of each direction.
+    """Return ``softmax.training_nll`` of each direction: hidden (X, D), targets (X,) -> nats (X,).
 
     Raises:
-        ValueError: if a target is padding or no word, where there are kernels.
+        ValueError: if a target is not a word id (checked for the kernels only).
     """
-    found = kernels_for(softmax.weight) if isinstance(softmax, SampledSoftmax) else None
-    if found is None:
-        return [
-            softmax.training_nll(hidden, ids, generator=generator)
-            for hidden, ids, generator in zip(hiddens, word_ids, generators, strict=True)
-        ]
-    assert isinstance(softmax, SampledSoftmax)
+    if not isinstance(softmax, SampledSoftmax) or (found := kernels_for(softmax.weight)) is None:
+        rows = zip(hiddens, word_ids, generators, strict=True)
+        return [softmax.training_nll(hidden, ids, generator=g) for hidden, ids, g in rows]
     with torch.autocast("cpu", enabled=False):
         return _sampled_nlls(softmax, hiddens, word_ids, generators, *found)
 
@@ -59,7 +44,6 @@ def _sampled_nlls(
     kernels: TrainingKernels,
     dtype: torch.dtype,
 ) -> list[Tensor]:
-    """As `SampledSoftmax.training_nll` for each direction."""
     check_ids(torch.cat(list(word_ids)), lowest=1, highest=softmax.num_words, what="target ids")
     draws = [softmax.sampler.draw(softmax.num_samples, generator=g) for g in generators]
     targets = [ids - 1 for ids in word_ids]
@@ -79,11 +63,8 @@ def _sampled_nlls(
         target_logits = (hidden * weights[2 * index]).sum(dim=-1) + target_bias
         place = target.new_full((softmax.num_words,), -1)
         place[draw.classes] = torch.arange(len(draw.classes))
-        losses.append(
-            _SampledLoss.apply(
-                kernels, dtype, hidden, weights[2 * index + 1], bias, target_logits, place[target]
-            )
-        )
+        weight, hits = weights[2 * index + 1], place[target]
+        losses.append(_SampledLoss.apply(kernels, dtype, hidden, weight, bias, target_logits, hits))
     return losses
 
 
@@ -111,10 +92,9 @@ class _Gather(torch.autograd.Function):
 
 
 class _SampledLoss(torch.autograd.Function):
-    """Loss against K candidates.
+    """hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,) -> nats (X,).
 
-    hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,): the candidate that is
-    the row's own target, or -1 -> nats (X,).
+    ``hits``: the candidate that is the row's own target, or -1.
     """
 
     @staticmethod
@@ -154,12 +134,7 @@ class _SampledLoss(torch.autograd.Function):
         hidden, weight, probs, target_probs = ctx.saved_tensors
         grad = grad.contiguous()
         scaled = (hidden.float() * grad.unsqueeze(1)).to(hidden.dtype)
-        return (
-            None,
-            None,
-            (probs @ weight).float() * grad.unsqueeze(1),
-            (probs.t() @ scaled).float(),
-            ctx.kernels.column_sums(probs, grad),
-            grad * (target_probs - 1),
-            None,
-        )
+        grad_hidden = (probs @ weight).float() * grad.unsqueeze(1)
+        grad_weight = (probs.t() @ scaled).float()
+        grad_bias = ctx.kernels.column_sums(probs, grad)
+        return None, None, grad_hidden, grad_weight, grad_bias, grad * (target_probs - 1), None

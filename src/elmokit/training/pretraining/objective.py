@@ -1,4 +1,4 @@
-"""What pre-training minimizes: the mean of both language models' losses on one window of text."""
+"""The pre-training loss: the mean of both language models' losses on one window of text."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,13 @@ from elmokit.training.fused.softmax import training_nlls
 
 @dataclass(frozen=True)
 class WindowTensors:
-    """A `WindowBatch` on the device. Shapes as there, but for U."""
+    """A `WindowBatch` on the device, with U rounded up."""
 
     token_ids: Tensor
     """Character rows (U, C), or word ids (U,) for word-input models.
 
-    Followed by padding that no input refers to: every window has another U, and for each matrix
-    shape quick kernels keep megabytes to the end of the run (`elmokit.training.precision`).
+    Padded to one of a few U: quick kernels keep megabytes for each matrix shape
+    (`elmokit.training.precision`).
     """
     forward_inputs: Tensor
     backward_inputs: Tensor
@@ -44,14 +44,13 @@ class WindowTensors:
 
         token_ids = batch.word_ids if word_input else batch.char_ids
         num_padding = _rounded_up(len(token_ids)) - len(token_ids)
-        return cls(
-            tensor(np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])),
-            tensor(batch.forward_inputs),
-            tensor(batch.backward_inputs),
-            tensor(batch.forward_targets),
-            tensor(batch.backward_targets),
-            None if batch.restarts is None else torch.from_numpy(batch.restarts).to(device),
-        )
+        padded = np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])
+        inputs = (batch.forward_inputs, batch.backward_inputs)
+        targets = (batch.forward_targets, batch.backward_targets)
+        restarts = batch.restarts
+        if restarts is not None:
+            restarts = torch.from_numpy(restarts).to(device)
+        return cls(*(tensor(array) for array in (padded, *inputs, *targets)), restarts=restarts)
 
     @property
     def num_targets(self) -> int:
@@ -60,23 +59,16 @@ class WindowTensors:
 
 
 def _rounded_up(num_tokens: int) -> int:
-    """Return the next of a few sizes: eight from each power of two to the next."""
+    """Round up to one of eight sizes per power of two."""
     block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
     return num_tokens + -num_tokens % block
 
 
 class BiLMLoss(nn.Module):
-    """The training loss of a biLM with its softmax.
+    """The training loss; a module, so that gradients can be averaged over processes.
 
-    A module, so that gradients can be averaged over processes.
-
-    Args:
-        model: The biLM.
-        softmax: Its output layer, shared by both directions.
-        dropout: Share of values dropped.
-        seed: Of dropout and candidates; step by step they are a function of it.
-        num_rows: Rows of the global batch.
-        first_row: This process' first row in it.
+    ``seed`` and the step determine dropout and candidates. ``num_rows`` counts the global batch, in
+    which this process begins at ``first_row``.
 
     Source: Peters et al. 2018, section 3.1 (there the sum of both directions, here the mean).
     """
@@ -92,12 +84,9 @@ class BiLMLoss(nn.Module):
         first_row: int = 0,
     ) -> None:
         super().__init__()
-        self.model = model
-        self.softmax = softmax
-        self.dropout = dropout
-        self.seed = seed
-        self.num_rows = num_rows
-        self.first_row = first_row
+        self.model, self.softmax = model, softmax
+        self.dropout, self.seed = dropout, seed
+        self.num_rows, self.first_row = num_rows, first_row
         self.exact = False
         """Train a sampled softmax against all words instead of a sample."""
 
@@ -110,13 +99,10 @@ class BiLMLoss(nn.Module):
         tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
         forward, forward_state = self._direction("forward", tokens, batch, state, step)
         backward, backward_state = self._direction("backward", tokens, batch, state, step)
-        forward_loss, backward_loss = self._losses(
-            (forward, backward),
-            (batch.forward_targets.flatten(), batch.backward_targets.flatten()),
-            step,
-        )
+        targets = (batch.forward_targets.flatten(), batch.backward_targets.flatten())
+        forward_loss, backward_loss = self._losses((forward, backward), targets, step)
         new_state = BiLMState.from_directions(forward_state, backward_state).detach()
-        # autocast computes in bf16; what is carried on keeps its width
+        # autocast computes in bf16; the carried state keeps its dtype
         new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
         return forward_loss, backward_loss, new_state
 
@@ -125,14 +111,10 @@ class BiLMLoss(nn.Module):
     ) -> list[Tensor]:
         """Return the mean loss of each direction: hidden (B*T, D), targets (B*T,) -> ()."""
         if self.exact and isinstance(self.softmax, SampledSoftmax):
-            return [
-                exact_loss(self.softmax, hidden, ids)
-                for hidden, ids in zip(hiddens, word_ids, strict=True)
-            ]
-        generators = [
-            torch.Generator().manual_seed(derived_seed(self.seed, step, index, 1))
-            for index in range(2)
-        ]
+            pairs = zip(hiddens, word_ids, strict=True)
+            return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
+        seeds = [derived_seed(self.seed, step, index, 1) for index in range(2)]
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
         return [loss.mean() for loss in losses]
 
@@ -144,10 +126,9 @@ class BiLMLoss(nn.Module):
         state: BiLMState,
         step: int,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return what the softmax reads, (B*T, D), and the new state."""
-        index, inputs = (
-            (0, batch.forward_inputs) if direction == "forward" else (1, batch.backward_inputs)
-        )
+        """Return the softmax's input (B*T, D) and the new state."""
+        is_forward = direction == "forward"
+        index, inputs = (0, batch.forward_inputs) if is_forward else (1, batch.backward_inputs)
         dropout = RowDropout(
             self.dropout,
             seed=derived_seed(self.seed, step, index, 0),

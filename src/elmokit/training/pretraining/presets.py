@@ -1,7 +1,6 @@
 """Configurations of runs: presets of the package, recipes of the user, single settings.
 
-The configurations' own modules need torch and are imported where one is built: the command line
-lists the presets without it.
+Modules that need torch are imported inside functions, so that presets are listed without it.
 """
 
 import tomllib
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 _FOLDER = files("elmokit").joinpath("data/presets")
 DEFAULT_PRESET = "tiny"
 InputKind = Literal["chars", "words"]
-"""What a model reads: characters of words, or rows of a table of words."""
+"""A model's input: the characters of words, or word embeddings."""
 
 
 def preset_names() -> list[str]:
-    """Return the presets of the package: the files in ``data/presets``."""
+    """Return the names of the files in ``data/presets``."""
     return sorted(path.name.removesuffix(".toml") for path in _FOLDER.iterdir() if path.is_file())
 
 
@@ -37,16 +36,12 @@ def pretrain_config(
 ) -> "PretrainConfig":
     """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
 
-    Args:
-        preset: One of `preset_names`; none: the recipe's, or else `DEFAULT_PRESET`.
-        recipe: A TOML file; its key ``preset`` says what it builds on, ``input`` what the model
-            reads.
-        input_kind: What the model reads; none: the recipe's ``input``, or else ``chars``.
-        overrides: Dotted ``key=value`` settings.
+    Without ``preset`` or ``input_kind``, the recipe's keys ``preset`` and ``input`` are used, then
+    `DEFAULT_PRESET` and ``chars``. ``overrides`` are dotted ``key=value`` settings.
 
     Raises:
         InputError: for an unknown preset, or one that is not the recipe's.
-        ConfigError: for unknown keys or refused values.
+        ConfigError: for unknown keys or invalid values.
     """
     from elmokit.training.pretraining.pretrain import PretrainConfig
 
@@ -60,8 +55,8 @@ def pretrain_config(
         )
     if preset is not None and base is not None and preset != base:
         raise InputError(
-            f"The preset asked for is {preset!r}, but {recipe} builds on {base!r}. Leave the "
-            "preset to the recipe, or change its key `preset`."
+            f"The preset given is {preset!r}, but {recipe} builds on {base!r}. Give no preset, or "
+            "change the recipe's key `preset`."
         )
     preset = preset or base or DEFAULT_PRESET
     if preset not in (names := preset_names()):
@@ -69,14 +64,10 @@ def pretrain_config(
     text = _FOLDER.joinpath(f"{preset}.toml").read_text(encoding="utf-8")
     settings = _merge(_merge(to_dict(PretrainConfig()), tomllib.loads(text)), own)
     if (input_kind or recipe_input) == "words":
-        # V is that of the vocabulary, once there is one
+        # num_words is set from the vocabulary, once there is one
         settings["model"] = {**settings["model"], "char_cnn": None, "num_words": 0}
-    return from_dict(
-        PretrainConfig,
-        settings,
-        source=str(recipe) if recipe else f"preset {preset}",
-        overrides=overrides,
-    )
+    source = str(recipe or f"preset {preset}")
+    return from_dict(PretrainConfig, settings, source=source, overrides=overrides)
 
 
 def finetune_config(
@@ -84,24 +75,19 @@ def finetune_config(
 ) -> "FinetuneConfig":
     """Return a configuration of fine-tuning: defaults < recipe < overrides.
 
-    Args:
-        recipe: A TOML file.
-        overrides: Dotted ``key=value`` settings.
-
     Raises:
-        ConfigError: for unknown keys or refused values.
+        ConfigError: for unknown keys or invalid values.
     """
     from elmokit.training.pretraining.finetune import FinetuneConfig
 
     own = {} if recipe is None else read_toml(recipe)
     settings = _merge(to_dict(FinetuneConfig()), own)
-    return from_dict(
-        FinetuneConfig, settings, source=str(recipe or "the settings"), overrides=overrides
-    )
+    source = str(recipe or "the settings")
+    return from_dict(FinetuneConfig, settings, source=source, overrides=overrides)
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with the tables of ``over`` laid over it."""
+    """Return ``base`` updated with ``over``, table by table."""
     merged = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)

@@ -21,7 +21,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(RunConfig):
-    """Everything about a pre-training run but its corpus and its budget."""
+    """A pre-training run, except for its corpus and budget."""
 
     text: TextConfig = field(default_factory=TextConfig)
     vocab: VocabConfig = field(default_factory=VocabConfig)
@@ -35,23 +35,19 @@ def pretrain(
     run_dir: Path,
     options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
 ) -> TrainingResult:
-    """Train a biLM on raw text.
+    """Train a biLM on raw text; ``run_dir`` is a model directory at the end.
 
-    Args:
-        config: The run.
-        corpus: Text files, or one directory of finished shards.
-        run_dir: Where everything is written; becomes a model directory at the end.
-        options: How long, on what device, and so on. A run that is resumed, with fp32 on CPU and a
-            budget in epochs or tokens, has bit for bit the losses of one that was never stopped.
+    ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
+    in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
 
     Raises:
         ValueError: if the corpus is smaller than one batch.
-        ConfigError: if ``resume`` meets another model, text, vocabulary or batch, or the processes
+        ConfigError: if a resumed run has another model, text, vocabulary or batch, or the processes
             cannot share the batch.
-        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, or other files, or if
+        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, holds other files, or
             another process trains there.
         FileNotFoundError: if there is no such text.
-        Stopped: after a signal and the checkpoint that it asked for.
+        Stopped: after a signal and its checkpoint.
     """
     with start_run(
         config,
@@ -68,7 +64,7 @@ def pretrain(
 
 
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
-    """Build a model with fresh weights for prepared text."""
+    """Build an untrained model for prepared text."""
     num_words = None if config.model.char_cnn is not None else len(text.vocab)
     with as_input_error():  # settings meet the vocabulary's size here
         model = PretrainedBiLM(
@@ -86,6 +82,6 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
 
 
 def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
-    """Return what the shards were made with; finished shards may differ from the configuration."""
+    """Return the tokenizer of the shards; finished shards may differ from the configuration."""
     stored = text.shards.metadata.get("tokenizer")
     return config.text.tokenizer if stored is None else TokenizerConfig(**stored)

@@ -16,38 +16,37 @@ class TrainConfig:
     """Batches, length, logging."""
 
     batch_size: int = 64
-    """Rows of text read side by side, over all processes."""
+    """Rows of text read in parallel, over all processes."""
     batch_growth: tuple[tuple[float, int], ...] = ()
-    """Larger batches later on: (share of the budget spent, rows from then on), both rising. New
-    rows begin with a sentence and the zero state; the others go on as they were."""
+    """Larger batches later: (share of the budget spent, rows from then on), both increasing. New
+    rows start with a new sentence and the zero state."""
     unroll_steps: int = 20
-    """Words between two updates; the LSTM state goes on, gradients do not."""
+    """Words between two updates; the LSTM state is carried over, gradients are not."""
     zero_state_share: float = 0.0
     """Share of the rows that begin each window with a new sentence and the zero state in both
-    directions, so that the model learns to start from it. What was left of the row's sentence is
-    skipped: about half a sentence for each such row."""
+    directions, so that the model learns to start from it. The rest of the row's old sentence is
+    skipped, half of it on average."""
     shuffle: Literal["sentences", "none"] = "sentences"
     """``none`` keeps the order of the corpus."""
     num_epochs: float = 10.0
-    """Passes over the corpus where no minutes, epochs or tokens are given."""
+    """Passes over the corpus if no minutes, epochs or tokens are given."""
     seed: int = 0
     """Of weights, shuffling, dropout and candidates."""
     precision: Precision = "fp32"
-    """``bf16`` computes products in half width; weights, state and loss stay fp32."""
+    """``bf16`` computes products in bf16; weights, state and loss stay fp32."""
     ema_decay: float | None = None
-    """Decay of an exponential moving average of the weights, 0.999 for instance. It is what
-    validation scores and what the finished model holds; none: the last weights are."""
+    """Decay of an exponential moving average of the weights, such as 0.999. Validation scores it
+    and the finished model holds it; none: the last weights."""
     quick_matmul: bool = True
-    """Use the processor's quicker fp32 products where their relative error is below 1e-5."""
+    """Use the processor's quicker fp32 products if their relative error is below 1e-5."""
     log_steps: int = 10
-    """A row in metrics.jsonl every so many updates."""
+    """Updates between two rows in metrics.jsonl."""
     checkpoint_seconds: float = 120.0
-    """Time between checkpoints, at most a tenth of the budget's; the first one comes earlier."""
+    """Time between checkpoints, at most a tenth of the budget; the first one comes earlier."""
     checkpoint_steps: int | None = None
     """Updates between checkpoints, instead of the time."""
 
     def __post_init__(self) -> None:
-        """Refuse sizes below one."""
         for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -68,21 +67,20 @@ class TrainConfig:
             for (share, rows), (next_share, next_rows) in pairwise(sizes)
         ):
             raise ValueError(
-                "`batch_growth` must be pairs of a share of the budget between 0 and 1 and a "
-                f"number of rows, both rising, from `batch_size` = {self.batch_size} on, got "
-                f"{self.batch_growth}"
+                "`batch_growth` must be pairs (share of the budget between 0 and 1, rows), both "
+                f"increasing, with rows above batch_size={self.batch_size}; got {self.batch_growth}"
             )
 
     def rows_at(self, share: float) -> int:
-        """Return the rows, over all processes, where ``share`` of the budget is spent."""
+        """Return the rows of all processes when ``share`` of the budget is spent."""
         grown = [rows for begin, rows in self.batch_growth if begin <= share]
         return grown[-1] if grown else self.batch_size
 
     def rows_per_process(self, num_processes: int) -> int:
-        """Return the rows that each of so many processes reads at first.
+        """Return the rows that each process starts with.
 
         Raises:
-            ConfigError: if they cannot be shared evenly.
+            ConfigError: if any number of rows cannot be shared evenly.
         """
         growth = [("batch_growth", rows) for _, rows in self.batch_growth]
         for name, rows in [("batch_size", self.batch_size), *growth]:
@@ -96,7 +94,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How a biLM is trained, whatever it starts from."""
+    """The settings that `pretrain` and `finetune` share."""
 
     train: TrainConfig = field(default_factory=TrainConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)

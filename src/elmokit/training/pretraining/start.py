@@ -1,4 +1,4 @@
-"""What pre-training and fine-tuning share before the first update: options, directory, text."""
+"""The start of pre-training and fine-tuning: options, run directory, prepared text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,27 +38,27 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How one run is made, beside its configuration and its text."""
+    """Options of one run, besides its configuration and text."""
 
     limits: Limits = field(default_factory=Limits)
-    """How long to train; nothing set: ``train.num_epochs``."""
+    """How long to train."""
     valid: Sequence[Path] = ()
     """Validation text; none: a few sentences of the corpus are held out."""
     vocab: WordVocab | None = None
-    """Words to predict; none: those of the model that is continued, or counted from the corpus."""
+    """Words to predict; none: the base model's, or counted from the corpus."""
     resume: bool = False
-    """Go on from the last checkpoint of the run directory."""
+    """Continue from the last checkpoint."""
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
     save_on_signals: bool = False
-    """At Ctrl-C and SIGTERM finish the update and write a checkpoint."""
+    """On Ctrl-C and SIGTERM, finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
-    """Called on rank 0 now and then while the text is prepared."""
+    """Called on rank 0 from time to time while the text is prepared."""
     on_event: Callable[[TrainingEvent], None] | None = None
     """Called on rank 0 after every update."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StartedRun:
     """A run whose directory is locked and whose text is ready, on every rank."""
 
@@ -70,7 +70,7 @@ class StartedRun:
     origin: Mapping[str, Any]
 
     def training(self, model: PretrainedBiLM, *, softmax_first_share: float = 0.0) -> TrainingRun:
-        """Return the training of a model, recorded in the run directory."""
+        """Build the training of a model and record it in the run directory."""
         run = TrainingRun(
             self.config,
             self.text,
@@ -100,19 +100,10 @@ def start_run(
     model: Mapping[str, Any] | None = None,
     other_text: Sequence[Path] = (),
 ) -> Iterator[StartedRun]:
-    """Keep a new run directory, or that of a run to be resumed, and prepare the text.
+    """Lock a run directory, new or to be resumed, and prepare the text.
 
-    Args:
-        config: Of the run, as it will be recorded.
-        corpus: Text files, or one directory of finished shards.
-        run_dir: Of the run; locked for other processes until the end.
-        options: Of the run; its ``vocab`` is not used.
-        text: Tokenizer and shard size.
-        vocab: Size of a vocabulary that is counted.
-        normalization: Of the text.
-        fixed_vocab: The vocabulary; None: it is counted.
-        model: Path and hash of the model to start from, to be recorded.
-        other_text: Files that will be needed later.
+    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``model`` is the
+    path and hash of the base model, to be recorded; files of ``other_text`` must exist.
 
     Raises:
         FileNotFoundError: if there is no such text.
@@ -142,7 +133,7 @@ def start_run(
             mark_run(run_dir)
             locks.enter_context(exclusive_lock(run_dir))
             is_begun = is_recorded(run_dir)
-            if is_begun != was_begun:  # by another process, which has ended since
+            if is_begun != was_begun:  # by another process that has ended since
                 check_run(run_dir, config, origin, resume=options.resume)
             if is_begun:
                 prepared = open_text(shard_dir, run_dir)
@@ -158,11 +149,4 @@ def start_run(
                     on_preparation=options.on_preparation,
                 )
             processes.barrier()
-        yield StartedRun(
-            config=config,
-            run_dir=run_dir,
-            options=options,
-            processes=processes,
-            text=prepared,
-            origin=origin,
-        )
+        yield StartedRun(config, run_dir, options, processes, prepared, origin)

@@ -1,4 +1,4 @@
-"""Validation while a run trains: when it is due, what it finds, and keeping the best model."""
+"""Validation during training: when it is due, its results, and keeping the best model."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -21,34 +21,31 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationConfig:
-    """Full-softmax perplexity on held-out text, while training."""
+    """Full-softmax perplexity on held-out text during training."""
 
     num_times: int = 10
-    """Validations, spread evenly over the budget; the last is at its end."""
+    """Validations, evenly spread over the budget; the last one is at its end."""
     max_sentences: int = 1000
-    """Sentences scored each time; the figure at the end of the run is over all of them."""
+    """Sentences scored each time; at the end of the run, all are."""
     patience: int | None = None
-    """Stop after so many validations without a better one; none: never."""
+    """Stop after this many validations without an improvement; none: never."""
 
     def __post_init__(self) -> None:
-        """Refuse numbers below one."""
         patience = 1 if self.patience is None else self.patience
         if min(self.num_times, self.max_sentences, patience) < 1:
             raise ValueError("`num_times`, `max_sentences` and `patience` must be at least 1")
 
 
+SAVED = ("best", "validations_without_best", "validated_step")
+"""Attributes of `Validation` that a checkpoint stores."""
+
+
 class Validation:
-    """Scores held-out sentences of a run and keeps the best model in ``best/``.
+    """Score held-out sentences during a run and keep the best model in ``best/``.
 
-    Args:
-        config: How often, and on how much.
-        text: Its held-out sentences are scored; without any, nothing is ever due.
-        model: The model in training, or the average of its weights.
-        run_dir: Where ``best/`` is written.
-        processes: All of them call every method; rank 0 scores and writes.
-        seed: Of the run, for the model's training facts.
-
-    The training facts that ``model`` comes with stay; those of this run are added.
+    Without held-out sentences nothing is ever due. All processes call every method; rank 0 scores
+    and writes. ``model`` (the one in training, or the average of its weights) keeps its training
+    metadata, and this run's are added.
     """
 
     def __init__(
@@ -71,18 +68,13 @@ class Validation:
         self.origin = dict(model.training_metadata)
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold of it."""
-        return {
-            "best": self.best,
-            "validations_without_best": self.validations_without_best,
-            "validated_step": self.validated_step,
-        }
+        """Return the values that a checkpoint stores."""
+        return {name: getattr(self, name) for name in SAVED}
 
     def restore(self, metadata: dict[str, Any], share: float) -> None:
-        """Go on from a checkpoint's metadata, where ``share`` of the budget of now is spent."""
-        self.best = metadata["best"]
-        self.validations_without_best = metadata["validations_without_best"]
-        self.validated_step = metadata["validated_step"]
+        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent."""
+        for name in SAVED:
+            setattr(self, name, metadata[name])
         self.next_validation = self._next_after(share)
 
     def is_due(self, share: float) -> bool:
@@ -91,26 +83,22 @@ class Validation:
         return self.processes.agree(due and bool(self.sentences))
 
     def is_behind(self, progress: Progress) -> bool:
-        """Tell whether updates were made that no validation has seen."""
+        """Tell whether the last update has not been validated."""
         return bool(self.sentences) and self.validated_step < progress.step
 
     @property
     def is_out_of_patience(self) -> bool:
-        """Whether the last validations brought nothing better, so many that the run should stop."""
+        """Whether there were ``patience`` validations in a row without an improvement."""
         patience = self.config.patience
         return patience is not None and self.validations_without_best >= patience
 
     def validate(self, progress: Progress, share: float) -> PerplexityReport | None:
-        """Score the held-out sentences; keep the model if it is the best so far.
-
-        Returns:
-            The report, on rank 0.
-        """
+        """Score the held-out sentences; keep the best model. The report is on rank 0 only."""
         self.next_validation = self._next_after(share)
         self.validated_step = progress.step
         report = None
         if self.processes.is_main:
-            # sentences make matrices of very many shapes, and quick kernels keep memory for each
+            # quick kernels keep memory for each matrix shape, and sentences have very many
             with matmul_precision("highest"):
                 report = perplexity(self.model, self.sentences, precision="fp32")
             if report.mean < self.best:
@@ -118,21 +106,15 @@ class Validation:
                 self._save(progress, report)
             else:
                 self.validations_without_best += 1
-        agreed = self.processes.from_main(
-            torch.tensor(
-                [self.best, self.validations_without_best],
-                dtype=torch.float64,
-                device=self.processes.device,
-            )
-        )
+        found, device = [self.best, self.validations_without_best], self.processes.device
+        agreed = self.processes.from_main(torch.tensor(found, dtype=torch.float64, device=device))
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
 
     def finish(self, progress: Progress) -> PerplexityReport | None:
-        """Make the run directory a model directory: the best model, or the last if there is none.
+        """Publish the best model, or the last if there is none, in the run directory.
 
-        Returns:
-            On rank 0: its report over all held-out sentences; none if there are none.
+        On rank 0, return its report over all held-out sentences, if there are any.
         """
         report = None
         if self.processes.is_main:
@@ -148,22 +130,19 @@ class Validation:
         return report
 
     def _next_after(self, share: float) -> int:
-        """Return the number of the first validation that is not yet due at ``share``."""
+        """Return the number of the first validation not yet due at ``share``."""
         number = max(1, int(share * self.config.num_times))
         while share >= number / self.config.num_times:
             number += 1
         return number
 
     def _score_best(self) -> None:
-        """Note in the best model's facts how well it does on all held-out sentences."""
+        """Record the best model's perplexity on all held-out sentences."""
         if self.text.valid is None:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
         report = perplexity(best, self.text.valid.sentences(), precision="fp32")
-        best.training_metadata = {
-            **best.training_metadata,
-            "perplexity": dataclasses.asdict(report),
-        }
+        best.training_metadata["perplexity"] = dataclasses.asdict(report)
         best.save(self.run_dir / BEST)
 
     def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
@@ -184,7 +163,7 @@ class Validation:
 
 
 def _evenly_chosen(text: PreparedText, limit: int) -> list[list[str]]:
-    """Return at most ``limit`` held-out sentences, from all over the text."""
+    """Return at most ``limit`` held-out sentences, evenly spread over the text."""
     if text.valid is None:
         return []
     num_sentences = text.valid.num_sentences

@@ -12,10 +12,11 @@ from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.convert import convert
@@ -202,7 +203,7 @@ class TestFinetune:
             assert torch.equal(tuned[name], value), name
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
-        with pytest.raises(ValueError, match=r"came without a vocabulary.*--vocab corpus"):
+        with pytest.raises(ValueError, match=r"no vocab\.txt.*--vocab corpus"):
             self.run(save(vocab=None, softmax=None), domain, tmp_path)
 
     def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):

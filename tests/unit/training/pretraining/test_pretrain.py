@@ -82,7 +82,7 @@ class TestRunDirectory:
         return tmp_path / "run"
 
     def test_a_run_is_not_overwritten(self, corpus, run_dir):
-        with pytest.raises(FileExistsError, match="holds a training run already"):
+        with pytest.raises(FileExistsError, match="already holds a training run"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
     def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
@@ -103,7 +103,7 @@ class TestRunDirectory:
             return exclusive_lock(run_dir)
 
         monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
-        with pytest.raises(FileExistsError, match="holds a training run already"):
+        with pytest.raises(FileExistsError, match="already holds a training run"):
             pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
         assert not (tmp_path / "new" / "shards").exists()
 

@@ -129,7 +129,7 @@ class TestResult:
         run = build(text=dataclasses.replace(text, valid=None))
         assert run.run().perplexity is None
         for name, value in load_model(run.run_dir).state_dict().items():
-            assert torch.equal(value, run.model.state_dict()[name]), name
+            assert torch.equal(value, run.updates.model.state_dict()[name]), name
 
 
 class TestResuming:
@@ -146,7 +146,7 @@ class TestResuming:
         with pytest.raises(Stopped):
             stopped.run(stop)
         resumed = build(name="stopped", resume=True)
-        assert resumed.progress.step == 5
+        assert resumed.updates.progress.step == 5
         resumed.run()
         assert_same_run(resumed, whole)
 
@@ -211,12 +211,12 @@ class TestResuming:
         again = build(30, resume=True, validation={"num_times": 30, "patience": 1})
         result = again.run()
         assert result.stopped_early
-        assert result.progress.step == first.progress.step == 1
+        assert result.progress.step == first.updates.progress.step == 1
 
-    def test_without_a_checkpoint_it_says_that_it_begins_anew(self, build, caplog):
-        assert build(resume=True).progress.step == 0
+    def test_without_a_checkpoint_it_says_so(self, build, caplog):
+        assert build(resume=True).updates.progress.step == 0
         assert "no checkpoint in" in caplog.text
-        assert "beginning anew" in caplog.text
+        assert "starting from the beginning" in caplog.text
 
     def test_a_finished_run_has_the_same_result_again(self, build):
         finished = build()
@@ -235,13 +235,13 @@ class TestResuming:
         assert logged == list(range(1, 13))
 
     def test_without_a_checkpoint_it_begins(self, build):
-        assert build(resume=True).progress.step == 0
+        assert build(resume=True).updates.progress.step == 0
 
     def test_the_last_checkpoint_is_of_the_last_update(self, whole):
         run, _, _ = whole
         checkpoint = load_checkpoint(latest_checkpoint(run.run_dir / CHECKPOINTS))
         assert checkpoint.metadata["progress"]["step"] == 12
-        assert torch.equal(checkpoint.carry["hidden"], run.state.hidden)
+        assert torch.equal(checkpoint.carry["hidden"], run.updates.state.hidden)
 
 
 class TestBatchGrowth:
@@ -251,13 +251,14 @@ class TestBatchGrowth:
         run.run(lambda event: tokens.append(event.report.progress.tokens))
         # of 240 targets: 20 an update to 60, 30 to 120, then 40
         assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
-        assert run.state.num_rows == 8
+        assert run.updates.state.num_rows == 8
 
     def test_the_memory_of_the_old_rows_stays(self, build):
         run = build(12, train={"batch_growth": ((0.25, 6),)})
         states = []
-        set_rows = run._set_rows
-        run._set_rows = lambda state: states.append((run.state, state)) or set_rows(state)
+        updates = run.updates
+        set_rows = updates._set_rows
+        updates._set_rows = lambda state: states.append((updates.state, state)) or set_rows(state)
         run.run()
         ((before, after),) = states
         assert before.hidden.abs().min() > 0
@@ -270,7 +271,7 @@ class TestBatchGrowth:
         build(12, train={"batch_growth": ((0.5, 8),)}).run()
         longer = build(48, resume=True, train={"batch_growth": ((0.5, 8),)})
         assert longer.run().progress.tokens == 48 * TARGETS
-        assert longer.state.num_rows == 8
+        assert longer.updates.state.num_rows == 8
 
     def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
         with pytest.raises(ValueError, match="smaller than one window"):
@@ -295,11 +296,11 @@ class TestAverage:
         plain, averaged = build(30, name="plain"), build(30, train={"ema_decay": 0.99})
         plain.run()
         result = averaged.run()
-        for name, value in plain.model.state_dict().items():  # training itself is the same
-            assert torch.equal(averaged.model.state_dict()[name], value), name
+        for name, value in plain.updates.model.state_dict().items():  # training itself is the same
+            assert torch.equal(averaged.updates.model.state_dict()[name], value), name
         published = load_model(averaged.run_dir)
-        assert published.model_hash() == averaged.average.model.model_hash()
-        assert published.model_hash() != averaged.model.model_hash()
+        assert published.model_hash() == averaged.updates.average.model.model_hash()
+        assert published.model_hash() != averaged.updates.model.model_hash()
         expected = perplexity(published, text.valid.sentences(), precision="fp32")
         assert result.perplexity == expected
 
@@ -307,9 +308,9 @@ class TestAverage:
         first = build(6)
         first.run()
         again = build(12, resume=True, train={"ema_decay": 0.9})
-        assert again.average.model.model_hash() == first.model.model_hash()
+        assert again.updates.average.model.model_hash() == first.updates.model.model_hash()
         again.run()
-        assert again.average.model.model_hash() != again.model.model_hash()
+        assert again.updates.average.model.model_hash() != again.updates.model.model_hash()
 
     @pytest.mark.parametrize("decay", [0.0, 1.0, -1.0])
     def test_a_decay_that_cannot_work_is_refused(self, decay):
@@ -321,7 +322,7 @@ class TestFullShare:
     def test_only_the_last_updates_are_against_all_words(self, build):
         run = build(10, softmax=SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3))
         exact = []
-        run.run(lambda event: exact.append(run.loss.exact))
+        run.run(lambda event: exact.append(run.updates.loss.exact))
         assert exact == [False] * 7 + [True] * 3
 
 
@@ -339,14 +340,14 @@ class TestStopping:
     def test_time_decides_where_no_steps_are_given(self, build):
         run = build(train={"checkpoint_steps": None, "checkpoint_seconds": 0.0})
         saved = []
-        save, run.save = run.save, lambda: saved.append(run.progress.step) or save()
+        save, run.save = run.save, lambda: saved.append(run.updates.progress.step) or save()
         run.run()
         assert saved == list(range(1, 13))
 
     def test_each_update_is_saved_once(self, build):
         run = build(10)
         saved = []
-        save, run.save = run.save, lambda: saved.append(run.progress.step) or save()
+        save, run.save = run.save, lambda: saved.append(run.updates.progress.step) or save()
         run.run()
         assert saved == [5, 10]
 
@@ -400,7 +401,7 @@ class TestSignals:
         assert raised.value.signal_number == number
         assert "stopping after step 7, with a checkpoint" in caplog.text
         resumed = build(name="stopped", resume=True)
-        assert resumed.progress.step == 7
+        assert resumed.updates.progress.step == 7
         resumed.run()
         assert_same_run(resumed, whole[0])
 
@@ -427,11 +428,11 @@ class TestSignals:
 class TestSoftmaxFirst:
     def test_the_bilm_is_untouched_during_its_share(self, build):
         run = build(softmax_first_share=0.5)
-        start = {name: value.clone() for name, value in run.model.state_dict().items()}
+        start = {name: value.clone() for name, value in run.updates.model.state_dict().items()}
         changed = []
 
         def compare(event):
-            values = run.model.state_dict()
+            values = run.updates.model.state_dict()
             changed.append(
                 {name.split(".")[0] for name in start if not torch.equal(values[name], start[name])}
             )

@@ -62,7 +62,7 @@ class TestOpening:
         open_run(run_dir, CONFIG, ORIGIN, resume=False)  # preparing the text failed: try again
         assert not is_recorded(run_dir)
         record_run(run_dir, CONFIG, ORIGIN)
-        with pytest.raises(FileExistsError, match=r"holds a training run already\. Add --resume"):
+        with pytest.raises(FileExistsError, match=r"already holds a training run\. Add --resume"):
             open_run(run_dir, CONFIG, ORIGIN, resume=False)
         assert json.loads((run_dir / RUN_FILE).read_text())["config"] == to_dict(CONFIG)
         assert {path.name for path in run_dir.iterdir()} == {RUN_FILE, "shards"}
@@ -77,7 +77,9 @@ class TestOpening:
     def test_a_file_is_refused_in_plain_words(self, tmp_path):
         path = tmp_path / "taken"
         path.touch()
-        with pytest.raises(NotADirectoryError, match=r"taken is a file, .*\(--output\) is a dir"):
+        with pytest.raises(
+            NotADirectoryError, match=r"taken is a file, .*\(--output\) needs a dir"
+        ):
             open_run(path, CONFIG, ORIGIN, resume=False)
 
     def test_an_empty_directory_is_taken(self, tmp_path):
@@ -93,7 +95,7 @@ class TestOpening:
 
     def test_a_model_of_another_origin_is_not_overwritten(self, tmp_path):
         toy_model().save(tmp_path / "model")
-        with pytest.raises(FileExistsError, match="holds a model already"):
+        with pytest.raises(FileExistsError, match="already holds a model"):
             open_run(tmp_path / "model", CONFIG, ORIGIN, resume=False)
 
 
@@ -197,7 +199,7 @@ class TestOneProcessAtATime:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
             try:
                 assert other.stdout.readline() == "held\n"
-                refused = pytest.raises(FileExistsError, match=r"trains in .*go on with --resume")
+                refused = pytest.raises(FileExistsError, match=r"trains in .* with --resume")
                 with refused, exclusive_lock(tmp_path):
                     pytest.fail("two processes hold one directory")
             finally:
@@ -210,7 +212,10 @@ class TestOneProcessAtATime:
     def test_a_file_system_without_locks_is_told(self, number, tmp_path, monkeypatch, caplog):
         monkeypatch.setattr("fcntl.flock", refusing(number))
         with exclusive_lock(tmp_path):
-            assert f"cannot be locked ([Errno {number}] no locks): start no second" in caplog.text
+            assert (
+                f"cannot be locked ([Errno {number}] no locks): do not start a second"
+                in caplog.text
+            )
 
     def test_another_error_of_the_lock_is_not_hidden(self, tmp_path, monkeypatch):
         monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))

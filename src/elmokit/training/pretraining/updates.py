@@ -1,0 +1,195 @@
+"""The updates of a run: what they read, what they change, and how it is saved and restored."""
+
+import dataclasses
+import logging
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.corpus.preparation import PreparedText
+from elmokit.corpus.read_ahead import read_ahead
+from elmokit.corpus.stream import WindowStream, with_more_rows
+from elmokit.training.averaging import WeightAverage
+from elmokit.training.checkpoints import Checkpoint, restore_optimizer, save_checkpoint
+from elmokit.training.distributed import World
+from elmokit.training.loop import StepReport, StepResult, agreed_share, train
+from elmokit.training.precision import autocast
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.schedules import Budget, Progress
+from elmokit.weights.model_dir import PretrainedBiLM
+
+log = logging.getLogger(__name__)
+
+BATCHES_AHEAD = 2  # prepared in the background
+
+
+class Updates:
+    """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
+
+    All processes call every public method.
+
+    Raises:
+        ValueError: if the corpus is smaller than one batch.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        text: PreparedText,
+        model: PretrainedBiLM,
+        processes: World,
+        budget: Budget,
+        *,
+        checkpoint: Checkpoint | None,
+        softmax_first_share: float = 0.0,
+    ) -> None:
+        self.config, self.text, self.processes, self.budget = config, text, processes, budget
+        self.softmax_first_share = softmax_first_share
+        self.model = model.to(processes.device)
+        decay, seed, dropout = config.train.ema_decay, config.train.seed, model.config.dropout
+        self.average = None if decay is None else WeightAverage(model, decay)
+        assert model.softmax is not None
+        self.loss = BiLMLoss(model, model.softmax, dropout=dropout, seed=seed, num_rows=0)
+        self.optimizer = config.optimizer.build(self.loss)
+        self.progress = Progress()
+        self.stream_state: dict[str, Any] | None = None
+        num_rows, device = config.train.batch_size, processes.device
+        self._set_rows(BiLMState.zeros(model.config.lstm, num_rows, device=device))
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        self._stream(self._rows_at(1.0))  # raises if the corpus is too small
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self.model.load_state_dict(checkpoint.model)
+        restore_optimizer(self.optimizer, checkpoint.optimizer)
+        if self.average is not None:
+            if checkpoint.average:
+                self.average.load_state_dict(checkpoint.average)
+            else:
+                self.average.restart(self.model)
+        self.progress = Progress(**checkpoint.metadata["progress"])
+        self.stream_state = checkpoint.metadata["stream"]
+        carry, device = checkpoint.carry, self.processes.device
+        self._set_rows(BiLMState(carry["hidden"].to(device), carry["cell"].to(device)))
+        log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
+
+    def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+        """Write a checkpoint of the current state, with further metadata."""
+        state, average = self._gathered_state(), self.average
+        if self.processes.is_main:
+            progress = dataclasses.asdict(self.progress)
+            save_checkpoint(
+                folder,
+                self.progress.step,
+                model=self.model.state_dict(),
+                optimizer=self.optimizer,
+                carry={"hidden": state.hidden, "cell": state.cell},
+                average=None if average is None else average.state_dict(),
+                metadata={"progress": progress, **metadata, "stream": self.stream_state},
+            )
+        self.processes.barrier()
+
+    def run(self) -> Iterator[StepReport[BiLMState]]:
+        """Update until the budget is spent."""
+        loss = self.processes.wrap(self.loss)
+
+        def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
+            forward, backward, new_state = loss(batch, state, step)
+            parts = {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
+            return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
+
+        for until, num_rows in self._phases():
+            with closing(self._batches(self._stream(num_rows))) as batches:
+                for report in train(
+                    objective,
+                    batches,
+                    self.optimizer,
+                    carry=self.state,
+                    budget=self.budget,
+                    schedule=self.config.schedule,
+                    config=self.config.optimizer,
+                    until=until,
+                    progress=self.progress,
+                    world=self.processes,
+                    autocast=autocast(self.config.train.precision, self.processes.device),
+                    frozen=self._frozen if self.softmax_first_share > 0 else None,
+                ):
+                    self.progress, self.state = report.progress, report.carry
+                    if self.average is not None:
+                        self.average.update(self.model, report.progress.step)
+                    yield report
+
+    def _phases(self) -> Iterator[tuple[float, int]]:
+        """Set up each remaining phase of the run; yield its end and its number of rows."""
+        assert self.model.softmax_config is not None
+        exact_from = 1 - self.model.softmax_config.full_share
+        ends = sorted({*(share for share, _ in self.config.train.batch_growth), exact_from, 1.0})
+        while (share := agreed_share(self.budget, self.progress, self.processes)) < 1:
+            self.loss.exact = share >= exact_from
+            num_rows = self._rows_at(share)
+            if num_rows > self.loss.num_rows:
+                self._set_rows(self._gathered_state().with_more_rows(num_rows))
+            yield next(end for end in ends if end > share), num_rows
+
+    def _rows_at(self, share: float) -> int:
+        """Return the rows of all processes when ``share`` of the budget is spent.
+
+        Rows never decrease, even if a longer budget moves a resumed run back to a smaller share.
+        """
+        return max(self.config.train.rows_at(share), self.loss.num_rows)
+
+    def _set_rows(self, state: BiLMState) -> None:
+        """Continue with this process's rows of ``state``, which holds those of all."""
+        num_own = state.num_rows // self.processes.size
+        first = self.processes.rank * num_own
+        own = state.rows(slice(first, first + num_own))
+        self.state = BiLMState(own.hidden.contiguous(), own.cell.contiguous())
+        self.loss.num_rows, self.loss.first_row = state.num_rows, first
+
+    def _gathered_state(self) -> BiLMState:
+        """Return the LSTM state of all processes' rows."""
+        gather = self.processes.gather_rows
+        return BiLMState(gather(self.state.hidden, dim=2), gather(self.state.cell, dim=2))
+
+    def _stream(self, num_rows: int) -> WindowStream:
+        """Return the windows that come next, with at least ``num_rows`` rows."""
+        state, config = self.stream_state, self.config.train
+        if state is not None and len(state["rows"]) < num_rows:
+            state = with_more_rows(state, num_rows)
+        return WindowStream(
+            self.text.shards,
+            self.text.vocab,
+            self.model.char_vocab,
+            batch_size=num_rows,
+            num_steps=config.unroll_steps,
+            seed=config.seed,
+            shuffle=config.shuffle,
+            rank=self.processes.rank,
+            world_size=self.processes.size,
+            restart_share=config.zero_state_share,
+            state=state,
+        )
+
+    def _batches(self, stream: WindowStream) -> Generator[WindowTensors]:
+        """Yield batches on the device, read ahead; keep the stream's position after each."""
+        word_input, device = self.model.config.char_cnn is None, self.processes.device
+        prepared = (
+            (WindowTensors.from_batch(batch, word_input=word_input, device=device), state)
+            for batch, state in stream
+        )
+        with closing(read_ahead(prepared, limit=BATCHES_AHEAD)) as ready:
+            for batch, state in ready:
+                self.stream_state = state
+                yield batch
+
+    def _frozen(self, share: float) -> list[torch.nn.Parameter]:
+        """Return the biLM's parameters while only the softmax is trained."""
+        if share >= self.softmax_first_share:
+            return []
+        named = self.model.named_parameters()
+        return [parameter for name, parameter in named if not name.startswith("softmax.")]
