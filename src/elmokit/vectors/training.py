@@ -173,9 +173,10 @@ def open_corpus_of_model(
     if not directory.is_dir():
         raise FileNotFoundError(no_directory(directory))
     config = read_config(directory)
-    tokenizer = tokenizer or config.tokenizer
     return open_corpus(
-        corpus, tokenizer=tokenizer, normalization=config.bilm.char_vocab.normalization
+        corpus,
+        tokenizer=tokenizer or config.tokenizer,
+        normalization=config.bilm.char_vocab.normalization,
     )
 
 
