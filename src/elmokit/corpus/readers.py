@@ -6,7 +6,7 @@ are an error, so that a file in another encoding does not silently become an emp
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from elmokit.errors import FormatError
@@ -80,15 +80,4 @@ def read_sentences(
     report = ReadReport() if report is None else report
     files = find_files(paths)
     lines = read_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
-    return count_sentences(tokenize_lines(lines, tokenizer, normalization), report)
-
-
-def count_sentences(sentences: Iterable[list[str]], report: ReadReport) -> Iterator[list[str]]:
-    """Yield and count the sentences that have a word."""
-    for sentence in sentences:
-        if not sentence:
-            report.skipped["empty_sentence"] += 1
-            continue
-        report.sentences += 1
-        report.words += len(sentence)
-        yield sentence
+    return tokenize_lines(lines, tokenizer, normalization, report)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.corpus.hold_out import HoldOut
-from elmokit.corpus.readers import ReadReport, count_sentences, read_lines
+from elmokit.corpus.readers import ReadReport, read_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.text.normalization import Normalization
@@ -89,7 +89,7 @@ class TextShards:
         lines = read_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
         metadata["tokenizer"]["version"] = tokenizer.version
-        sentences = count_sentences(tokenize_lines(lines, tokenizer, self.normalization), report)
+        sentences = tokenize_lines(lines, tokenizer, self.normalization, report)
         sentences = reported(sentences, "tokenizing", self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:

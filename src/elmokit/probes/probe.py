@@ -77,7 +77,7 @@ def run_probe(
         FormatError: if one is damaged.
         InputError: if there is no such probe, or an argument is not allowed.
     """
-    probe = find_probe(name)
+    probe: Probe = find_probe(name)
     if test is not None and not probe.has_test_sets:
         raise InputError(f"The probe {name} has no test sets to choose from.")
     if cache_dir is not None and not probe.keeps_layers:

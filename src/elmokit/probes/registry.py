@@ -4,12 +4,9 @@ No heavy imports here: `elmokit probe --help` reads this module.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any
 
 from elmokit.errors import InputError
-
-if TYPE_CHECKING:
-    from elmokit.probes.probe import Probe
 
 PROBES = {
     "pos": ("pos", "parts of speech by a linear classifier; reads train… and dev… files"),
@@ -20,8 +17,8 @@ PROBES = {
 """Name -> module and help."""
 
 
-def find_probe(name: str) -> "Probe":
-    """Import the probe of this name.
+def find_probe(name: str) -> Any:
+    """Import the `elmokit.probes.probe.Probe` of this name.
 
     Raises:
         InputError: if there is none.
