@@ -21,7 +21,7 @@ from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_offsets import align_words, covering_words
 
-Place = tuple[Sentence, int, int]
+WordSpan = tuple[Sentence, int, int]
 """A sentence, and ``[first, last)`` of some of its words."""
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class FoundPairs:
     """
 
     def __init__(
-        self, places: Sequence[tuple[Place | None, Place | None]], same_sense: Sequence[bool]
+        self, places: Sequence[tuple[WordSpan | None, WordSpan | None]], same_sense: Sequence[bool]
     ) -> None:
         self.same_sense = np.array(same_sense, dtype=bool)
         self.found = np.array([a is not None and b is not None for a, b in places], dtype=bool)
@@ -148,8 +148,8 @@ def best_threshold(
     return float(edges[best]), float(100 * right[best] / len(values))
 
 
-def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> Place | None:
-    """Return the text as words, and ``[first, last)`` of the target word."""
+def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> WordSpan | None:
+    """Return the text as words, and ``[first, last)`` of the word in question."""
     words = tuple(tokenize(word.text))
     offsets = align_words(words, word.text)
     if offsets is None:
