@@ -149,7 +149,7 @@ def best_threshold(
 
 
 def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> WordSpan | None:
-    """Return the text as words, and ``[first, last)`` of the word in question."""
+    """Return the text as words, and ``[first, last)`` of the target word."""
     words = tuple(tokenize(word.text))
     offsets = align_words(words, word.text)
     if offsets is None:
