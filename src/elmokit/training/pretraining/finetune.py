@@ -121,8 +121,8 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
 
     The original's options stay where `write_bilm_tf` looks for them.
     """
-    facts = base.training_metadata.items()
-    kept = {key: value for key, value in facts if key not in ("scores", "scores_note")}
+    metadata = base.training_metadata.items()
+    kept = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
     original = {key: kept.pop(key) for key in (ORIGINAL_OPTIONS,) if key in kept}
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": kept}
 
