@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
     from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "BiLM",
