@@ -486,3 +486,17 @@ def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, mes
     with pytest.raises(InputError, match=message) as caught:
         find_task(task).from_text(text, build_tokenizer("simple"))
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("task", ["pos"])
+def test_nothing_is_called_safe_that_was_not_written(task, data, tmp_path, model_dir, monkeypatch):
+    from elmokit.tasks.runs import task_run
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(task_run, "write_best", full_disk)
+    with pytest.raises(OSError, match="No space") as caught:
+        run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    assert not getattr(caught.value, "__notes__", [])
+    assert not (tmp_path / "run").exists()

@@ -85,7 +85,7 @@ class LayerMixes(nn.Module):
         ``samples`` holds layers with their mask; without a real position nothing changes.
         """
         samples = list(samples)
-        for index, mix in enumerate(self.scalar_mixes):
+        for index, mix in enumerate(self.scalar_mixes if samples else ()):
             assert isinstance(mix, ScalarMix)
             real = torch.cat([self._mixed(index, layers, mask)[mask] for layers, mask in samples])
             found = real.square().mean().sqrt()

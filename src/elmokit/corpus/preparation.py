@@ -103,7 +103,8 @@ def prepare_text(
     if sources.shards is not None:
         shards = sources.shards
         text_shards = text_shards.like(shards)
-        if not sources.valid:
+        if not sources.valid:  # nor what an earlier preparation held out of other text
+            (valid_dir / MANIFEST_NAME).unlink(missing_ok=True)
             log.warning("nothing is held out of %s: no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(

@@ -71,6 +71,8 @@ def perplexity(
     ):
         if value not in choices:
             raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}.")
+    if batch_size < 1:
+        raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
     is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
     chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
     bilm = FrozenBiLM(model, precision=chosen)
@@ -180,7 +182,8 @@ def perplexity_of_files(
         torch_device = pick_device(device)
     model = load_model(find_model(model_path)).to(torch_device)
     scoring_vocab(model)
-    chosen = build_tokenizer(model.tokenizer if tokenizer is None else tokenizer)
+    is_own = tokenizer in (None, model.tokenizer.name)  # in the version of its training
+    chosen = build_tokenizer(model.tokenizer if is_own else tokenizer)
     if chosen.name != model.tokenizer.name:
         message = "the text is split by tokenizer %r, the model was trained with %r"
         log.warning(message, chosen.name, model.tokenizer.name)

@@ -17,6 +17,9 @@ _DTYPES_OF_C = {
     "float": torch.float32, "int64_t": torch.int64, "int32_t": torch.int32, "uint8_t": torch.uint8,
 }  # fmt: skip
 
+_TYPED: Any = object()
+"""Stands for the type that the field ``type`` names."""
+
 
 def group_size(kind: Kind) -> int:
     """Return the number of values in 32 bits."""
@@ -47,6 +50,13 @@ class Library:
         self.types = {dtype: self.constants[kind.upper()] for kind, dtype in DTYPES.items()}
         """Type numbers in C."""
         self._dtypes = {number: dtype for dtype, number in self.types.items()}
+        self._pointed = {
+            structure: {
+                field: _TYPED if target == "void" else _DTYPES_OF_C.get(target)
+                for field, target in targets.items()
+            }
+            for structure, targets in interface.pointed.items()
+        }
         self.vector_length = self._ask("vector_length")
         self.panel_width = self.constants["NV"] * self.vector_length
         """Columns of a panel of a packed matrix."""
@@ -80,14 +90,14 @@ class Library:
         return (kind * len(items))(*items)
 
     def _filled(self, structure: type[Structure], fields: dict[str, Any]) -> Structure:
-        made, pointed = structure(), self._interface.pointed[structure]
+        values, pointed = fields.copy(), self._pointed[structure]  # the caller's keep tensors alive
         for name, value in fields.items():
             if isinstance(value, Tensor):
-                target = pointed.get(name, "")
-                dtype = self._dtypes[fields["type"]] if target == "void" else None
-                value = address(value, dtype=dtype or _DTYPES_OF_C.get(target))
-            setattr(made, name, value)
-        return made
+                dtype = pointed.get(name)
+                if dtype is _TYPED:
+                    dtype = self._dtypes[fields["type"]]
+                values[name] = address(value, dtype=dtype)
+        return structure(**values)
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, f"elmokit_{name}")

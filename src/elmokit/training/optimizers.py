@@ -33,13 +33,13 @@ class OptimizerConfig:
             raise ValueError(f"`name` must be one of {', '.join(OPTIMIZERS)}, got {self.name!r}")
         for name in ("learning_rate", "loss_scale", "clip_norm"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            if value is not None and not value > 0:  # nor NaN
                 raise ValueError(f"`{name}` must be positive, got {value}")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
         for name in ("weight_decay", "initial_accumulator"):
             value = getattr(self, name)
-            if value < 0:
+            if not value >= 0:
                 raise ValueError(f"`{name}` must not be negative, got {value}")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:

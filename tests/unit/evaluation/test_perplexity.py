@@ -293,3 +293,8 @@ def test_words_of_another_vocabulary_are_scored_as_unknown():
         model.softmax.bias.copy_(torch.tensor([0.0, 0.1, 0.6, 0.3]).clamp(min=1e-12).log())
     report = perplexity(model, [["ship"]])
     assert math.log(report.forward) == pytest.approx(-(math.log(0.6) + math.log(0.1)) / 2, rel=1e-5)
+
+
+def test_a_batch_of_nothing_is_refused(model):
+    with pytest.raises(ValueError, match=r"`batch_size`.*0"):
+        perplexity(model, [["a"]], batch_size=0)

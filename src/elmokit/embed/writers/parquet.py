@@ -42,6 +42,8 @@ class Writer:
 
     def write(self, block: Block) -> None:
         """Append sentences as one row group."""
+        if not block.indices:
+            return
         tokens = [[word.encode("utf-8", "replace") for word in words] for words in block.tokens]
         arrays: list[Any] = [pa.array(block.indices, pa.int64())]
         arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))

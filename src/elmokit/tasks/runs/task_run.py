@@ -136,9 +136,10 @@ def train_task(
         network.inputs.scale_mixes(_first_batches(examples[0], maker))
         for report in train_model(network, maker, *examples, config.train):
             if report.is_best:
-                best = report
-                score = {"metric": best.dev.metric, "value": best.dev.value, **best.dev.details}
+                found = report.dev
+                score = {"metric": found.metric, "value": found.value, **found.details}
                 write_best(run_dir, metadata | {"dev": score}, network, static)
+                best = report
             log_epoch(run_dir, report)
             if on_epoch is not None:
                 on_epoch(report)

@@ -58,7 +58,7 @@ class TaskTrainConfig:
             if value is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1")
         for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # nor NaN
                 raise ValueError(f"`{name}` must be above 0")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"`schedule` must be one of {', '.join(SCHEDULES)}")

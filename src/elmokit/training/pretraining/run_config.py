@@ -51,7 +51,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1")
-        if self.num_epochs <= 0:
+        if not self.num_epochs > 0:  # nor NaN
             raise ValueError("`num_epochs` must be positive")
         if self.checkpoint_seconds < 0:
             raise ValueError("`checkpoint_seconds` must not be negative")

@@ -135,7 +135,14 @@ def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatc
 
 
 @pytest.mark.parametrize(
-    "settings", [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"label_share": 1.5}]
+    "settings",
+    [
+        {"epochs": 0},
+        {"batch_size": 0},
+        {"learning_rate": 0.0},
+        {"clip_norm": float("nan")},
+        {"label_share": 1.5},
+    ],
 )
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):

@@ -464,6 +464,7 @@ class TestErrors:
             ({"log_steps": 0}, "`log_steps`.* must be at least 1"),
             ({"checkpoint_steps": 0}, "`checkpoint_steps` must be at least 1"),
             ({"num_epochs": 0.0}, "`num_epochs` must be positive"),
+            ({"num_epochs": float("nan")}, "`num_epochs` must be positive"),
             ({"checkpoint_seconds": -1.0}, "`checkpoint_seconds` must not be negative"),
         ],
     )
