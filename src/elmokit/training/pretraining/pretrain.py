@@ -66,9 +66,12 @@ def pretrain(
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
     """Build an untrained model for prepared text."""
     num_words = None if config.model.char_cnn is not None else len(text.vocab)
-    with as_input_error():  # settings meet the vocabulary's size here
+    characters = config.model.char_vocab
+    form = text.shards.metadata.get("normalization", characters.normalization)
+    with as_input_error():  # settings meet the vocabulary's size and the shards here
+        characters = dataclasses.replace(characters, normalization=form)
         model = PretrainedBiLM(
-            dataclasses.replace(config.model, num_words=num_words),
+            dataclasses.replace(config.model, num_words=num_words, char_vocab=characters),
             word_vocab=text.vocab,
             softmax_config=config.softmax,
             tokenizer=_tokenizer_of(config, text),

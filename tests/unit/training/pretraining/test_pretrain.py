@@ -217,11 +217,12 @@ class TestNewModel:
         report = perplexity(new_model(config, text), random_sentences(40, seed=1))
         assert report.mean == pytest.approx(len(VOCAB), rel=0.35)
 
-    def test_the_tokenizer_is_the_one_of_finished_shards(self, tmp_path):
-        facts = {"tokenizer": {"name": "korean", "version": "9"}}
-        shards = write_shards(random_sentences(9), tmp_path / "finished", metadata=facts)
+    def test_tokenizer_and_normalization_are_those_of_finished_shards(self, tmp_path):
+        metadata = {"tokenizer": {"name": "korean", "version": "9"}, "normalization": "none"}
+        shards = write_shards(random_sentences(9), tmp_path / "finished", metadata=metadata)
         model = new_model(CONFIG, PreparedText(shards, VOCAB, None))
         assert model.tokenizer == TokenizerConfig(name="korean", version="9")
+        assert model.char_vocab.config.normalization == "none"
 
 
 def test_a_few_sentences_are_learned_by_heart(tmp_path):
