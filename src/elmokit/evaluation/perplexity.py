@@ -58,7 +58,7 @@ def perplexity(
         sentences: Split by the model's tokenizer; empty ones are skipped.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
-        precision: ``bf16`` is faster and changes the figures by less than 1e-4 of their value;
+        precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
             ``auto`` uses it on CPUs with instructions for it.
 
     Raises:
