@@ -1,4 +1,4 @@
-"""Make a trained model one that ships in the package: half precision, scored again, with its card.
+"""Make a trained model one that ships in the package: int8 weights, scored again, with its card.
 
     python recipes/package_model.py models/en en --license "CC BY-SA 3.0" --valid wiki/dev.txt.xz \
         --text "English Wikipedia (2015, CC BY-SA 3.0), 62 novels (public domain)" \
@@ -29,7 +29,7 @@ LIMITS = (
 
 def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
     """Round, score and write a model; return its directory."""
-    model.round_to_half()
+    model.round_to("int8")
     tokenizer = build_tokenizer(model.tokenizer)
     form = model.config.char_vocab.normalization
     sentences = read_sentences(options.valid, tokenizer, normalization=form)
@@ -45,7 +45,7 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
     }
     target = PACKAGED_MODELS / options.name
     target.parent.mkdir(exist_ok=True)
-    model.save(target, dtype="float16")
+    model.save(target, dtype="int8")
     return target
 
 

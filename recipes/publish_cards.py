@@ -15,6 +15,7 @@ from elmokit.errors import FormatError
 from elmokit.experiments.results.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_files import read_config
 
 
 def card_scores(results: dict[str, Any]) -> dict[str, str]:
@@ -59,7 +60,7 @@ def write_cards(models: Path = PACKAGED_MODELS) -> None:
         model.training_metadata["scores_note"] = scores_note(results)
         found.append((model, models / language))
     for model, directory in found:
-        model.save(directory, dtype="float16")
+        model.save(directory, dtype=read_config(directory).weights or "float16")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def models(tmp_path, workplace):
     from elmokit.weights.model_dir import load_model
 
     model = load_model(workplace / "model")
-    model.round_to_half()
+    model.round_to("float16")
     model.training_metadata = dict(FACTS)
     for name in ("en", "ko"):
         model.save(tmp_path / name, dtype="float16")

@@ -1,7 +1,7 @@
 """A biLM with vocabulary, softmax and metadata, and its directory.
 
 config.json        shapes, tokenizer, normalization, training metadata
-model.safetensors  all parameters, fp32 or fp16
+model.safetensors  all parameters, fp32, fp16 or int8 (`elmokit.weights.storage`)
 vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 """
@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +42,7 @@ from elmokit.weights.model_files import (
     no_directory,
     read_config,
 )
+from elmokit.weights.storage import Storage, pack, round_to
 
 logger = logging.getLogger(__name__)
 
@@ -164,41 +165,40 @@ class PretrainedBiLM(BiLM):
         """Return the model card as Markdown."""
         return model_card(self)
 
-    def save(
-        self, directory: str | os.PathLike[str], *, dtype: Literal["float32", "float16"] = "float32"
-    ) -> None:
+    def save(self, directory: str | os.PathLike[str], *, dtype: Storage = "float32") -> None:
         """Write the model directory, whole or not at all, replacing an older model.
 
-        ``float16`` halves the file; call `round_to_half` first, so that nothing is lost in saving.
+        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
+        lost in saving.
 
         Raises:
             FileExistsError: if ``directory`` exists and is not a model directory.
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
         target = Path(directory).expanduser().resolve()
-        if dtype == "float16":
-            for name, tensor in self._tensors().items():
-                if not torch.equal(tensor, tensor.half().float()):
-                    raise ValueError(
-                        f"`{name}` has digits that float16 cannot hold. Call round_to_half() "
-                        "first, or save as float32."
-                    )
+        tensors = pack(self._tensors(), dtype)
         check_replaceable(target)
         with atomic_directory(target) as fresh:
-            self._write(fresh, getattr(torch, dtype))
+            self._write(fresh, dtype, tensors)
 
-    def round_to_half(self) -> None:
-        """Round all parameters to half precision in place, or raise `ValueError` if too large."""
+    def round_to(self, dtype: Storage) -> None:
+        """Round all parameters in place to numbers that ``dtype`` holds exactly.
+
+        Raises:
+            ValueError: if a parameter is too large or not finite; names it.
+        """
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
-                half = tensor.to(torch.float16)
-                if not torch.isfinite(half).all():
-                    raise ValueError(f"`{name}` has values beyond 65,504: keep it in float32.")
-                tensor.copy_(half)
+                try:
+                    tensor.copy_(round_to(tensor, dtype))
+                except ValueError as error:
+                    message = f"`{name}` cannot be rounded to {dtype}: {error}."
+                    raise ValueError(f"{message} Keep it in float32.") from error
 
-    def _write(self, directory: Path, dtype: torch.dtype) -> None:
+    def _write(self, directory: Path, dtype: Storage, tensors: dict[str, Tensor]) -> None:
         config = ModelDirConfig(
             elmokit_version=__version__,
+            weights=dtype,
             bilm=self.config,
             softmax=None if self.softmax is None else self.softmax_config,
             num_words=None if self.softmax is None else self.softmax.num_words,
@@ -209,7 +209,6 @@ class PretrainedBiLM(BiLM):
         )
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
         (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
-        tensors = {name: tensor.to(dtype) for name, tensor in self._tensors().items()}
         save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
         shutil.copymode(directory / CONFIG_NAME, directory / WEIGHTS_NAME)  # it comes as 0600
         if self.word_vocab is not None:

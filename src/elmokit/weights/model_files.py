@@ -1,5 +1,6 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,14 +9,16 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from elmokit import __version__
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import from_dict
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import previous_of
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.storage import SCALE, Storage, unpack
 
 MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
@@ -33,6 +36,8 @@ class ModelDirConfig:
     """Identifies our directories."""
     elmokit_version: str = ""
     """The version that wrote the directory."""
+    weights: Storage | None = None
+    """Number format of the stored weights; None in older directories, which have no int8."""
     bilm: BiLMConfig
     """The network."""
     softmax: SoftmaxConfig | None = None
@@ -74,14 +79,30 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
     if "bilm" not in data:
         raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
-    return from_dict(ModelDirConfig, data, source=str(path))
+    try:
+        return from_dict(ModelDirConfig, data, source=str(path))
+    except ConfigError as error:
+        written_by = str(data.get("elmokit_version", ""))
+        if _release(written_by) <= _release(__version__):
+            raise
+        raise ConfigError(
+            f"{error}\nThe directory was written by elmokit {written_by}, and this is "
+            f"{__version__}: pip install --upgrade elmokit"
+        ) from error
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: (0, 2) for ``0.2.0.dev0`` and ``0.2``."""
+    parts = version.split(".")
+    numbers = itertools.takewhile(str.isdecimal, parts[:2])
+    return tuple(int(number) for number in numbers)
 
 
 def load_tensors(model: nn.Module, path: Path) -> None:
     """Load the file's tensors into a model, after checking all names and shapes.
 
-    They are memory-mapped: pages are read on first use, and writing to a tensor does not change
-    the file.
+    fp32 tensors are memory-mapped: pages are read on first use, and writing to a tensor does not
+    change the file.
     """
     parameters = model.state_dict()
     if not path.exists():
@@ -90,7 +111,14 @@ def load_tensors(model: nn.Module, path: Path) -> None:
     try:
         with safe_open(path, framework="pt") as file:
             _check_tensors(file, parameters, path)
-            tensors = {name: file.get_tensor(name).float() for name in parameters}
+            stored = set(file.keys())
+            tensors = {
+                name: unpack(
+                    file.get_tensor(name),
+                    file.get_tensor(name + SCALE) if name + SCALE in stored else None,
+                )
+                for name in parameters
+            }
             model.load_state_dict(tensors, assign=True)
     except SafetensorError as error:
         name, first = next(iter(parameters.items()))
@@ -101,16 +129,17 @@ def load_tensors(model: nn.Module, path: Path) -> None:
 
 
 def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
-    found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    for name, parameter in parameters.items():
-        expected = tuple(parameter.shape)
+    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    found = {name: tuple(part.get_shape()) for name, part in slices.items()}
+    expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+    scaled = [name for name in expected if name in found and slices[name].get_dtype() == "I8"]
+    expected |= {name + SCALE: expected[name][:1] for name in scaled}
+    for name, shape in expected.items():
         if name not in found:
-            raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {expected}.")
-        if found[name] != expected:
-            raise FormatError(
-                f"{path}: tensor `{name}` has shape {found[name]}, expected {expected}."
-            )
-    surplus = sorted(set(found) - set(parameters))
+            raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {shape}.")
+        if found[name] != shape:
+            raise FormatError(f"{path}: tensor `{name}` has shape {found[name]}, expected {shape}.")
+    surplus = sorted(set(found) - set(expected))
     if surplus:
         raise FormatError(
             f"{path}: tensor `{surplus[0]}` of shape {found[surplus[0]]} has no place in the model "

@@ -1,11 +1,13 @@
 import errno
 import json
+import re
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
@@ -169,21 +171,47 @@ class TestSave:
         assert isinstance(again.softmax, AdaptiveSoftmax)
         assert again.model_hash() == model.model_hash()
 
-    def test_half_precision_halves_the_file_and_changes_nothing_else(self, directory, tmp_path):
+    @pytest.mark.parametrize("dtype", ["float16", "int8"])
+    def test_a_smaller_format_changes_nothing_but_the_file(self, directory, tmp_path, dtype):
         model = load_model(directory)
-        model.round_to_half()
-        model.save(tmp_path / "half", dtype="float16")
-        loaded = load_model(tmp_path / "half")
+        model.round_to(dtype)
+        model.save(tmp_path / "small", dtype=dtype)
+        loaded = load_model(tmp_path / "small")
         assert loaded.model_hash() == model.model_hash() != load_model(directory).model_hash()
         assert all(tensor.dtype == torch.float32 for tensor in loaded.state_dict().values())
-        full, half = (
-            (path / "model.safetensors").stat().st_size for path in (directory, tmp_path / "half")
+        full, small = (
+            (path / "model.safetensors").stat().st_size for path in (directory, tmp_path / "small")
         )
-        numbers = sum(tensor.numel() for tensor in model.state_dict().values())
-        assert full - half == pytest.approx(2 * numbers, abs=100)
+        tensors = model.state_dict().values()
+        saved = sum(2 * tensor.numel() for tensor in tensors)
+        if dtype == "int8":
+            matrices = [tensor for tensor in tensors if tensor.dim() > 1]
+            saved = sum(3 * tensor.numel() - 4 * len(tensor) for tensor in matrices)
+        names = 80 * len(tensors) if dtype == "int8" else 100  # of the scales, in the header
+        assert full - small == pytest.approx(saved, abs=names)
+
+    def test_a_directory_of_a_newer_version_says_so(self, directory):
+        path = directory / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        newer = {**config, "elmokit_version": "99.1.0", "storage_of_tomorrow": "int4"}
+        path.write_text(json.dumps(newer), encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"(?s)storage_of_tomorrow.*99\.1\.0.*upgrade"):
+            load_model(directory)
+
+    def test_int8_without_its_scales_is_refused(self, directory, tmp_path):
+        model = load_model(directory)
+        model.round_to("int8")
+        model.save(tmp_path / "m", dtype="int8")
+        path = tmp_path / "m" / "model.safetensors"
+        tensors = load_file(path)
+        name = next(name for name in tensors if name.endswith(".scale"))
+        del tensors[name]
+        save_file(tensors, path)
+        with pytest.raises(FormatError, match=f"(?s){re.escape(str(path))}.*{re.escape(name)}"):
+            load_model(tmp_path / "m")
 
     def test_digits_are_not_dropped_unasked(self, directory, tmp_path):
-        with pytest.raises(ValueError, match=r"round_to_half\(\) first"):
+        with pytest.raises(ValueError, match=r"round_to\('float16'\)"):
             load_model(directory).save(tmp_path / "half", dtype="float16")
         assert not (tmp_path / "half").exists()
 
@@ -192,7 +220,7 @@ class TestSave:
         with torch.no_grad():
             next(model.parameters())[0] = 7e4
         with pytest.raises(ValueError, match="65,504"):
-            model.round_to_half()
+            model.round_to("float16")
 
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
         model = load_model(directory)

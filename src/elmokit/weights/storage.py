@@ -1,0 +1,81 @@
+"""Number formats of stored weights: fp32, fp16, and int8 with one fp32 scale per row.
+
+In int8, a tensor ``NAME`` of two or more dimensions is stored as integers from -127 to 127 of the
+same shape, and ``NAME.scale`` (rows) holds one fp32 number per index of its first dimension; the
+weights are their product. Vectors (biases) stay fp32. Scales have at most 16 significant bits, so
+every product is exact in fp32, and rounding weights that are already rounded changes nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float, Int8
+from torch import Tensor
+
+Storage = Literal["float32", "float16", "int8"]
+"""How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
+STORAGES: tuple[Storage, ...] = get_args(Storage)
+SCALE = ".scale"
+"""What the name of a tensor's scales adds to the tensor's own name."""
+LARGEST = 127
+_SCALE_BITS = 16
+
+
+def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, "..."]:
+    """Return the fp32 numbers nearest to ``tensor`` that ``storage`` holds exactly.
+
+    Raises:
+        ValueError: if a number is not finite, or too large for the format.
+    """
+    if storage == "float32":
+        return tensor
+    if storage == "float16":
+        rounded = tensor.half().float()
+        if not torch.isfinite(rounded).all():
+            raise ValueError("it has values beyond 65,504")
+        return rounded
+    if not torch.isfinite(tensor).all():
+        raise ValueError("it has values that are not finite")
+    return tensor if tensor.dim() < 2 else _product(*_rows(tensor))
+
+
+def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
+    """Turn fp32 parameters into the tensors of a file; they must be rounded to its format.
+
+    Raises:
+        ValueError: if a tensor has digits that ``storage`` cannot hold; names it.
+    """
+    packed: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if storage == "int8" and tensor.dim() >= 2:
+            packed[name], packed[name + SCALE] = _rows(tensor)
+            restored = _product(packed[name], packed[name + SCALE])
+        else:
+            packed[name] = tensor.half() if storage == "float16" else tensor
+            restored = packed[name].float()
+        if not torch.equal(tensor, restored):
+            raise ValueError(
+                f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) "
+                "first, or save as float32."
+            )
+    return packed
+
+
+def unpack(tensor: Tensor, scale: Tensor | None) -> Float[Tensor, "..."]:
+    """Return a stored tensor as fp32; ``scale`` belongs to an int8 tensor."""
+    return tensor.float() if scale is None else _product(tensor, scale)
+
+
+def _rows(tensor: Tensor) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
+    largest = tensor.abs().flatten(1).amax(1)  # (rows,)
+    fraction, exponent = torch.frexp(largest / LARGEST)
+    fraction = torch.round(fraction * 2**_SCALE_BITS) / 2**_SCALE_BITS
+    scale = torch.ldexp(fraction, exponent)
+    divisor = torch.where(scale > 0, scale, 1.0).view(-1, *[1] * (tensor.dim() - 1))
+    integers = torch.round(tensor / divisor).clamp(-LARGEST, LARGEST).to(torch.int8)
+    return integers, scale
+
+
+def _product(integers: Tensor, scale: Tensor) -> Float[Tensor, "..."]:
+    return integers.float() * scale.view(-1, *[1] * (integers.dim() - 1))

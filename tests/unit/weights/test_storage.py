@@ -1,0 +1,65 @@
+"""Stored number formats: what they hold exactly, and how far rounding moves a weight."""
+
+import pytest
+import torch
+
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.weights.locate import PACKAGED_MODELS
+from elmokit.weights.model_dir import load_model
+from elmokit.weights.storage import SCALE, STORAGES, pack, round_to, unpack
+
+
+@pytest.fixture
+def weight():
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(40, 16, 3, generator=generator)
+    rows *= torch.logspace(-6, 4, 40).view(-1, 1, 1)
+    rows[7] = 0
+    return rows
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rounded_weights_come_back_bit_for_bit(weight, storage):
+    rounded = round_to(weight, storage)
+    assert torch.equal(round_to(rounded, storage), rounded)
+    packed = pack({"w": rounded}, storage)
+    assert torch.equal(unpack(packed["w"], packed.get("w" + SCALE)), rounded)
+
+
+def test_int8_moves_no_weight_by_more_than_half_a_step_of_its_row(weight):
+    largest = weight.abs().flatten(1).amax(1).view(-1, 1, 1)
+    error = (round_to(weight, "int8") - weight).abs()
+    assert (error <= largest / 254 * 1.001).all()
+    assert error.max() > 0
+
+
+def test_int8_stores_one_byte_a_weight_and_a_scale_a_row(weight):
+    packed = pack({"w": round_to(weight, "int8"), "b": weight[0, 0]}, "int8")
+    assert packed["w"].dtype == torch.int8
+    assert packed["w" + SCALE].shape == (40,)
+    assert torch.equal(packed["b"], weight[0, 0])  # vectors are not worth rounding
+
+
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_digits_are_not_dropped_unasked(weight, storage):
+    with pytest.raises(ValueError, match=rf"`w`.*{storage}"):
+        pack({"w": weight}, storage)
+
+
+@pytest.mark.parametrize(
+    ("storage", "value"), [("float16", 7e4), ("int8", float("inf")), ("int8", float("nan"))]
+)
+def test_numbers_beyond_the_format_are_refused(weight, storage, value):
+    weight[3, 2, 1] = value
+    with pytest.raises(ValueError, match=r"65,504|finite"):
+        round_to(weight, storage)
+
+
+def test_int8_costs_less_than_three_thousandths_of_the_perplexity():
+    model = load_model(PACKAGED_MODELS / "en")
+    text = (PACKAGED_MODELS.parent / "demo" / "en.txt").read_text(encoding="utf-8")
+    sentences = [line.split() for line in text.splitlines()[:200]]
+    before = perplexity(model, sentences, precision="fp32").mean
+    model.round_to("int8")
+    after = perplexity(model, sentences, precision="fp32").mean
+    assert before != after == pytest.approx(before, rel=3e-3)
