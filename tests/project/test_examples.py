@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ..builders.command_line import elmokit
+import elmokit
+
+from ..builders.command_line import elmokit as run_elmokit
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = {
@@ -32,6 +34,21 @@ def test_examples_run(name, workplace, monkeypatch, capsys):
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize(("name", "readme"), [("en", "README.md"), ("ko", "README.ko.md")])
+def test_the_first_example_tells_two_senses_apart(name, readme):
+    """The packaged models bear the claim of the first page, and it quotes the program's numbers."""
+    example = runpy.run_path(str(ROOT / "examples/embed_sentences.py"))
+    word, sentences = example["KOREAN" if name == "ko" else "ENGLISH"]
+    same, *others = example["cosines"](elmokit.Embedder.load(name), word, sentences)
+    assert same - max(others) >= 0.15
+    page = (ROOT / readme).read_text(encoding="utf-8")
+    assert all(f"{cosine:.2f}" in page for cosine in (same, *others))
+    quoted = [sentence for sentence in sentences if f'"{sentence}"' in page]
+    assert len(quoted) == 2
+    assert sentences[2] in quoted
+
+
+@pytest.mark.e2e
 def test_the_quickstart_runs_from_text_to_vectors(tmp_path, monkeypatch):
     """The `elmokit` commands of docs/quickstart.md, in order, on a small text."""
     import h5py
@@ -49,6 +66,6 @@ def test_the_quickstart_runs_from_text_to_vectors(tmp_path, monkeypatch):
     assert [command.split()[1] for command in commands] == ["pretrain", "perplexity", "embed"]
     monkeypatch.chdir(tmp_path)
     for command in commands:
-        elmokit(*shlex.split(command)[1:])
+        run_elmokit(*shlex.split(command)[1:])
     with h5py.File(tmp_path / "vectors.h5") as file:
         assert file["0"].shape[:2] == (3, 7)
