@@ -6,6 +6,8 @@ import pytest
 
 from elmokit.corpus.stream import with_more_rows
 
+from ...builders.windows import decoded
+
 SENTENCES = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
 
 
@@ -34,25 +36,6 @@ def make_stream(shards, vocabs):
         return WindowStream(settings.pop("shards", shards), *vocabs, **settings)
 
     return make
-
-
-def decoded(window):
-    """The forward inputs as words."""
-    boundaries = {257: "<S>", 258: "</S>"}
-    words = ["".join(boundaries.get(c) or chr(c - 1) for c in row if c < 259) for row in
-             window.char_ids.tolist()]  # fmt: skip
-    return [[words[i] for i in row] for row in window.forward_inputs]
-
-
-def test_rows_are_filled_as_the_original_fills_them(tmp_path, make_stream):
-    from elmokit.corpus.shards import write_shards
-
-    shards = write_shards(map(list, ["abc", "de", "fghijkl", "m", "nop", "qr"]), tmp_path)
-    stream = make_stream(shards=shards, batch_size=2, num_steps=5, shuffle="none", num_epochs=1)
-    assert [decoded(window) for window, _ in stream] == [
-        [["<S>", "a", "b", "c", "<S>"], ["<S>", "f", "g", "h", "i"]],
-        [["d", "e", "<S>", "m", "<S>"], ["j", "k", "l", "<S>", "q"]],
-    ]
 
 
 def test_every_target_is_read_once_an_epoch(shards, make_stream):
@@ -175,48 +158,6 @@ def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
 def test_impossible_settings_are_refused(make_stream, settings, message):
     with pytest.raises(ValueError, match=message):
         make_stream(**settings)
-
-
-def test_sentences_of_different_shards_stand_side_by_side(tmp_path, make_stream):
-    """A corpus of two halves that have no word in common: no stretch of it is of one half alone."""
-    from elmokit.corpus.shards import write_shards
-
-    halves = [["a"] * 4] * 100 + [["b"] * 4] * 100
-    shards = write_shards(halves, tmp_path, tokens_per_shard=100)
-    stream = make_stream(shards=shards, batch_size=8, num_steps=10, num_epochs=1)
-    windows = [window for window, _ in stream]
-    assert len(windows) > 8
-    for window in windows:
-        words = [word for row in decoded(window) for word in row]
-        assert {"a", "b"} <= set(words)
-
-
-def test_only_one_group_of_shards_is_held(make_stream, monkeypatch):
-    """Groups are loaded one by one, each once an epoch."""
-    from elmokit.corpus.shards import ShardSet
-
-    monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", 2)
-    loads = []
-    load = ShardSet.load
-    monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
-    stream = make_stream(num_epochs=2)
-    num_shards = len(stream.shards)
-    assert num_shards > 4
-    read = sum(1 for _ in stream)
-    assert read >= 2 * stream.windows_per_epoch - 2
-    # the group at the border of the epochs may be the same one
-    assert len(loads) in (2 * num_shards, 2 * num_shards - 1, 2 * num_shards - 2)
-    assert set(loads) == set(range(num_shards))
-
-
-def test_a_single_shard_is_loaded_once(tmp_path, make_stream, monkeypatch):
-    from elmokit.corpus.shards import ShardSet, write_shards
-
-    loads = []
-    load = ShardSet.load
-    monkeypatch.setattr(ShardSet, "load", lambda self, i: loads.append(i) or load(self, i))
-    assert sum(1 for _ in make_stream(shards=write_shards(SENTENCES, tmp_path), num_epochs=3)) > 20
-    assert loads == [0]
 
 
 class TestRestarts:

@@ -1,0 +1,189 @@
+"""Packing the sentences of a shard set into the rows of training windows, as the original does.
+
+Each row is filled up to T before the next row takes a sentence from the common order; a sentence
+that is cut continues in the same row of the next window.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from elmokit.corpus.order import SentenceOrder
+from elmokit.corpus.shard_file import merge_shards
+from elmokit.corpus.shards import ShardSet
+from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import WordVocab
+
+
+class RowPacker:
+    """Fills windows of B rows and T steps; `position` says where it is, `restore` goes there.
+
+    ``streams`` (2, N) holds, as types of ``table``, unfinished sentences of earlier shards and then
+    the sentences of the loaded ones. Row i continues at ``next_step[i]``; its sentence ends at
+    ``last[i]`` (both in ``streams``; equal when the sentence is used up).
+    """
+
+    def __init__(
+        self,
+        shards: ShardSet,
+        order: SentenceOrder,
+        word_vocab: WordVocab,
+        char_vocab: CharVocab,
+        *,
+        num_rows: int,
+        num_steps: int,
+        num_epochs: int | None,
+    ) -> None:
+        self.shards, self.order, self.num_epochs = shards, order, num_epochs
+        self.word_vocab, self.char_vocab = word_vocab, char_vocab
+        self.epoch = 0
+        self.group_position = 0  # in the epoch's groups of shards
+        self.sentence_position = 0  # of the next sentence in the group's order
+        self.loaded: tuple[int, ...] = ()  # shards in memory
+        self.firsts = np.zeros(0, dtype=np.int64)  # number of the first sentence of each
+        self.sentences: np.ndarray | None = None  # the group's order; None before it is opened
+        self.table = self._build_table([])
+        self.streams = np.empty((2, 0), dtype=np.int32)
+        self.begins = np.empty(0, dtype=np.int64)
+        self.next_step = [0] * num_rows
+        self.last = [0] * num_rows
+        self.source: list[tuple[int, int]] = [(0, 0)] * num_rows  # (shard, sentence)
+        self.inputs = np.zeros((2, num_rows, num_steps), dtype=np.int32)
+        self.targets = np.zeros((2, num_rows, num_steps), dtype=np.int32)
+
+    def next_window(self, rows: slice) -> WindowBatch | None:
+        """Fill the next window and return these rows; None when the last epoch cannot fill it."""
+        inputs, targets = self.inputs, self.targets
+        next_step, last = self.next_step, self.last
+        inputs.fill(0)  # type 0 is in every table: `_load` also translates cells not yet filled
+        targets.fill(0)
+        _, num_rows, num_steps = inputs.shape
+        for row in range(num_rows):
+            filled = 0
+            while filled < num_steps:
+                if next_step[row] == last[row] and not self._next_sentence(row):
+                    return None
+                start = next_step[row]
+                stop = min(last[row], start + num_steps - filled)
+                until = filled + stop - start
+                inputs[:, row, filled:until] = self.streams[:, start:stop]
+                targets[:, row, filled:until] = self.streams[:, start + 1 : stop + 1]
+                next_step[row] = stop
+                filled = until
+        return self.table.window(inputs[:, rows], targets[:, rows])
+
+    def skip_rest(self, rows: Iterable[int]) -> None:
+        """Let these rows begin the next window with a new sentence."""
+        for row in rows:
+            self.next_step[row] = self.last[row]
+
+    def position(self) -> dict[str, Any]:
+        """Return where the next window begins, as JSON; ``rows``: (shard, sentence, steps left)."""
+        rows = [
+            None if step == last else [*source, last - step]
+            for step, last, source in zip(self.next_step, self.last, self.source, strict=True)
+        ]
+        return {
+            "epoch": self.epoch,
+            "group_position": self.group_position,
+            "sentence_position": self.sentence_position,
+            "rows": rows,
+        }
+
+    def restore(self, position: Mapping[str, Any]) -> None:
+        """Go to a `position` that a packer of the same shards and order gave; before any window."""
+        self.epoch = position["epoch"]
+        self.group_position = position["group_position"]
+        self.sentence_position = position["sentence_position"]
+        unfinished: dict[int, list[int]] = {}  # rows of each shard
+        for row, entry in enumerate(position["rows"]):
+            if entry is not None:
+                unfinished.setdefault(entry[0], []).append(row)
+        sentences: dict[int, list[str]] = {}  # of each row
+        for shard, rows in unfinished.items():
+            loaded = self.shards.load(shard)
+            for row in rows:
+                sentences[row] = loaded.sentence(position["rows"][row][1])
+        words = [word for sentence in sentences.values() for word in sentence]
+        self.table = self._build_table(words)
+        offsets = np.cumsum([0, *map(len, sentences.values())])
+        self.streams, begins = sentence_streams(self.table.types(words), offsets)
+        for index, row in enumerate(sentences):
+            shard, sentence, steps_left = position["rows"][row]
+            self.source[row] = (shard, sentence)
+            self.last[row] = int(begins[index + 1]) - 1
+            self.next_step[row] = self.last[row] - steps_left
+
+    def _next_sentence(self, row: int) -> bool:
+        """Give a row the next sentence; False after the last epoch."""
+        if self.sentences is None and not self._open_group():
+            return False
+        assert self.sentences is not None
+        sentence = int(self.sentences[self.sentence_position])
+        self.next_step[row] = int(self.begins[sentence])
+        self.last[row] = int(self.begins[sentence + 1]) - 1
+        shard = int(np.searchsorted(self.firsts, sentence, side="right")) - 1
+        self.source[row] = (self.loaded[shard], sentence - int(self.firsts[shard]))
+        self.sentence_position += 1
+        if self.sentence_position == len(self.sentences):
+            self._pass_group()
+        return True
+
+    def _pass_group(self) -> None:
+        self.sentences = None  # opened when its first sentence is needed
+        self.sentence_position = 0
+        self.group_position += 1
+        if self.group_position == self.order.num_groups:
+            self.group_position = 0
+            self.epoch += 1
+
+    def _open_group(self) -> bool:
+        """Load the shards at the current position; False if all epochs are done."""
+        if self.num_epochs is not None and self.epoch >= self.num_epochs:
+            return False
+        shards = self.order.groups(self.epoch)[self.group_position]
+        if shards != self.loaded:
+            self._load(shards)
+        self.sentences = self.order.sentences(self.epoch, self.group_position)
+        return True
+
+    def _load(self, shards: tuple[int, ...]) -> None:
+        """Load other shards, keeping what rows and window still need of the old ones.
+
+        Types in use are turned into words, the old shards dropped, and the words turned into types
+        of the new table, so that only one group is in memory.
+        """
+        spans = [
+            (step, last + 1 if step < last else step)
+            for step, last in zip(self.next_step, self.last, strict=True)
+        ]
+        rest = np.concatenate([self.streams[:, start:stop] for start, stop in spans], axis=1)
+        begin = 0
+        for row, (start, stop) in enumerate(spans):
+            self.next_step[row] = begin
+            self.last[row] = begin + max(0, stop - start - 1)
+            begin += stop - start
+        in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
+        words = [self.table.words[index] for index in in_flight.tolist()]
+        new_type = np.zeros(len(self.table), dtype=np.int32)
+        self.table = self._build_table([])  # drop the old shards before the new ones are read
+        self.streams = self.streams[:, :0].copy()
+
+        loaded = merge_shards([self.shards.load(shard) for shard in shards])
+        counts = [self.shards.entries[shard].num_sentences for shard in shards]
+        self.firsts = np.cumsum([0, *counts[:-1]])
+        self.table = self._build_table([*loaded.words, *words])
+        new_type[in_flight] = self.table.types(words)
+        streams, self.begins = sentence_streams(
+            self.table.types(loaded.words)[loaded.tokens], loaded.offsets
+        )
+        self.begins += rest.shape[1]
+        self.streams = np.concatenate([new_type[rest], streams], axis=1)
+        self.inputs[...] = new_type[self.inputs]
+        self.targets[...] = new_type[self.targets]
+        self.loaded = shards
+
+    def _build_table(self, words: Iterable[str]) -> WordTable:
+        return WordTable(words, char_vocab=self.char_vocab, word_vocab=self.word_vocab)

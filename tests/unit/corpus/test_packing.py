@@ -1,0 +1,118 @@
+"""Sentences into the rows of windows, and positions to go on from."""
+
+import json
+
+import pytest
+
+from ...builders.windows import decoded
+
+LETTERS = list(map(list, ["abc", "de", "fghijkl", "m", "nop", "qr"]))
+ALL = slice(None)
+
+
+@pytest.fixture
+def make_packer(tmp_path):
+    from elmokit.corpus.order import SentenceOrder
+    from elmokit.corpus.packing import RowPacker
+    from elmokit.corpus.shards import write_shards
+    from elmokit.text.char_vocab import CharVocab
+    from elmokit.text.word_vocab import WordVocab
+
+    vocabs = WordVocab(["<S>", "</S>", "<UNK>", "a"]), CharVocab()
+
+    def make(sentences, *, shuffle="none", tokens_per_shard=1000, **settings):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        shards = write_shards(sentences, folder, tokens_per_shard=tokens_per_shard)
+        settings = {"num_rows": 2, "num_steps": 5, "num_epochs": 1} | settings
+        return RowPacker(
+            shards, SentenceOrder(shards, seed=0, shuffle=shuffle), *vocabs, **settings
+        )
+
+    return make
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The shards that are read, in order."""
+    from elmokit.corpus.shards import ShardSet
+
+    numbers = []
+    load = ShardSet.load
+    monkeypatch.setattr(ShardSet, "load", lambda self, i: numbers.append(i) or load(self, i))
+    return numbers
+
+
+def rest_of(packer):
+    """Return the words of all windows that are left."""
+    windows = []
+    while (window := packer.next_window(ALL)) is not None:
+        windows.append(decoded(window))
+    return windows
+
+
+def test_rows_are_filled_as_the_original_fills_them(make_packer):
+    assert rest_of(make_packer(LETTERS)) == [
+        [["<S>", "a", "b", "c", "<S>"], ["<S>", "f", "g", "h", "i"]],
+        [["d", "e", "<S>", "m", "<S>"], ["j", "k", "l", "<S>", "q"]],
+    ]
+
+
+def test_only_the_chosen_rows_are_returned(make_packer):
+    window = make_packer(LETTERS).next_window(slice(1, 2))
+    assert decoded(window) == [["<S>", "f", "g", "h", "i"]]
+    assert len(window.char_ids) == 9  # backward it has </S>, l, k, j too
+
+
+def test_the_rest_of_a_sentence_is_skipped_on_request(make_packer):
+    packer = make_packer(LETTERS, num_epochs=2)
+    packer.next_window(ALL)
+    packer.skip_rest([1])
+    assert rest_of(packer)[0] == [["d", "e", "<S>", "m", "<S>"], ["<S>", "q", "r", "<S>", "a"]]
+
+
+@pytest.mark.parametrize("tokens_per_shard", [4, 1000])
+def test_a_new_packer_goes_on_from_a_position(make_packer, tokens_per_shard):
+    settings = {"tokens_per_shard": tokens_per_shard, "num_epochs": 3}
+    packer = make_packer(LETTERS, **settings)
+    packer.next_window(ALL)
+    position = json.loads(json.dumps(packer.position()))
+    assert position["rows"][1][2] == 3  # j, k and l are still to be read
+    restored = make_packer(LETTERS, **settings)
+    restored.restore(position)
+    assert restored.position() == position
+    left = rest_of(restored)
+    assert len(left) > 4
+    assert left == rest_of(packer)
+
+
+def test_a_position_before_any_window_is_the_beginning(make_packer):
+    packer, restored = make_packer(LETTERS), make_packer(LETTERS)
+    restored.restore(packer.position())
+    assert rest_of(restored) == rest_of(packer)
+
+
+def test_sentences_of_different_shards_stand_side_by_side(make_packer):
+    """A corpus of two halves that have no word in common: no stretch of it is of one half alone."""
+    halves = [["a"] * 4] * 100 + [["b"] * 4] * 100
+    windows = rest_of(make_packer(halves, shuffle="sentences", tokens_per_shard=100,
+                                  num_rows=8, num_steps=10))  # fmt: skip
+    assert len(windows) > 8
+    for window in windows:
+        assert {"a", "b"} <= {word for row in window for word in row}
+
+
+def test_groups_of_shards_are_loaded_one_by_one_and_once_an_epoch(make_packer, loads, monkeypatch):
+    monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", 2)
+    sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
+    packer = make_packer(sentences, shuffle="sentences", tokens_per_shard=30, num_epochs=2)
+    num_shards = len(packer.shards)
+    assert num_shards > 4
+    assert len(rest_of(packer)) >= 2 * packer.shards.num_targets // 10 - 2
+    # the group at the border of the epochs may be the same one
+    assert len(loads) in (2 * num_shards, 2 * num_shards - 1, 2 * num_shards - 2)
+    assert set(loads) == set(range(num_shards))
+
+
+def test_a_single_shard_is_loaded_once(make_packer, loads):
+    assert len(rest_of(make_packer(LETTERS, num_epochs=9))) > 20
+    assert loads == [0]
