@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import InputError
+from elmokit.bilm.device import pick_device
+from elmokit.errors import InputError, as_input_error
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
 from elmokit.experiments.plan import LearningRates, PlannedRun, plan_tasks
@@ -50,7 +51,7 @@ class ExperimentOptions:
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
-    """Device for task models; ``auto`` is CUDA if available."""
+    """Device for task models, biLMs and classifiers; ``auto`` is CUDA if available."""
     cache_dir: Path | None = None
     """Cache of layers; none: the user's cache folder."""
     command: str = ""
@@ -61,6 +62,8 @@ class ExperimentOptions:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.minutes is not None and self.minutes <= 0:
             raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
+        with as_input_error():
+            pick_device(self.device)
 
 
 @dataclass(frozen=True)
@@ -145,12 +148,13 @@ class _Session:
         options, probe = self.options, self.experiment.probe
         shared: dict[str, Any] = {
             "work_dir": self.store.directory, "model": self.model.path, "vectors": self.vectors,
-            "cache_dir": options.cache_dir, "on_status": self.listeners.on_status,
+            "device": options.device, "cache_dir": options.cache_dir,
+            "on_status": self.listeners.on_status,
         }  # fmt: skip
         if probe is not None:
             return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
         models_dir = options.output / "models" if options.keep_models else None
-        return TaskRuns(files=self.files, device=options.device, models_dir=models_dir, **shared)
+        return TaskRuns(files=self.files, models_dir=models_dir, **shared)
 
     def _plan_tasks(
         self, rates: LearningRates, *, shares: Sequence[float], seeds: int

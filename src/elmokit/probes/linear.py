@@ -37,16 +37,20 @@ class LinearProbe:
 
     def predict(self, features: Num[np.ndarray, "N X"]) -> Int[np.ndarray, " N"]:
         """Return the label with the highest score for each row."""
-        found = [
-            ((_as_tensor(features[at : at + _BLOCK]) - self.mean) / self.deviation) @ self.weight
-            + self.bias
-            for at in range(0, len(features), _BLOCK)
-        ]
-        return torch.cat(found).argmax(dim=1).numpy() if found else np.zeros(0, dtype=np.int64)
+        found = [np.zeros(0, dtype=np.int64)]
+        for at in range(0, len(features), _BLOCK):
+            x = _as_tensor(features[at : at + _BLOCK]).to(self.mean)
+            scores = ((x - self.mean) / self.deviation) @ self.weight + self.bias
+            found.append(scores.argmax(dim=1).cpu().numpy())
+        return np.concatenate(found)
 
 
 def fit_linear(
-    features: Num[np.ndarray, "N X"], labels: Integer[np.ndarray, " N"], num_labels: int
+    features: Num[np.ndarray, "N X"],
+    labels: Integer[np.ndarray, " N"],
+    num_labels: int,
+    *,
+    device: torch.device | str = "cpu",
 ) -> LinearProbe:
     """Train on all rows: mean cross-entropy and a Gaussian prior ``|weight|^2 / 2N``.
 
@@ -57,14 +61,14 @@ def fit_linear(
     """
     if not len(features):
         raise ValueError("`features` must have at least one row.")
-    x = _as_tensor(features)
-    x = x.clone() if features.dtype == np.float32 else x  # modified in place below
+    x = _as_tensor(features).to(device, torch.float32, copy=True)  # modified in place below
     mean = x.mean(dim=0)
     x -= mean
     deviation = x.std(dim=0, correction=0)
     deviation[deviation < _MIN_DEVIATION] = 1.0
     x /= deviation
-    objective = _Objective(x, torch.from_numpy(labels.astype(np.int64)), num_labels)
+    gold = torch.from_numpy(labels.astype(np.int64)).to(device)
+    objective = _Objective(x, gold, num_labels)
     optimizer = torch.optim.LBFGS(
         [objective.weight, objective.bias],
         max_iter=MAX_ITERATIONS, max_eval=2 * MAX_ITERATIONS,
@@ -84,8 +88,8 @@ class _Objective:
 
     def __init__(self, x: Float[Tensor, "N X"], labels: Int[Tensor, " N"], num_labels: int) -> None:
         self.x, self.labels = x, labels
-        self.weight = torch.zeros(x.shape[1], num_labels)
-        self.bias = torch.zeros(num_labels)
+        self.weight = x.new_zeros(x.shape[1], num_labels)
+        self.bias = x.new_zeros(num_labels)
 
     def __call__(self) -> float:
         """Set the gradients and return the loss."""
@@ -109,4 +113,4 @@ class _Objective:
 
 
 def _as_tensor(features: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(features)).float()
+    return torch.from_numpy(np.ascontiguousarray(features))

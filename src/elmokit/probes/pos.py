@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.bilm.device import pick_device
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.linear import fit_linear
@@ -49,20 +50,26 @@ class PosScore:
 
 
 def probe_pos(
-    sources: Sequence[VectorSource], train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]
+    sources: Sequence[VectorSource],
+    train: Sequence[TaggedSentence],
+    dev: Sequence[TaggedSentence],
+    *,
+    device: str = "auto",
 ) -> tuple[PosScore, ...]:
     """Train `elmokit.probes.linear` on each representation; score it on ``dev``.
 
-    Tags that are not in training count as wrong.
+    Tags that are not in training count as wrong. ``device`` is that of the classifiers, see
+    `pick_device`.
 
     Returns:
         The baseline `MAJORITY`, then a score per name, in the order of the sources.
 
     Raises:
         InputError: if two representations have the same name, or there is none.
-        ValueError: if ``train`` or ``dev`` has no words.
+        ValueError: if ``train`` or ``dev`` has no words, or there is no such device.
     """
     check_names(sources)
+    chosen = pick_device(device)
     data = _Data(train, dev)
     scores = [data.score(MAJORITY, _majority_tags(train, dev), started=time.perf_counter())]
     for source in sources:
@@ -70,7 +77,8 @@ def probe_pos(
         dev_vectors = source.keep([sentence.tokens for sentence in dev])
         for way, name in enumerate(source.names):
             started = time.perf_counter()
-            probe = fit_linear(_rows(train_vectors, way), data.train_ids, len(data.tags))
+            rows = _rows(train_vectors, way)
+            probe = fit_linear(rows, data.train_ids, len(data.tags), device=chosen)
             if not probe.converged:
                 log.warning(
                     "%s: the classifier did not converge in %d iterations",
@@ -148,7 +156,9 @@ PROBE = Probe(
     find=lambda data, test: find_splits(data, (".conllu",)),
     read=lambda files, tokenize: read_pos_data(files),
     words=lambda data: words_of(data.train, data.dev),
-    measure=lambda sources, data, seed: probe_pos(sources, data.train, data.dev),
+    measure=lambda sources, data, seed, device: probe_pos(
+        sources, data.train, data.dev, device=device
+    ),
     columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},
     note="percent of {num_words:,} words, {num_unseen:,} of them not in the training set",
     counts="counts",

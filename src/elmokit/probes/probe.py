@@ -33,8 +33,10 @@ class Probe:
     """Reads the files; the second argument splits raw text."""
     words: Callable[[Any], set[str]]
     """Returns all words of the data, for static vectors."""
-    measure: Callable[[Sequence[VectorSource], Any, int], tuple[Any, ...]]
-    """Returns baselines, if any, then a score per representation; the last argument is a seed."""
+    measure: Callable[[Sequence[VectorSource], Any, int, str], tuple[Any, ...]]
+    """Returns baselines, if any, then a score per representation; the last arguments are a seed and
+    the device of classifiers.
+    """
     columns: Mapping[str, str]
     """Score fields in tables, with their titles; the first is the main number."""
     note: str
@@ -58,6 +60,7 @@ def run_probe(
     vectors: Path | None = None,
     test: str | None = None,
     seed: int = 0,
+    device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
     on_sentence: OnSentence | None = None,
@@ -66,8 +69,8 @@ def run_probe(
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
-    ``test`` the test set of ``wsd``, ``cache_dir`` a cache of layers for ``pos``. For the other
-    arguments see `layer_sources`.
+    ``test`` the test set of ``wsd``, ``device`` that of layers and classifiers, ``cache_dir`` a
+    cache of layers for ``pos``. For the other arguments see `layer_sources`.
 
     Returns:
         Baselines, if the probe has any, then a score per representation.
@@ -86,6 +89,7 @@ def run_probe(
         model,
         layers=layers,
         random_seed=seed if random else None,
+        device=device,
         precision=precision,
         cache_dir=cache_dir,
         on_sentence=on_sentence,
@@ -96,7 +100,7 @@ def run_probe(
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(found)))
-    return probe.measure(sources, found, seed)
+    return probe.measure(sources, found, seed, device)
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:

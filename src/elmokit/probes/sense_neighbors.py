@@ -170,7 +170,7 @@ PROBE = Probe(
     find=lambda data, test: find_sense_corpus(data),
     read=lambda files, tokenize: files.read(),
     words=words_of,
-    measure=lambda sources, data, seed: precision_at_k(sources, data, seed=seed),
+    measure=lambda sources, data, seed, device: precision_at_k(sources, data, seed=seed),
     columns={
         "sense": "same sense", "sense_chance": "by chance",
         "pos": "same part of speech", "pos_chance": "by chance ",

@@ -115,18 +115,20 @@ def layer_sources(
     *,
     layers: Layers | str = "all",
     random_seed: int | None = None,
+    device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
     on_sentence: OnSentence | None = None,
 ) -> list[LayerSource]:
     """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
 
-    ``model`` None is the model in the package; for the other arguments see `LayerSource`.
+    ``model`` None is the model in the package; for ``device`` and ``precision`` see `Embedder`, for
+    the other arguments `LayerSource`.
 
     Raises:
         FileNotFoundError: if there is no such model.
         FormatError: if it is damaged.
-        InputError: if the biLM has no such layers, or there is no such precision.
+        InputError: if the biLM has no such layers, or there is no such device or precision.
     """
     path = find_model(model)
     sources: list[LayerSource] = []
@@ -135,7 +137,7 @@ def layer_sources(
         if seed is not None:
             loaded.reset_parameters(torch.Generator().manual_seed(seed))
         with as_input_error():
-            embedder = Embedder.load(loaded, precision=precision)
+            embedder = Embedder.load(loaded, device=device, precision=precision)
         label = "layer" if seed is None else "random"
         source = LayerSource(
             embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence

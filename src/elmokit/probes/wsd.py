@@ -164,7 +164,7 @@ PROBE = Probe(
     find=find_sense_files,
     read=lambda files, tokenize: read_sense_data(files),
     words=lambda data: words_of(data.train, data.test),
-    measure=lambda sources, data, seed: disambiguate(
+    measure=lambda sources, data, seed, device: disambiguate(
         sources, data.train, data.test, data.inventory
     ),
     columns={"f1": "F1", "num_instances": "words", "num_backed_off": "by the first sense"},

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from elmokit.errors import InputError
 from elmokit.experiments.registry import find_experiment
@@ -205,6 +206,29 @@ def test_probes(options, name, rows):
         assert len(lists[0][2].split("; ")) == 10
 
 
+@pytest.mark.parametrize("name", ["table4", "table6"])
+def test_the_device_reaches_everything_that_computes_in_a_probe(options, monkeypatch, name):
+    """Layers of the biLM, trained or not; neighbors in context (table 4); classifiers (table 6)."""
+    from elmokit.embed import embedder
+    from elmokit.experiments import run_experiment as run_experiment_module
+    from elmokit.probes import pos
+
+    asked = []
+
+    def pick(module):
+        return lambda device: asked.append((module.__name__, device)) or torch.device("cpu")
+
+    for module in (embedder, pos, run_experiment_module):
+        monkeypatch.setattr(module, "pick_device", pick(module))
+    given = options(name, device="cuda:7")
+    asked.clear()
+    report = run_experiment(name, given)
+    assert report.num_missing == 0
+    assert {device for _, device in asked} == {"cuda:7"}
+    expected = {"table4": {embedder.__name__}, "table6": {embedder.__name__, pos.__name__}}
+    assert {module for module, _ in asked} == expected[name]
+
+
 def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         run_experiment("korean", options("korean", data_dir=tmp_path))
@@ -237,8 +261,8 @@ def test_what_does_not_go_together_is_refused(options, monkeypatch, name, change
         run_experiment(name, options(name, **changes))
 
 
-@pytest.mark.parametrize("changes", [{"seeds": 0}, {"minutes": 0.0}])
-def test_numbers_below_their_least_are_refused(options, changes):
+@pytest.mark.parametrize("changes", [{"seeds": 0}, {"minutes": 0.0}, {"device": "gpu"}])
+def test_impossible_options_are_refused(options, changes):
     with pytest.raises(InputError, match=next(iter(changes))):
         options("table1", **changes)
 

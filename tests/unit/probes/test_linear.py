@@ -71,6 +71,19 @@ def test_without_information_the_most_frequent_label_is_given():
     assert probe.predict(np.zeros((2, 2), dtype=np.float32)).tolist() == [1, 1]
 
 
+def test_everything_is_computed_on_the_device():
+    """The meta device computes shapes alone, so the first number that is read says where it is."""
+    from elmokit.probes.linear import LinearProbe, fit_linear
+
+    features, labels = draw(0)
+    with pytest.raises(RuntimeError, match="meta tensor"):  # the loss
+        fit_linear(features, labels, 3, device="meta")
+    mean, weight, bias = (torch.zeros(shape, device="meta") for shape in (4, (4, 3), 3))
+    probe = LinearProbe(mean, mean, weight, bias, num_iterations=0, converged=True)
+    with pytest.raises(RuntimeError, match="meta tensor"):  # the labels
+        probe.predict(features)
+
+
 def test_no_rows_are_refused():
     from elmokit.probes.linear import fit_linear
 

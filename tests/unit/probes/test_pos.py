@@ -57,6 +57,14 @@ def test_sentences_without_words_are_refused():
         probe_pos([TableSource({"a": [1]})], [tagged("a/DET")], [])
 
 
+def test_classifiers_are_trained_on_the_device():
+    from elmokit.probes.pos import probe_pos
+
+    source = TableSource({word: np.eye(3)[kind] for word, kind in KINDS.items()})
+    with pytest.raises(RuntimeError, match="meta tensor"):
+        probe_pos([source], [tagged(t) for t in TRAIN], [tagged(t) for t in DEV], device="meta")
+
+
 def test_a_classifier_that_does_not_converge_is_told(monkeypatch, caplog):
     from elmokit.probes import linear as linear_probe
     from elmokit.probes.pos import probe_pos

@@ -46,6 +46,29 @@ def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
     assert all(score.accuracy == 100 for score in scores)
 
 
+def test_the_device_is_that_of_layers_and_classifiers(model_dir, data, tmp_path, monkeypatch):
+    from elmokit.errors import InputError
+    from elmokit.probes import pos, vector_sources
+    from elmokit.probes.probe import run_probe
+
+    write_splits(data, CONLLU, ".conllu")
+    with pytest.raises(InputError, match="knows no device 'gpu'"):
+        run_probe("pos", data, model_dir, device="gpu")
+    used, fit = [], pos.fit_linear
+    monkeypatch.setattr(
+        pos, "fit_linear", lambda *given, device: used.append(device) or fit(*given, device="cpu")
+    )
+    load = vector_sources.Embedder.load
+    monkeypatch.setattr(
+        vector_sources.Embedder, "load",
+        lambda model, *, device, **more: used.append(device) or load(model, **more),
+    )  # fmt: skip
+    run_probe(
+        "pos", data, model_dir, layers=0, random=True, device="meta", cache_dir=tmp_path / "layers"
+    )
+    assert [str(device) for device in used] == ["meta"] * 4  # of two biLMs
+
+
 def test_words_in_context_are_split_by_the_models_tokenizer(model_dir, data):
     from elmokit.probes.probe import run_probe
 
@@ -95,7 +118,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
         find=lambda data, test: data / "words.txt",
         read=lambda path, tokenize: tokenize(path.read_text()),
         words=set,
-        measure=lambda sources, words, seed: tuple(
+        measure=lambda sources, words, seed, device: tuple(
             Length(name, float(vectors.shape[-1]))
             for source in sources
             for vectors in source.stream([tuple(words)])

@@ -29,6 +29,7 @@ def probe(
         str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
+    device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "fp32",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -45,7 +46,7 @@ def probe(
     with progress_bar("sentences") as update:
         scores = run_probe(
             name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
-            test=test, seed=seed, precision=precision, cache_dir=layer_cache,
+            test=test, seed=seed, device=device, precision=precision, cache_dir=layer_cache,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip
     if json:

@@ -42,6 +42,8 @@ class ProbeRuns:
     """biLM directory."""
     vectors: Path
     """Static word vectors."""
+    device: str = "auto"
+    """Device for biLMs and classifiers, as in `run_probe`."""
     cache_dir: Path | None = None
     """Cache for layers."""
     on_status: Callable[[str], None] = lambda text: None
@@ -57,7 +59,7 @@ class ProbeRuns:
         if run.condition == EXAMPLES:
             return self._examples(started, check_time)
         probe = self.settings.probe
-        measured = probe.measure(self._sources(run, check_time), self._data, 0)
+        measured = probe.measure(self._sources(run, check_time), self._data, 0, self.device)
         scores = [
             {"name": one.name, **{name: getattr(one, name) for name in probe.columns}}
             for one in measured
@@ -84,8 +86,9 @@ class ProbeRuns:
             return [static_source(self.vectors, self.settings.probe.words(self._data))]
         seed = run.seed if run.condition == RANDOM else None
         sources = layer_sources(
-            str(self.model), random_seed=seed, cache_dir=self.cache_dir, on_sentence=on_sentence
-        )
+            str(self.model), random_seed=seed, device=self.device, cache_dir=self.cache_dir,
+            on_sentence=on_sentence,
+        )  # fmt: skip
         return sources[-1:]
 
     def _examples(self, started: float, check_time: CheckTime) -> RunResult:
@@ -93,7 +96,7 @@ class ProbeRuns:
         examples = [
             {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self.vectors)}
         ]
-        embedder = Embedder.load(self.model)
+        embedder = Embedder.load(self.model, device=self.device)
         for query in QUERIES:
             check_time()
             self.on_status(f"neighbors of {QUERY_WORD!r} in context")
