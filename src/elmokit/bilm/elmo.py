@@ -137,13 +137,9 @@ class ELMo(LayerMixes):
                 "layer_norm='batch_with_boundaries'."
             )
         super().__init__(
-            model.num_layers,
-            num_mixes=num_mixes,
-            layers=layers,
-            dropout=dropout,
-            layer_norm=layer_norm,
-            l2=l2,
-        )
+            model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
+            layer_norm=layer_norm, l2=l2,
+        )  # fmt: skip
         self.bilm = model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries

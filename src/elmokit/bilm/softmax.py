@@ -16,6 +16,13 @@ from torch.nn import functional
 MAX_LOGITS = 1 << 20  # that the exact loss holds at once
 MIN_ROWS = 32  # positions scored together even if that exceeds MAX_LOGITS
 
+Rows = Float[Tensor, "X D"]
+"""Outputs of one direction at the X positions to predict."""
+Ids = Int[Tensor, " X"]
+"""Word ids of the targets."""
+Nats = Float[Tensor, " X"]
+"""Loss of each target."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxConfig:
@@ -112,7 +119,7 @@ class FullSoftmax(nn.Module):
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
         nn.init.zeros_(self.bias)
 
-    def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
+    def nll(self, hidden: Rows, word_ids: Ids) -> Nats:
         """Return the exact negative log-likelihood of every target, in nats."""
         rows = max(MIN_ROWS, MAX_LOGITS // self.num_words)
         pieces = []
@@ -121,13 +128,7 @@ class FullSoftmax(nn.Module):
             pieces.append(functional.cross_entropy(logits, ids - 1, reduction="none"))
         return torch.cat(pieces) if pieces else hidden.new_zeros(0)
 
-    def training_nll(
-        self,
-        hidden: Float[Tensor, "X D"],
-        word_ids: Int[Tensor, " X"],
-        *,
-        generator: torch.Generator,
-    ) -> Float[Tensor, " X"]:
+    def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
         """Return the loss to train on: the exact one (``generator`` is not used)."""
         return self.nll(hidden, word_ids)
 
@@ -146,20 +147,12 @@ class SampledSoftmax(FullSoftmax):
         self.num_samples = num_samples
         self.sampler = LogUniformSampler(num_words)
 
-    def training_nll(
-        self,
-        hidden: Float[Tensor, "X D"],
-        word_ids: Int[Tensor, " X"],
-        *,
-        generator: torch.Generator,
-    ) -> Float[Tensor, " X"]:
+    def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
         """Return the sampled loss; all positions share one draw of candidates."""
         candidates = self.sampler.draw(self.num_samples, generator=generator)
         return self.sampled_nll(hidden, word_ids, candidates)
 
-    def sampled_nll(
-        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"], candidates: Candidates
-    ) -> Float[Tensor, " X"]:
+    def sampled_nll(self, hidden: Rows, word_ids: Ids, candidates: Candidates) -> Nats:
         """Return the loss against given candidates, not counting a target as its own negative."""
         targets = word_ids - 1
         classes = candidates.classes.to(hidden.device)
@@ -215,18 +208,12 @@ class AdaptiveSoftmax(nn.Module):
             else:
                 nn.init.zeros_(parameter)
 
-    def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
+    def nll(self, hidden: Rows, word_ids: Ids) -> Nats:
         """Return the exact negative log-likelihood of every target, in nats."""
         with torch.autocast(hidden.device.type, enabled=False):
             return -self.clusters(hidden.float(), word_ids - 1).output
 
-    def training_nll(
-        self,
-        hidden: Float[Tensor, "X D"],
-        word_ids: Int[Tensor, " X"],
-        *,
-        generator: torch.Generator,
-    ) -> Float[Tensor, " X"]:
+    def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
         """Return the exact loss (``generator`` is not used).
 
         Clusters without targets get gradients of zero, so that processes can average gradients.

@@ -4,7 +4,7 @@ Each row is filled up to T before the next row takes a sentence from the common 
 that is cut continues in the same row of the next window.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,6 @@ from elmokit.corpus.order import SentenceOrder
 from elmokit.corpus.shard_file import merge_shards
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
-from elmokit.text.char_vocab import CharVocab
-from elmokit.text.word_vocab import WordVocab
 
 
 class RowPacker:
@@ -29,22 +27,20 @@ class RowPacker:
         self,
         shards: ShardSet,
         order: SentenceOrder,
-        word_vocab: WordVocab,
-        char_vocab: CharVocab,
+        build_table: Callable[[Iterable[str]], WordTable],
         *,
         num_rows: int,
         num_steps: int,
         num_epochs: int | None,
     ) -> None:
         self.shards, self.order, self.num_epochs = shards, order, num_epochs
-        self.word_vocab, self.char_vocab = word_vocab, char_vocab
         self.epoch = 0
         self.group_position = 0  # in the epoch's groups of shards
         self.sentence_position = 0  # of the next sentence in the group's order
         self.loaded: tuple[int, ...] = ()  # shards in memory
         self.firsts = np.zeros(0, dtype=np.int64)  # number of the first sentence of each
         self.sentences: np.ndarray | None = None  # the group's order; None before it is opened
-        self.table = self._build_table([])
+        self.build_table, self.table = build_table, build_table([])
         self.streams = np.empty((2, 0), dtype=np.int32)
         self.begins = np.empty(0, dtype=np.int64)
         self.next_step = [0] * num_rows
@@ -107,7 +103,7 @@ class RowPacker:
             for row in rows:
                 sentences[row] = loaded.sentence(position["rows"][row][1])
         words = [word for sentence in sentences.values() for word in sentence]
-        self.table = self._build_table(words)
+        self.table = self.build_table(words)
         offsets = np.cumsum([0, *map(len, sentences.values())])
         self.streams, begins = sentence_streams(self.table.types(words), offsets)
         for index, row in enumerate(sentences):
@@ -168,13 +164,13 @@ class RowPacker:
         in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
         words = [self.table.words[index] for index in in_flight.tolist()]
         new_type = np.zeros(len(self.table), dtype=np.int32)
-        self.table = self._build_table([])  # drop the old shards before the new ones are read
+        self.table = self.build_table([])  # drop the old shards before the new ones are read
         self.streams = self.streams[:, :0].copy()
 
         loaded = merge_shards([self.shards.load(shard) for shard in shards])
         counts = [self.shards.entries[shard].num_sentences for shard in shards]
         self.firsts = np.cumsum([0, *counts[:-1]])
-        self.table = self._build_table([*loaded.words, *words])
+        self.table = self.build_table([*loaded.words, *words])
         new_type[in_flight] = self.table.types(words)
         streams, self.begins = sentence_streams(
             self.table.types(loaded.words)[loaded.tokens], loaded.offsets
@@ -184,6 +180,3 @@ class RowPacker:
         self.inputs[...] = new_type[self.inputs]
         self.targets[...] = new_type[self.targets]
         self.loaded = shards
-
-    def _build_table(self, words: Iterable[str]) -> WordTable:
-        return WordTable(words, char_vocab=self.char_vocab, word_vocab=self.word_vocab)

@@ -7,6 +7,7 @@ stream made from it continues exactly as if it had never stopped.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from elmokit.corpus.order import SentenceOrder, Shuffle
 from elmokit.corpus.packing import RowPacker
 from elmokit.corpus.shards import ShardSet
-from elmokit.corpus.windows import WindowBatch
+from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import InputError
 from elmokit.files.changes import changes
 from elmokit.text.char_vocab import CharVocab
@@ -130,8 +131,9 @@ class WindowStream:
         ``epoch``, the pass of the next new sentence; the rest is private. All ranks have equal
         states.
         """
+        vocabs = {"word_vocab": self.word_vocab, "char_vocab": self.char_vocab}
         packer = RowPacker(
-            self.shards, self.order, self.word_vocab, self.char_vocab,
+            self.shards, self.order, partial(WordTable, **vocabs),
             num_rows=self.batch_size, num_steps=self.num_steps, num_epochs=self.num_epochs,
         )  # fmt: skip
         windows = targets = 0

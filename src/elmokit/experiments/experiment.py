@@ -16,8 +16,9 @@ from elmokit.experiments.settings import TaskSettings
 class Experiment:
     """A table or figure of the paper."""
 
-    name: str
-    title: str
+    name: str = ""
+    """This and ``title``: as in the registry, which sets them."""
+    title: str = ""
     tables: tuple[Callable[[Findings], Table], ...] = ()
     """In addition to the settings of the tasks, or the scores of the probe."""
     plot: Callable[[Findings, Path], bool] | None = None

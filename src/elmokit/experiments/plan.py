@@ -119,8 +119,7 @@ def plan_tasks(
                         task=settings.task, dataset=settings.dataset, condition=condition.name,
                         share=share, seed=seed, metadata=run_metadata,
                     ))  # fmt: skip
-    check_distinct(runs)
-    return runs
+    return distinct(runs)
 
 
 def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
@@ -135,8 +134,8 @@ def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -
                 raise InputError(f"--set {override}: `{key}` cannot be set here: {reason}.")
 
 
-def check_distinct(runs: Sequence[PlannedRun]) -> None:
-    """Reject runs with the same id: one result would fill two cells of a table."""
+def distinct(runs: list[PlannedRun]) -> list[PlannedRun]:
+    """Return the runs, or reject two with the same id: one result would fill two cells."""
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         other = seen.setdefault(run.id, run)
@@ -145,6 +144,7 @@ def check_distinct(runs: Sequence[PlannedRun]) -> None:
                 f"With these settings two runs are identical: {other.describe()}; "
                 f"{run.describe()}. Remove the --set that makes them equal."
             )
+    return runs
 
 
 def _key(override: str) -> str:

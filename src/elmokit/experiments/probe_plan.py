@@ -11,7 +11,7 @@ from typing import Any
 import elmokit
 from elmokit.errors import InputError
 from elmokit.experiments.inputs import BiLMMetadata, without_advice
-from elmokit.experiments.plan import PlannedRun, check_distinct
+from elmokit.experiments.plan import PlannedRun, distinct
 from elmokit.experiments.samples import SAMPLE_VERSION, sample_file
 from elmokit.files.hashing import file_sha256
 from elmokit.probes.probe import Probe
@@ -20,9 +20,21 @@ BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
 """Families of vectors, and the example neighbors of table 4."""
 POS_SENTENCES = 6000
 """Training sentences of the part-of-speech probe."""
-SENSE_FOLDER = (
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder of the data directory."""
+
+    name: str
+    content: str
+    """What it must have, for error messages."""
+
+
+SENSES = DataFolder(
+    "wsd-en",
     "semcor.data.xml and semcor.gold.key.txt, the same two of a test set, and an inventory "
-    "…senses.tsv, in the layout of Raganato et al."
+    "…senses.tsv, in the layout of Raganato et al.",
 )
 
 
@@ -33,10 +45,7 @@ class ProbeSettings:
     kind: str
     """Name in run ids and results."""
     probe: Probe
-    dataset: str
-    """Folder in the data directory."""
-    content: str
-    """Required content of the folder."""
+    data: DataFolder
     usual_test_set: str | None = None
     """Test set to use if the folder has several."""
     max_train: int | None = None
@@ -47,18 +56,18 @@ class ProbeSettings:
 
     def find(self, data_dir: Path) -> Any:
         """Return the files of the data set; an error says what belongs there."""
-        folder = data_dir / self.dataset
+        folder = data_dir / self.data.name
         if not folder.is_dir():
             raise FileNotFoundError(
-                f"A data set is missing:\n  {folder}: {self.content}\nGive the folder of all data "
-                "sets with --data."
+                f"A data set is missing:\n  {folder}: {self.data.content}\n"
+                "Give the folder of all data sets with --data."
             )
         usual = self.usual_test_set
         there = usual and any(path.name.startswith(f"{usual}.") for path in folder.iterdir())
         try:
             return self.probe.find(folder, usual if there else None)
         except (FileNotFoundError, InputError) as error:
-            message = f"{without_advice(error)} What belongs there: {self.content}."
+            message = f"{without_advice(error)} What belongs there: {self.data.content}."
             raise type(error)(message) from error
 
     def read(self, data_dir: Path, samples: Path) -> Any:
@@ -75,7 +84,7 @@ def plan_probe(
 ) -> list[PlannedRun]:
     """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     settings.find(data_dir)
-    folder = data_dir / settings.dataset
+    folder = data_dir / settings.data.name
     files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
     runs = []
     for family in settings.families:
@@ -89,8 +98,7 @@ def plan_probe(
             if family in (STATIC, EXAMPLES):
                 metadata["vectors"] = vectors_hash
             runs.append(PlannedRun(
-                kind=settings.kind, task=settings.kind, dataset=settings.dataset,
+                kind=settings.kind, task=settings.kind, dataset=settings.data.name,
                 condition=family, seed=seed, metadata=metadata,
             ))  # fmt: skip
-    check_distinct(runs)
-    return runs
+    return distinct(runs)

@@ -4,7 +4,7 @@ A run takes about two to fourteen minutes on one CPU thread; see `docs/guides/ex
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from elmokit.tasks.task import Units
@@ -110,14 +110,13 @@ KOREAN = (
         task="sentiment", dataset="nsmc-rebuilt-ko", content="NSMC: TSV with id, document, label",
         hidden_dims=(100,), epochs=4, batch_size=64, max_train=10_000, max_dev=2000,
     ),
-    TaskSettings(
-        task="nli", dataset="nli-klue-ko",
-        content="KLUE-NLI: JSON lines of premise, hypothesis, label",
-        hidden_dims=(100,), dropout=LOW_DROPOUT, epochs=4, learning_rate=1e-3, max_train=10_000,
+    replace(
+        NLI, dataset="nli-klue-ko", content="KLUE-NLI: JSON lines of premise, hypothesis, label",
         shares=(1.0,),
     ),
-    TaskSettings(
-        task="qa", dataset="korquad-v1.0", content="KorQuAD 1.0 as its authors' JSON",
-        hidden_dims=(50,), epochs=5, learning_rate=3e-3, max_train=2000, shares=(1.0,),
+    replace(
+        QA, dataset="korquad-v1.0", content="KorQuAD 1.0 as its authors' JSON",
+        max_dev=None, shares=(1.0,),
     ),
 )  # fmt: skip
+"""NLI and QA are those of `ENGLISH` on other data, with all labels only."""

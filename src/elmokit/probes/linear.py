@@ -39,7 +39,7 @@ class LinearProbe:
         """Return the label with the highest score for each row."""
         found = [np.zeros(0, dtype=np.int64)]
         for at in range(0, len(features), _BLOCK):
-            x = _as_tensor(features[at : at + _BLOCK]).to(self.mean)
+            x = torch.tensor(features[at : at + _BLOCK]).to(self.mean)
             scores = ((x - self.mean) / self.deviation) @ self.weight + self.bias
             found.append(scores.argmax(dim=1).cpu().numpy())
         return np.concatenate(found)
@@ -61,7 +61,7 @@ def fit_linear(
     """
     if not len(features):
         raise ValueError("`features` must have at least one row.")
-    x = _as_tensor(features).to(device, torch.float32, copy=True)  # modified in place below
+    x = torch.tensor(features, dtype=torch.float32, device=device)  # a copy, modified below
     mean = x.mean(dim=0)
     x -= mean
     deviation = x.std(dim=0, correction=0)
@@ -110,7 +110,3 @@ class _Objective:
         assert self.weight.grad is not None
         assert self.bias.grad is not None
         return max(float(self.weight.grad.abs().max()), float(self.bias.grad.abs().max()))
-
-
-def _as_tensor(features: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(features))

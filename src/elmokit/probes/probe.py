@@ -86,14 +86,9 @@ def run_probe(
     if cache_dir is not None and not probe.keeps_layers:
         log.warning("a cache of layers has no effect on %s", name)
     layered = layer_sources(
-        model,
-        layers=layers,
-        random_seed=seed if random else None,
-        device=device,
-        precision=precision,
-        cache_dir=cache_dir,
-        on_sentence=on_sentence,
-    )
+        model, layers=layers, random_seed=seed if random else None, device=device,
+        precision=precision, cache_dir=cache_dir, on_sentence=on_sentence,
+    )  # fmt: skip
     found = probe.read(
         probe.find(data, test), lambda text: layered[0].embedder.tokenizer.tokenize(text)
     )

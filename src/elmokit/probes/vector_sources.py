@@ -76,12 +76,8 @@ class LayerSource:
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
         report = self._on_sentence
-        kept = keep_layers(
-            self.embedder,
-            sentences,
-            self._cache_dir,
-            on_progress=None if report is None else lambda *_: report(),
-        )
+        on_progress = None if report is None else lambda *_: report()
+        kept = keep_layers(self.embedder, sentences, self._cache_dir, on_progress=on_progress)
         return [self._pick(kept[index].transpose(1, 0, 2)) for index in range(len(kept))]
 
     def _pick(self, layers: np.ndarray) -> np.ndarray:
@@ -139,10 +135,9 @@ def layer_sources(
         with as_input_error():
             embedder = Embedder.load(loaded, device=device, precision=precision)
         label = "layer" if seed is None else "random"
-        source = LayerSource(
+        sources.append(LayerSource(
             embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
-        )
-        sources.append(source)
+        ))  # fmt: skip
     return sources
 
 

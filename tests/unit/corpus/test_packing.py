@@ -1,6 +1,7 @@
 """Sentences into the rows of windows, and positions to go on from."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -15,18 +16,19 @@ def make_packer(tmp_path):
     from elmokit.corpus.order import SentenceOrder
     from elmokit.corpus.packing import RowPacker
     from elmokit.corpus.shards import write_shards
+    from elmokit.corpus.windows import WordTable
     from elmokit.text.char_vocab import CharVocab
     from elmokit.text.word_vocab import WordVocab
 
-    vocabs = WordVocab(["<S>", "</S>", "<UNK>", "a"]), CharVocab()
+    word_vocab = WordVocab(["<S>", "</S>", "<UNK>", "a"])
+    build_table = partial(WordTable, word_vocab=word_vocab, char_vocab=CharVocab())
 
     def make(sentences, *, shuffle="none", tokens_per_shard=1000, **settings):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         shards = write_shards(sentences, folder, tokens_per_shard=tokens_per_shard)
         settings = {"num_rows": 2, "num_steps": 5, "num_epochs": 1} | settings
-        return RowPacker(
-            shards, SentenceOrder(shards, seed=0, shuffle=shuffle), *vocabs, **settings
-        )
+        order = SentenceOrder(shards, seed=0, shuffle=shuffle)
+        return RowPacker(shards, order, build_table, **settings)
 
     return make
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.experiments import registry
 from elmokit.experiments.registry import EXPERIMENTS, find_experiment
 from elmokit.tasks.registry import TASKS
 
@@ -21,7 +20,7 @@ def test_all_tables_and_figures_are_there():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_is_whole(name):
     experiment = find_experiment(name)
-    assert experiment.name == name
+    assert (experiment.name, experiment.title) == (name, EXPERIMENTS[name])
     assert experiment.tables or experiment.probe
     assert bool(experiment.tasks) != (experiment.probe is not None)
     names = [condition.name for condition in experiment.conditions]
@@ -46,9 +45,9 @@ def test_a_new_experiment_is_one_module_and_one_line(monkeypatch):
     from elmokit.experiments.experiment import Experiment
 
     module = types.ModuleType("elmokit.experiments.definitions.table7")
-    module.EXPERIMENT = Experiment(name="table7", title="Table 7")
+    module.EXPERIMENT = Experiment()
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(registry, "EXPERIMENTS", [*EXPERIMENTS, "table7"])
+    monkeypatch.setitem(EXPERIMENTS, "table7", "Table 7")
 
     monkeypatch.delitem(sys.modules, "elmokit.cli.commands.experiment", raising=False)
     assert "table7" in CliRunner().invoke(app, ["experiment", "--help"]).output

@@ -29,8 +29,8 @@ def probe(
         str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
-    device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "fp32",
+    device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,

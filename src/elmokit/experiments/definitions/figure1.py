@@ -6,8 +6,6 @@ from elmokit.experiments.results.tables import COMPARED, curve_table
 from elmokit.experiments.settings import NER, NLI, SRL
 
 EXPERIMENT = Experiment(
-    name="figure1",
-    title="Figure 1: score over the number of labels",
     tasks=(NLI, SRL, NER),
     conditions=(STATIC, ELMO),
     shares=(1.0, 0.1, 0.01, 0.5, 0.2, 0.05),

@@ -6,8 +6,6 @@ from elmokit.experiments.results.tables import mix_table, score_table
 from elmokit.experiments.settings import ENGLISH
 
 EXPERIMENT = Experiment(
-    name="figure2",
-    title="Figure 2: what the tasks make of the layers",
     tasks=ENGLISH,
     conditions=(ELMO,),
     tables=(mix_table, score_table),

@@ -5,8 +5,6 @@ from elmokit.experiments.results.tables import COMPARED
 from elmokit.experiments.settings import KOREAN
 
 EXPERIMENT = Experiment(
-    name="korean",
-    title="Korean: static word vectors, and ELMo beside them",
     language="ko",
     tasks=KOREAN,
     conditions=(STATIC, ELMO),

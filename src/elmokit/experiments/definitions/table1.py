@@ -5,8 +5,6 @@ from elmokit.experiments.results.tables import COMPARED
 from elmokit.experiments.settings import ENGLISH
 
 EXPERIMENT = Experiment(
-    name="table1",
-    title="Table 1: the six tasks with static word vectors, and with ELMo beside them",
     tasks=ENGLISH,
     conditions=(STATIC, ELMO),
     shares=(1.0, 0.1),

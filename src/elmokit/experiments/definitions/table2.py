@@ -6,8 +6,6 @@ from elmokit.experiments.results.tables import COMPARED
 from elmokit.experiments.settings import NLI, QA, SRL
 
 EXPERIMENT = Experiment(
-    name="table2",
-    title="Table 2: how the layers are weighted",
     tasks=(QA, NLI, SRL),
     conditions=(
         STATIC,

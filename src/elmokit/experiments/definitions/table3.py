@@ -5,8 +5,6 @@ from elmokit.experiments.results.tables import COMPARED
 from elmokit.experiments.settings import NLI, QA, SRL
 
 EXPERIMENT = Experiment(
-    name="table3",
-    title="Table 3: ELMo at the input of the task model, at its output, or at both",
     tasks=(QA, NLI, SRL),
     conditions=(
         elmo("input", "inputs.positions=input"),

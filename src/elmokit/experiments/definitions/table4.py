@@ -1,25 +1,15 @@
 """Table 4: nearest neighbors in context."""
 
 from elmokit.experiments.experiment import Experiment
-from elmokit.experiments.probe_plan import (
-    BILM,
-    EXAMPLES,
-    RANDOM,
-    SENSE_FOLDER,
-    STATIC,
-    ProbeSettings,
-)
+from elmokit.experiments.probe_plan import BILM, EXAMPLES, RANDOM, SENSES, STATIC, ProbeSettings
 from elmokit.experiments.results.probe_tables import example_table
 from elmokit.probes.sense_neighbors import PROBE
 
 EXPERIMENT = Experiment(
-    name="table4",
-    title="Table 4: nearest neighbors in context",
     probe=ProbeSettings(
         kind="neighbor_probe",
         probe=PROBE,
-        dataset="wsd-en",
-        content=SENSE_FOLDER,
+        data=SENSES,
         reference="layer 0",
         families=(BILM, STATIC, RANDOM, EXAMPLES),
     ),

@@ -41,7 +41,7 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
             p_value = p_text(test.p_value)
         lines.append((row.name, *cells, p_value, str(len(row.scores))))
     return Table(
-        f"{settings.dataset}: each representation alone",
+        f"{settings.data.name}: each representation alone",
         ("representation", *probe.columns.values(), f"p against {settings.reference}", "seeds"),
         tuple(lines),
         (

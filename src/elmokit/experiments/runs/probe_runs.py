@@ -53,7 +53,7 @@ class ProbeRuns:
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
         """Measure one family; `OutOfTime` may come from ``check_time``, between sentences."""
         if self._data is None:
-            samples = self.work_dir / "samples" / self.settings.dataset
+            samples = self.work_dir / "samples" / self.settings.data.name
             self._data = self.settings.read(self.data_dir, samples)
         started = time.monotonic()
         if run.condition == EXAMPLES:

@@ -53,9 +53,7 @@ class _GRUSteps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         weight, hidden, gates, new = ctx.saved_tensors
         steps, directions, batch, dim = grad.shape
         reset, update, new_inner = gates.split(dim, dim=-1)

@@ -93,9 +93,7 @@ class _Convolutions(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad_out: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         ids, embedding, out, positions, *weights = ctx.saved_tensors
         grad_out = grad_out.contiguous()
         kernels = ctx.kernels
@@ -159,15 +157,8 @@ class _Highway(torch.autograd.Function):
     """`Highway` in fp32 or bf16: (U, F) -> (U, F)."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        kernels: TrainingKernels,
-        x: Tensor,
-        gate_weight: Tensor,
-        gate_bias: Tensor,
-        transform_weight: Tensor,
-        transform_bias: Tensor,
-    ) -> Tensor:
+    def forward(ctx: Any, kernels: TrainingKernels, x: Tensor, *parameters: Tensor) -> Tensor:
+        gate_weight, gate_bias, transform_weight, transform_bias = parameters
         gate_weight, transform_weight = gate_weight.to(x.dtype), transform_weight.to(x.dtype)
         gate, transform = x @ gate_weight.t(), x @ transform_weight.t()
         out = torch.empty_like(x)
@@ -181,9 +172,7 @@ class _Highway(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad_out: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, gate, transform, gate_weight, transform_weight = ctx.saved_tensors
         grad_out = grad_out.contiguous()
         grad_gate, grad_transform, grad_x = (torch.empty_like(x) for _ in range(3))

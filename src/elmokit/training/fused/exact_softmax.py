@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import FullSoftmax
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
+from elmokit.training.fused.softmax import SoftmaxRows
 
 MAX_LOGITS = 1 << 23  # of a block: few enough to save memory, enough for products at full speed
 
@@ -34,37 +35,24 @@ class _ExactLoss(torch.autograd.Function):
     """hidden (X, D), weight (V, D), bias (V,), targets (X,) -> mean nats ()."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        kernels: TrainingKernels,
-        dtype: torch.dtype,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        targets: Tensor,
-    ) -> Tensor:
+    def forward(ctx: Any, kernels: TrainingKernels, dtype: torch.dtype, *tensors: Tensor) -> Tensor:
+        hidden, weight, bias, targets = tensors
         num_targets, num_words = len(hidden), len(weight)
-        typed_hidden, typed_weight = hidden.to(dtype), weight.to(dtype)
         target_logits = (hidden.float() * weight[targets]).sum(dim=-1) + bias[targets]
-        losses, target_probs = torch.empty(num_targets), torch.empty(num_targets)
+        softmax = SoftmaxRows(
+            kernels, hidden.to(dtype), weight.to(dtype), bias, target_logits, targets
+        )
         grad_hidden, grad_weight = torch.empty(hidden.shape), torch.zeros(weight.shape)
         grad_bias = torch.zeros(num_words)
-        buffers = torch.empty(torch.get_num_threads() * num_words)
         rows = max(1, min(num_targets, MAX_LOGITS // num_words))
         block = torch.empty(rows, num_words, dtype=dtype)
         for start in range(0, num_targets, rows):
             part = slice(start, start + rows)
-            inputs, own = typed_hidden[part], targets[part].unsqueeze(1)
-            values = torch.mm(inputs, typed_weight.t(), out=block[: len(inputs)])
-            kernels.call(
-                "softmax", type=kernels.types[dtype], num_rows=len(values),
-                num_candidates=num_words, logits=values, bias=bias,
-                target_logits=target_logits[part], hits=targets[part], losses=losses[part],
-                target_probs=target_probs[part], buffers=buffers,
-            )  # fmt: skip
+            inputs, own = softmax.hidden[part], targets[part].unsqueeze(1)
+            values = softmax.probs(part, out=block[: len(inputs)])
             # the gradient of the logits: probabilities, minus one at the target
-            values.scatter_(1, own, (target_probs[part].unsqueeze(1) - 1).to(dtype))
-            grad_hidden[part] = values @ typed_weight
+            values.scatter_(1, own, (softmax.target_probs[part].unsqueeze(1) - 1).to(dtype))
+            grad_hidden[part] = values @ softmax.weight
             if dtype == torch.float32:
                 grad_weight.addmm_(values.t(), inputs)
             else:
@@ -72,13 +60,11 @@ class _ExactLoss(torch.autograd.Function):
             grad_bias += kernels.column_sums(values)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.hidden_dtype = hidden.dtype
-        return losses.mean()
+        return softmax.losses.mean()
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         factor = grad / len(grad_hidden)
         grad_hidden = (grad_hidden * factor).to(ctx.hidden_dtype)

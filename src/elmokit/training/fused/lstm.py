@@ -66,9 +66,7 @@ class _FusedLSTMP(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grads: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         tensors, count = ctx.saved_tensors, ctx.num_weights
         saved, weights = tensors[:-count], LSTMWeights(*tensors[-count:])
         gradients = ctx.recurrence.backward(ctx.config, saved, weights, grads)

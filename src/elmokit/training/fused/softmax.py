@@ -5,6 +5,7 @@ gather their rows of the weights together, so there is one vocabulary-sized grad
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -81,9 +82,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad_weights: Tensor, grad_biases: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad_weights: Tensor, grad_biases: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (rows,) = ctx.saved_tensors
         weight, bias = torch.zeros(ctx.shape), torch.zeros(ctx.shape[0], 1)
         ctx.kernels.scatter_rows(weight, rows, grad_weights.contiguous())
@@ -91,46 +90,57 @@ class _Gather(torch.autograd.Function):
         return None, weight, bias.squeeze(1), None
 
 
-class _SampledLoss(torch.autograd.Function):
-    """hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,) -> nats (X,).
+@dataclass
+class SoftmaxRows:
+    """Softmax of rows of hidden (X, D) over candidates with weight (K, D), both of one type.
 
-    ``hits``: the candidate that is the row's own target, or -1.
+    `probs` fills its rows of ``losses`` (nats) and ``target_probs``, both fp32 (X,).
     """
 
+    kernels: TrainingKernels
+    hidden: Tensor
+    weight: Tensor
+    bias: Tensor
+    """(K,), fp32 like the target logits."""
+    target_logits: Tensor
+    hits: Tensor
+    """(X,): the candidate that is the row's own target, or -1."""
+
+    def __post_init__(self) -> None:
+        num_rows = len(self.hidden)
+        self.losses, self.target_probs = torch.empty(num_rows), torch.empty(num_rows)
+        self._buffers = torch.empty(torch.get_num_threads() * len(self.weight))
+
+    def probs(self, part: slice, *, out: Tensor) -> Tensor:
+        """Return the probabilities of some rows, written to ``out`` (rows, K)."""
+        logits = torch.mm(self.hidden[part], self.weight.t(), out=out)
+        self.kernels.call(
+            "softmax", type=self.kernels.types[out.dtype], num_rows=len(logits),
+            num_candidates=len(self.weight), logits=logits, bias=self.bias,
+            target_logits=self.target_logits[part], hits=self.hits[part],
+            losses=self.losses[part], target_probs=self.target_probs[part], buffers=self._buffers,
+        )  # fmt: skip
+        return logits
+
+
+class _SampledLoss(torch.autograd.Function):
+    """hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,) -> nats (X,)."""
+
     @staticmethod
-    def forward(
-        ctx: Any,
-        kernels: TrainingKernels,
-        dtype: torch.dtype,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        target_logits: Tensor,
-        hits: Tensor,
-    ) -> Tensor:
-        hidden, weight = hidden.to(dtype), weight.to(dtype)
-        num_rows, num_candidates = len(hidden), len(weight)
-        probs = torch.empty(num_rows, num_candidates, dtype=dtype)
-        losses, target_probs = torch.empty(num_rows), torch.empty(num_rows)
-        buffers = torch.empty(torch.get_num_threads() * num_candidates)
-        for start in range(0, num_rows, ROWS_TOGETHER):
+    def forward(ctx: Any, kernels: TrainingKernels, dtype: torch.dtype, *tensors: Tensor) -> Tensor:
+        hidden, weight, bias, target_logits, hits = tensors
+        rows = SoftmaxRows(kernels, hidden.to(dtype), weight.to(dtype), bias, target_logits, hits)
+        probs = torch.empty(len(hidden), len(weight), dtype=dtype)
+        for start in range(0, len(hidden), ROWS_TOGETHER):
             part = slice(start, start + ROWS_TOGETHER)
-            logits = torch.mm(hidden[part], weight.t(), out=probs[part])
-            kernels.call(
-                "softmax", type=kernels.types[dtype], num_rows=len(logits),
-                num_candidates=num_candidates, logits=logits, bias=bias,
-                target_logits=target_logits[part], hits=hits[part], losses=losses[part],
-                target_probs=target_probs[part], buffers=buffers,
-            )  # fmt: skip
+            rows.probs(part, out=probs[part])
         ctx.kernels = kernels
-        ctx.save_for_backward(hidden, weight, probs, target_probs)
-        return losses
+        ctx.save_for_backward(rows.hidden, rows.weight, probs, rows.target_probs)
+        return rows.losses
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, grad: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         hidden, weight, probs, target_probs = ctx.saved_tensors
         grad = grad.contiguous()
         scaled = (hidden.float() * grad.unsqueeze(1)).to(hidden.dtype)
