@@ -47,7 +47,7 @@ def write_data(folder, *, num_train=24, num_dev=12):
         _write(folder / COREF.dataset / f"{split}.conll", "".join(
             _document(number, person) for number, person in enumerate(people[:4])
         ))  # fmt: skip
-        tagged = folder / find_experiment("table6").probe.dataset / f"en-ud-{split}.conllu"
+        tagged = folder / find_experiment("table6").probe.data.name / f"en-ud-{split}.conllu"
         _write(tagged, "".join(map(_tags, people)))
     _write_senses(folder / "wsd-en")
     return folder
