@@ -17,7 +17,7 @@ from torch import Tensor
 from elmokit.bilm.bilm import BiLMState, Direction
 from elmokit.bilm.device import pick_device
 from elmokit.corpus.readers import ReadReport, read_sentences
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
@@ -178,9 +178,7 @@ def perplexity_of_files(
     ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
     default), and if too many words are unknown.
     """
-    with as_input_error():
-        torch_device = pick_device(device)
-    model = load_model(find_model(model_path)).to(torch_device)
+    model = load_model(find_model(model_path)).to(pick_device(device))
     scoring_vocab(model)
     is_own = tokenizer in (None, model.tokenizer.name)  # in the version of its training
     chosen = build_tokenizer(model.tokenizer if is_own else tokenizer)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.device import pick_device
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
 from elmokit.experiments.plan import LearningRates, PlannedRun, plan_tasks
@@ -62,8 +62,7 @@ class ExperimentOptions:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.minutes is not None and self.minutes <= 0:
             raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
-        with as_input_error():
-            pick_device(self.device)
+        pick_device(self.device)  # raises
 
 
 @dataclass(frozen=True)

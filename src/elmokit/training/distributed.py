@@ -11,7 +11,6 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from elmokit.bilm.device import pick_device
-from elmokit.errors import as_input_error
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,7 @@ def world(device: str = "auto") -> Iterator[World]:
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        with as_input_error():
-            own = pick_device(device)
-        yield World(device=own)
+        yield World(device=pick_device(device))
         return
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     use_cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
