@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from types import SimpleNamespace
 from typing import get_args
 
@@ -295,7 +296,7 @@ def test_the_device_is_chosen_checked_and_told(task, data, tmp_path, model_dir, 
         TaskRun.load(tmp_path / "run", device="cpu")
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     assert f"computes on {kind}" in caplog.text
-    with pytest.raises(ValueError, match="'tpu'"):
+    with pytest.raises(ValueError, match=r"'tpu'.*'auto', 'cpu', 'cuda'"):
         run_task(task, data, tmp_path / "other", model_dir, epochs=1, device="tpu")
     assert not (tmp_path / "other").exists()
 
@@ -355,9 +356,9 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     (tmp_path / "run" / "model.safetensors").unlink()
-    with pytest.raises(FormatError, match="weights"):
+    with pytest.raises(FormatError, match=r"/run .*model\.safetensors"):
         TaskRun.load(tmp_path / "run")
-    with pytest.raises(FileNotFoundError, match="no run of a task"):
+    with pytest.raises(FileNotFoundError, match=r"/data .*task\.json"):
         TaskRun.load(tmp_path / "data")
 
 
@@ -371,14 +372,14 @@ def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
     other = load_model(model_dir)
     other.reset_parameters(torch.Generator().manual_seed(9))
     other.save(tmp_path / "other")
-    with pytest.raises(FormatError, match="not the biLM"):
+    with pytest.raises(FormatError, match=rf"/other .*/run .*{other.model_hash()[:12]}.*--model"):
         TaskRun.load(tmp_path / "run", model=str(tmp_path / "other"))
 
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
     (tmp_path / "run").mkdir()
-    with pytest.raises(FileExistsError, match="new directory"):
+    with pytest.raises(FileExistsError, match="/run "):
         run_task(task, data, tmp_path / "run", model_dir)
 
 
@@ -386,7 +387,7 @@ def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
 def test_the_static_arm_needs_vectors(task, data, tmp_path):
     from elmokit.errors import InputError
 
-    with pytest.raises(InputError, match="--vectors"):
+    with pytest.raises(InputError, match=r"embeddings='static'.*--vectors"):
         run_task(task, data, tmp_path / "run", None, embeddings="static")
 
 
@@ -411,7 +412,7 @@ def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog
 def test_the_none_arm_takes_no_vectors(task, data, tmp_path):
     from elmokit.errors import InputError
 
-    with pytest.raises(InputError, match="word vectors"):
+    with pytest.raises(InputError, match=r"embeddings='none'.*--vectors"):
         run_task(task, data, tmp_path / "run", None, embeddings="none", vectors=tmp_path / "v.txt")
     assert not (tmp_path / "run").exists()
 
@@ -426,7 +427,7 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
     for bad in ("no mark and no tab", "", "*a* *b*", "* *"):
-        with pytest.raises(InputError, match="Text 2: "):
+        with pytest.raises(InputError, match=rf"Text 2: .*'{re.escape(bad)}'"):
             list(run.predict([TEXTS[task][0], bad]))
 
 
@@ -471,11 +472,11 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [
-        ("srl", "The dog bit the man.", r"must be marked, got 'The dog bit the man\.'\."),
-        ("srl", "The *dog* *bit* him.", r"got 'The \*dog\* \*bit\* him\.'\. Put asterisks"),
-        ("srl", "A dog " * 50, r"must be marked, got 'A dog [A dog]+\.\.\.\. Put asterisks"),
-        ("nli", "I sat.", r"needs 2 texts a line, separated by tabs, got 1: 'I sat\.'\."),
-        ("qa", "Who? " * 50, r"needs 2 texts a line, separated by tabs, got 1: 'Who\? .+\.\.\.\.$"),
+        ("srl", "The dog bit the man.", r"'The dog bit the man\.'"),
+        ("srl", "The *dog* *bit* him.", r"'The \*dog\* \*bit\* him\.'"),
+        ("srl", "A dog " * 50, r"'A dog [A dog]+\.\.\.\."),
+        ("nli", "I sat.", r"nli.* 2 .* 1: 'I sat\.'"),
+        ("qa", "Who? " * 50, r"qa.* 2 .* 1: 'Who\? .+\.\.\.\.$"),
     ],
 )  # fmt: skip
 def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, message):

@@ -175,7 +175,7 @@ def test_a_truncated_file_is_named_with_what_was_expected(storage, share, tmp_pa
     storage.write(build(), tmp_path / "m")
     path = tmp_path / "m" / storage.weights_name
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(FormatError, match=r"not a whole .* file") as raised:
+    with pytest.raises(FormatError, match=storage.weights_name) as raised:
         storage.read(tmp_path / "m")
     for part in (str(path), "char_embed", "expected", ", 3)"):
         assert part in str(raised.value).replace("Expected", "expected")
@@ -185,7 +185,7 @@ def test_a_missing_tensor_is_named_with_its_shape(storage, tmp_path):
     storage.write(build(), tmp_path / "m")
     path = tmp_path / "m" / storage.weights_name
     storage.replace(path, storage.tensor, None)
-    with pytest.raises(FormatError, match="missing") as raised:
+    with pytest.raises(FormatError, match=storage.weights_name) as raised:
         storage.read(tmp_path / "m")
     for part in (str(path), storage.tensor, str(storage.shape)):
         assert part in str(raised.value)
@@ -195,7 +195,7 @@ def test_a_wrong_shape_is_named_with_the_expected_one(storage, tmp_path):
     storage.write(build(), tmp_path / "m")
     path = tmp_path / "m" / storage.weights_name
     storage.replace(path, storage.tensor, (7, 9))
-    with pytest.raises(FormatError, match=r"\(7, 9\), expected") as raised:
+    with pytest.raises(FormatError, match=r"\(7, 9\)") as raised:
         storage.read(tmp_path / "m")
     for part in (str(path), storage.tensor, str(storage.shape)):
         assert part in str(raised.value)
@@ -207,7 +207,9 @@ def test_weights_of_another_model_are_refused(storage, tmp_path):
     config = replace(build().config, lstm=LSTMConfig(cell_dim=8, projection_dim=4, num_layers=3))
     storage.write(PretrainedBiLM(config), tmp_path / "b")
     (tmp_path / "b" / storage.weights_name).replace(tmp_path / "a" / storage.weights_name)
-    with pytest.raises(FormatError, match=r"no place .* different models"):
+    with pytest.raises(
+        FormatError, match=rf"/a/{storage.weights_name}: .*\(\d+,\) .*(options|config)"
+    ):
         storage.read(tmp_path / "a")
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -129,11 +130,11 @@ def test_pages_with_places_of_a_machine_are_refused_before_any_is_copied(recipe,
     for name, text in (("table1", ""), ("figure1", f"- command: x {place}")):
         (folder / name / "results.json").write_text("{}", encoding="utf-8")
         (folder / name / "table.md").write_text(f"# T\n{text}\n", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"figure1\.md has a place of this machine"):
+    with pytest.raises(FormatError, match=rf"figure1\.md .*{re.escape(place[1:])}"):
         recipe.publish_pages(folder)
     assert not pages.exists()
 
 
 def test_a_folder_without_experiments_is_told(recipe, published):
-    with pytest.raises(FileNotFoundError, match=r"has no experiment: expected table1, table2"):
+    with pytest.raises(FileNotFoundError, match=r"/experiments .*table1, table2.*korean"):
         recipe.publish_pages(published[0])

@@ -45,5 +45,5 @@ def test_a_misspelled_setting_is_refused(tmp_path):
 
     recipe = tmp_path / "mine.toml"
     recipe.write_text("[train]\nbatch_sise = 32\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"train\.batch_sise.*Did you mean `batch_size`"):
+    with pytest.raises(ConfigError, match=r"mine\.toml.*`train\.batch_sise`.*`batch_size`"):
         pretrain_config(recipe=recipe)

@@ -47,14 +47,14 @@ class TestFromDict:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            ({"nam": "y"}, r"run\.toml: unknown setting `nam`\. Did you mean `name`\?"),
-            ({"part": {"rat": 1}}, r"`part\.rat`\. Did you mean `rate`\? Allowed here: kind, rate"),
-            ({"extra": {"zzz": 1}}, r"unknown setting `extra\.zzz`\. Allowed here"),
-            ({"part": 5}, r"`part` must be a table of settings, got 5"),
-            ({"part": {"rate": -1}}, r"`part\.rate`: `rate` must not be negative, got -1\."),
-            ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' or 'slow'.*got 'medium'"),
-            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*got 'a'"),
-            ({"limit": "many"}, r"`limit`: .*got 'many'"),
+            ({"nam": "y"}, r"^run\.toml: .*`nam`.*`name`.*: extra, limit, name, part\."),
+            ({"part": {"rat": 1}}, r"`part\.rat`.*`rate`.*: kind, rate, sizes\."),
+            ({"extra": {"zzz": 1}}, r"`extra\.zzz`\. .*: kind, rate, sizes\."),
+            ({"part": 5}, r"`part` .* 5\."),
+            ({"part": {"rate": -1}}, r"`part\.rate`: `rate` .* -1\."),
+            ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' .*'slow', .*'medium'"),
+            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*'a'"),
+            ({"limit": "many"}, r"`limit`: .*'many'"),
         ],
     )
     def test_errors_name_file_key_and_value(self, data, message):
@@ -68,11 +68,11 @@ class TestBlame:
     @pytest.mark.parametrize(
         ("override", "message"),
         [
-            ("part.rat=2", r"^--set part\.rat=2: unknown setting `part\.rat`"),
-            ("part.rate=-2", r"^--set part\.rate=-2: `part\.rate`: .*negative, got -2\.$"),
+            ("part.rat=2", r"^--set part\.rat=2: .*`part\.rat`"),
+            ("part.rate=-2", r"^--set part\.rate=-2: `part\.rate`: .* -2\.$"),
             ("part . rate = -2", r"^--set part \. rate = -2: `part\.rate`"),
             ("part.kind=medium", r"^--set part\.kind=medium: `part\.kind`"),
-            ("part=5", r"^--set part=5: `part` must be a table"),
+            ("part=5", r"^--set part=5: `part` .* 5\."),
         ],
     )
     def test_an_override_is_named(self, override, message):
@@ -81,7 +81,7 @@ class TestBlame:
 
     def test_a_file_is_named_for_what_stands_in_it(self):
         data = {"part": {"rate": -1}}
-        with pytest.raises(ConfigError, match=r"^run\.toml: `part\.rate`: .*got -1\."):
+        with pytest.raises(ConfigError, match=r"^run\.toml: `part\.rate`: .* -1\."):
             from_dict(Whole, data, source="run.toml", overrides=["part.kind=slow"])
 
     def test_a_table_that_no_single_key_mends_is_named_without_its_contents(self):
@@ -106,11 +106,11 @@ class TestReadToml:
     def test_a_file_that_is_no_toml_is_named(self, tmp_path, content):
         path = tmp_path / "run.toml"
         path.write_bytes(content)
-        with pytest.raises(ConfigError, match=r"run\.toml: not a valid TOML file"):
+        with pytest.raises(ConfigError, match=r"/run\.toml: .*TOML"):
             read_toml(path)
 
     def test_a_missing_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no recipe .*none\.toml\. A recipe is a TOML"):
+        with pytest.raises(FileNotFoundError, match=r"/none\.toml\. .*TOML .*--set"):
             read_toml(tmp_path / "none.toml")
 
 
@@ -141,9 +141,9 @@ class TestOverrides:
 
     @pytest.mark.parametrize("override", ["part.rate", "=5"])
     def test_an_override_without_key_or_value_is_refused(self, override):
-        with pytest.raises(ConfigError, match="--set takes key=value"):
+        with pytest.raises(ConfigError, match=rf"--set .*key=value, .*'{override}'"):
             apply_overrides({}, [override])
 
     def test_a_key_below_a_value_is_refused(self):
-        with pytest.raises(ConfigError, match=r"--set name\.first=5: `name` is a value"):
+        with pytest.raises(ConfigError, match=r"^--set name\.first=5: `name` "):
             apply_overrides({"name": "y"}, ["name.first=5"])

@@ -49,9 +49,9 @@ class BiLMConfig:
                 "from the vocabulary"
             )
         if self.num_words is not None and self.num_words < 0:
-            raise ValueError("`num_words` must be at least 0")
+            raise ValueError(f"`num_words` must be at least 0, got {self.num_words}")
         if not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
+            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 
 
 @dataclass(frozen=True)

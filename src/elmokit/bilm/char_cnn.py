@@ -40,9 +40,12 @@ class CharCNNConfig:
 
     def __post_init__(self) -> None:
         if not self.filters or any(width < 1 or count < 1 for width, count in self.filters):
-            raise ValueError("`filters` must hold pairs (width, count), both at least 1")
-        if self.embedding_dim < 1 or self.num_highway < 0:
-            raise ValueError("`embedding_dim` must be at least 1 and `num_highway` at least 0")
+            raise ValueError(
+                f"`filters` must hold pairs (width, count), both at least 1, got {self.filters}"
+            )
+        for name, least in (("embedding_dim", 1), ("num_highway", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"`{name}` must be at least {least}, got {getattr(self, name)}")
 
     @property
     def num_filters(self) -> int:

@@ -33,14 +33,18 @@ class LSTMConfig:
     """Add a layer's input to its output, from the second layer on."""
 
     def __post_init__(self) -> None:
-        if min(self.num_layers, self.cell_dim, self.projection_dim) < 1:
-            raise ValueError("`num_layers`, `cell_dim` and `projection_dim` must be at least 1")
+        for name in ("num_layers", "cell_dim", "projection_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}")
         if self.projection_dim > self.cell_dim:
-            raise ValueError("`projection_dim` must not be larger than `cell_dim`")
+            raise ValueError(
+                f"`projection_dim` must not be larger than `cell_dim` ({self.cell_dim}), got "
+                f"{self.projection_dim}"
+            )
         for name in ("cell_clip", "projection_clip"):
             value = getattr(self, name)
             if value is not None and value <= 0:
-                raise ValueError(f"`{name}` must be positive, or none for no clipping")
+                raise ValueError(f"`{name}` must be positive, or none for no clipping, got {value}")
 
 
 class LSTMWeights(NamedTuple):

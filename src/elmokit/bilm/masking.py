@@ -26,7 +26,7 @@ def lengths_of(mask: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
     if not torch.equal(mask, expected):
         raise ValueError(
             "Padding (rows of id 0) must be at the end of each sentence, not before or between "
-            "real tokens."
+            f"real tokens as in sentence {int((mask != expected).any(dim=1).nonzero()[0])}."
         )
     return lengths
 

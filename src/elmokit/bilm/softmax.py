@@ -40,11 +40,14 @@ class SoftmaxConfig:
 
     def __post_init__(self) -> None:
         if self.num_samples < 1:
-            raise ValueError("`num_samples` must be at least 1")
+            raise ValueError(f"`num_samples` must be at least 1, got {self.num_samples}")
         if not 0 <= self.full_share <= 1:
             raise ValueError(f"`full_share` must be between 0 and 1, got {self.full_share}")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or min(self.cutoffs, default=1) < 1:
-            raise ValueError("`cutoffs` must be increasing numbers of classes, each at least 1")
+            raise ValueError(
+                "`cutoffs` must be increasing numbers of classes, each at least 1, got "
+                f"{self.cutoffs}"
+            )
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class LogUniformSampler:
         """Draw until ``num_samples`` distinct classes are found."""
         if num_samples >= self.num_classes:
             raise ValueError(
-                f"Cannot draw {num_samples} distinct classes out of {self.num_classes}."
+                f"`num_samples` must be below the {self.num_classes} classes, got {num_samples}."
             )
         is_drawn = np.zeros(self.num_classes, dtype=np.bool_)
         classes = np.empty(0, dtype=np.int64)

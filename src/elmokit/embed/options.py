@@ -62,7 +62,8 @@ class EmbedOptions:
             )
         if self.state == "carry" and count > 1:
             raise InputError(
-                'state="carry" reads the text as one stream, which cannot be split into shards.'
+                'state="carry" reads the text as one stream, which cannot be split: leave out '
+                f"`shard`, got {index}/{count}."
             )
         if self.resume and self.overwrite:
             raise InputError("Give either --resume or --overwrite, not both.")

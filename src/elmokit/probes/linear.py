@@ -60,7 +60,7 @@ def fit_linear(
         ValueError: if there is no row.
     """
     if not len(features):
-        raise ValueError("`features` must have at least one row.")
+        raise ValueError(f"`features` must have at least one row, got shape {features.shape}.")
     x = torch.tensor(features, dtype=torch.float32, device=device)  # a copy, modified below
     mean = x.mean(dim=0)
     x -= mean

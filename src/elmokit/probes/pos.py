@@ -97,7 +97,10 @@ class _Data:
         tags = _flat(sentence.tags for sentence in train)
         words = set(_flat(sentence.tokens for sentence in train))
         if not tags or not any(sentence.tokens for sentence in dev):
-            raise ValueError("`train` and `dev` must have at least one word each.")
+            raise ValueError(
+                "`train` and `dev` must have at least one word each, got "
+                f"{len(tags)} and {sum(len(sentence.tokens) for sentence in dev)}."
+            )
         self.tags = sorted(set(tags))
         ids = {tag: number for number, tag in enumerate(self.tags)}
         self.train_ids = np.array([ids[tag] for tag in tags], dtype=np.int64)

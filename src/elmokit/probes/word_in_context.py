@@ -86,8 +86,8 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]
     found = FoundPairs(places, [pair.same_sense for pair in pairs])
     if not found.found.any():
         raise InputError(
-            "None of the target words matches the tokenizer's words. Is the tokenizer right for "
-            "this language?"
+            f"None of the {2 * len(pairs)} target words matches the tokenizer's words. Is the "
+            "tokenizer right for this language?"
         )
     if not found.found.all():
         log.warning(

@@ -55,6 +55,16 @@ def check_text(text: str, *, where: str) -> None:
         ) from error
 
 
+def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
+    """Raise a ``TypeError`` if a string stands where a list of words belongs."""
+    for item in (sentences, *sentences):
+        if isinstance(item, str):
+            raise TypeError(
+                f"`sentences` must be a list of lists of words, got the string {item[:40]!r} "
+                f"instead of a list. Tokenize it first, for example with text.split()."
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CharVocabConfig:
     """How words become rows of character ids; a model is bound to the values of its training."""
@@ -138,12 +148,7 @@ class CharVocab:
         Raises:
             TypeError: if a sentence is a string instead of a list of words.
         """
-        strings = [item for item in (sentences, *sentences) if isinstance(item, str)]
-        if strings:
-            raise TypeError(
-                f"`sentences` must be a list of lists of words, got the string {strings[0][:40]!r} "
-                f"instead of a list. Tokenize it first, for example with text.split()."
-            )
+        check_sentences(sentences)
         rows = self.encode_words([word for sentence in sentences for word in sentence])
         margin = int(boundaries)
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)

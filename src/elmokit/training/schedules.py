@@ -31,7 +31,8 @@ class Budget:
         limits = [limit for limit in (self.seconds, self.tokens, self.steps) if limit is not None]
         if not limits or min(limits) <= 0:
             raise ValueError(
-                "A budget needs at least one limit (minutes, epochs, tokens or steps), above zero."
+                "A budget needs at least one limit (`seconds`, `tokens` or `steps`), each above 0, "
+                f"got {limits}."
             )
 
     def share(self, progress: Progress) -> float:
@@ -74,10 +75,12 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
-        if not (0 <= self.warmup_share < 1 and 0 <= self.final_factor <= 1):
+        if not 0 <= self.warmup_share < 1:
             raise ValueError(
-                "`warmup_share` must be at least 0 and below 1, `final_factor` between 0 and 1"
+                f"`warmup_share` must be at least 0 and below 1, got {self.warmup_share}"
             )
+        if not 0 <= self.final_factor <= 1:
+            raise ValueError(f"`final_factor` must be between 0 and 1, got {self.final_factor}")
 
     def factor(self, share: float) -> float:
         """Return the factor on the peak rate when ``share`` of the budget is spent."""

@@ -114,7 +114,10 @@ def write_bilm_tf(
             "(model.softmax = None), or train it with a full or sampled softmax."
         )
     if softmax is not None and model.softmax is None:
-        raise InputError("`softmax` names a file for the output layer, but the model has none.")
+        raise InputError(
+            f"`softmax` is {os.fspath(softmax)!r}, a file for the output layer, but the model has "
+            "none (model.softmax is None). Leave out `softmax`."
+        )
     for loss in format_losses(model):
         logger.warning("%s: %s", os.fspath(weights), loss)
     arrays = {

@@ -27,6 +27,7 @@ from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory
+from elmokit.text.char_vocab import check_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -126,8 +127,7 @@ class PretrainedBiLM(BiLM):
                 "This model reads word ids and has no vocabulary, so it cannot encode words. Load "
                 "it with one: read_bilm_tf(options, weights, vocab='vocab.txt')."
             )
-        if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
-            raise TypeError("`sentences` must be lists of words, got a string; tokenize it first.")
+        check_sentences(sentences)
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
         encoded = (vocab.encode([normalize(word, form) for word in words]) for words in sentences)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -222,7 +223,7 @@ class TestState:
         assert torch.equal(out.layers, model(ids, state=state.rows(slice(0, 5))).layers)
 
     def test_too_few_rows_are_refused(self, model):
-        with pytest.raises(ValueError, match="`state` has 3 rows, fewer than the batch"):
+        with pytest.raises(ValueError, match=r"`state` .*\b3 .*\b5\b"):
             model(ids_of(model), state=random_state(model, 3))
 
     def test_rows_and_directions(self, model):
@@ -266,33 +267,35 @@ class TestErrors:
     def test_wrong_shapes_of_character_ids(self, model, shape):
         # The shape checks of the tests would refuse some of them before.
         check = getattr(BiLM._check_shape, "__wrapped__", BiLM._check_shape)
-        with pytest.raises(ValueError, match=r"must have shape \(B, T, 50\), got"):
+        with pytest.raises(
+            ValueError, match=rf"`char_ids` .*\(B, T, 50\).*{re.escape(str(shape))}"
+        ):
             check(model, torch.ones(shape, dtype=torch.int64))
 
     def test_character_ids_for_a_word_model(self):
-        with pytest.raises(ValueError, match=r"`word_ids` must have shape \(B, T\)"):
+        with pytest.raises(ValueError, match=r"`word_ids` .*\(B, T\).*\(2, 3, 50\)"):
             build(WORD_CONFIG)(torch.ones(2, 3, 50, dtype=torch.int64))
 
     def test_padding_between_real_tokens(self, model):
         ids = ids_of(model)
         ids[0, 3] = 0
-        with pytest.raises(ValueError, match="must be at the end"):
+        with pytest.raises(ValueError, match="sentence 0"):
             model(ids)
 
     def test_characters_or_words(self):
         for settings in ({"num_words": 5}, {"char_cnn": None}):
-            with pytest.raises(ValueError, match="not both or neither"):
+            with pytest.raises(ValueError, match=r"`char_cnn` .*`num_words`"):
                 BiLMConfig(**settings)
 
     def test_a_word_embedding_without_rows(self):
-        with pytest.raises(ValueError, match="`num_words` must be at least 0"):
+        with pytest.raises(ValueError, match=r"`num_words` .*\b0, .*-1\b"):
             replace(WORD_CONFIG, num_words=-1)
-        with pytest.raises(ValueError, match="`num_words` is 0"):
+        with pytest.raises(ValueError, match=r"`num_words` .*\b0\b"):
             BiLM(replace(WORD_CONFIG, num_words=0))
 
     @pytest.mark.parametrize("dropout", [-0.1, 1.0])
     def test_dropout_is_a_share(self, dropout):
-        with pytest.raises(ValueError, match="`dropout`"):
+        with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .*{dropout}$"):
             BiLMConfig(dropout=dropout)
 
 

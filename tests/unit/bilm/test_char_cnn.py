@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from torch.nn import functional
@@ -112,28 +114,28 @@ def test_no_tokens():
 
 
 def test_wrong_row_length_is_refused():
-    with pytest.raises(ValueError, match=r"rows of 50 characters, got \(2, 40\)"):
+    with pytest.raises(ValueError, match=r"`char_ids` .*\b50\b.*\(2, 40\)"):
         build()(torch.ones(2, 40, dtype=torch.int64))
 
 
 def test_filters_wider_than_rows_are_refused():
-    with pytest.raises(ValueError, match="width 5 is wider than max_characters=4"):
+    with pytest.raises(ValueError, match=r"width 5 .*max_characters=4"):
         build(max_characters=4)
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("name", "value"),
     [
-        {"filters": ()},
-        {"filters": ((0, 4),)},
-        {"filters": ((1, 0),)},
-        {"embedding_dim": 0},
-        {"num_highway": -1},
+        ("filters", ()),
+        ("filters", ((0, 4),)),
+        ("filters", ((1, 0),)),
+        ("embedding_dim", 0),
+        ("num_highway", -1),
     ],
 )
-def test_impossible_shapes_are_refused(settings):
-    with pytest.raises(ValueError, match="must"):
-        CharCNNConfig(**settings)
+def test_impossible_shapes_are_refused(name, value):
+    with pytest.raises(ValueError, match=rf"`{name}` .*{re.escape(str(value))}$"):
+        CharCNNConfig(**{name: value})
 
 
 def test_gradients_reach_every_parameter_but_the_padded_row():

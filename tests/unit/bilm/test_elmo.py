@@ -84,7 +84,7 @@ class TestMixtures:
         assert elmo.scalar_mixes[1].mix_weights.grad is None
 
     def test_no_mixture_is_refused(self, model):
-        with pytest.raises(ValueError, match="`num_mixes` must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=r"`num_mixes` .*\b1, .*\b0\b"):
             ELMo(model, num_mixes=0)
 
 
@@ -168,11 +168,13 @@ class TestBoundaries:
         assert (out.mixes[0][out.mask].abs().sum(dim=1) > 0).all()
 
     def test_a_norm_without_boundaries_cannot_keep_them(self, model):
-        with pytest.raises(ValueError, match="use layer_norm='batch_with_boundaries'"):
+        with pytest.raises(
+            ValueError, match=r"layer_norm='batch' .*layer_norm='batch_with_boundaries'"
+        ):
             ELMo(model, layer_norm="batch", keep_boundaries=True)
 
     def test_padding_before_real_tokens_is_refused(self, model, ids):
-        with pytest.raises(ValueError, match=r"Padding .* must be at the end"):
+        with pytest.raises(ValueError, match=r"sentence \d"):
             ELMo(model)(ids.flip(1))
 
 
@@ -233,5 +235,5 @@ class TestWordInput:
 
     def test_a_model_without_vocabulary_cannot_add_boundaries(self):
         model = BiLM(BiLMConfig(char_cnn=None, num_words=9, lstm=LSTM))
-        with pytest.raises(ValueError, match="needs its `word_vocab`"):
+        with pytest.raises(ValueError, match="`word_vocab`"):
             ELMo(model)(torch.tensor([[4, 5]]))

@@ -88,7 +88,7 @@ class TestNormalization:
 
     @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
     def test_a_batch_wide_norm_needs_a_mask(self, layers, layer_norm):
-        with pytest.raises(ValueError, match=rf"layer_norm='{layer_norm}' needs `mask`"):
+        with pytest.raises(ValueError, match=f"layer_norm='{layer_norm}' .*`mask`"):
             ScalarMix(3, layer_norm=layer_norm)(layers)
 
     def test_equal_values_give_no_nan(self):
@@ -110,9 +110,9 @@ class TestPenalty:
 
 class TestErrors:
     def test_another_number_of_layers(self, layers):
-        with pytest.raises(ValueError, match="`layers` must hold 2 layers, got 3"):
+        with pytest.raises(ValueError, match=r"`layers` .*\b2 .*\b3\b"):
             ScalarMix(2)(layers)
 
     def test_another_number_of_initial_weights(self):
-        with pytest.raises(ValueError, match="must hold 3 values, one per layer, got 2"):
+        with pytest.raises(ValueError, match=r"`initial_weights` .*\b3 .*\b2\b"):
             ScalarMix(3, initial_weights=[0.0, 1.0])

@@ -173,7 +173,7 @@ class TestLogUniformSampler:
         assert candidates.num_tries == first_of[expected[-1]] + 1
 
     def test_too_many_candidates_are_refused(self):
-        with pytest.raises(ValueError, match="draw 40 distinct classes out of 40"):
+        with pytest.raises(ValueError, match=r"`num_samples` .*\b40 .*\b40\b"):
             LogUniformSampler(40).draw(40, generator=generator())
 
 
@@ -256,7 +256,7 @@ class TestAdaptive:
         torch.testing.assert_close(sums, torch.ones(2))
 
     def test_cutoffs_beyond_the_vocabulary_are_refused(self):
-        with pytest.raises(ValueError, match=r"`cutoffs` must be below the vocabulary's 40 words"):
+        with pytest.raises(ValueError, match=r"`cutoffs` .*\b40 .*\(10, 40\)"):
             build("adaptive", cutoffs=(10, 40))
 
     def test_the_gradient_reaches_every_part(self):
@@ -299,10 +299,10 @@ class TestBuild:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"num_samples": 0}, "`num_samples` must be at least 1"),
-            ({"cutoffs": (5, 5)}, "`cutoffs` must be increasing"),
-            ({"cutoffs": (9, 3)}, "`cutoffs` must be increasing"),
-            ({"cutoffs": (0, 3)}, "at least 1"),
+            ({"num_samples": 0}, "`num_samples` .* 1, .* 0$"),
+            ({"cutoffs": (5, 5)}, r"`cutoffs` .*\(5, 5\)$"),
+            ({"cutoffs": (9, 3)}, r"`cutoffs` .*\(9, 3\)$"),
+            ({"cutoffs": (0, 3)}, r"`cutoffs` .* 1, .*\(0, 3\)$"),
         ],
     )
     def test_settings_that_cannot_work_are_refused(self, settings, message):

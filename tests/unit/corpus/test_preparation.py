@@ -194,7 +194,7 @@ class TestOpening:
     def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
         prepared(corpus, run_dir)
         (run_dir / "valid" / "manifest.json").unlink()
-        with pytest.raises(FileNotFoundError, match="valid"):
+        with pytest.raises(FileNotFoundError, match=r"/valid .*manifest\.json"):
             open_text(None, run_dir)
 
 
@@ -229,16 +229,16 @@ class TestChangedText:
     def test_other_contents_even_of_the_same_length(self, check, tree, same_length):
         text = (tree / "a.txt").read_text()
         (tree / "a.txt").write_text("x" + text[1 if same_length else 0 :])
-        with pytest.raises(ConfigError, match=r"a\.txt has changed .* the run in .*run"):
+        with pytest.raises(ConfigError, match=r"/a\.txt .*/run .*/run/shards"):
             check()
 
     def test_files_that_come_and_go(self, check, tree):
         (tree / "zz.txt").write_text("new")
-        with pytest.raises(ConfigError, match=r"zz\.txt has changed"):
+        with pytest.raises(ConfigError, match=r"/zz\.txt .*/run/shards"):
             check()
         (tree / "zz.txt").unlink()
         (tree / "sub" / "b.txt").unlink()
-        with pytest.raises(ConfigError, match=r"b\.txt has changed"):
+        with pytest.raises(ConfigError, match=r"/b\.txt .*/run/shards"):
             check()
 
     def test_what_was_recorded_without_a_hash_is_compared_by_size(self, tree, run_dir):
@@ -249,7 +249,7 @@ class TestChangedText:
         (tree / "a.txt").write_text("x" + text[1:])
         check_same_text(made, find_text([tree]), run_dir)
         (tree / "a.txt").write_text("x" + text)
-        with pytest.raises(ConfigError, match=r"a\.txt has changed"):
+        with pytest.raises(ConfigError, match=r"/a\.txt .*/run/shards"):
             check_same_text(made, find_text([tree]), run_dir)
 
 
@@ -266,7 +266,7 @@ class TestFinishedShards:
 
     def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
         text = TextConfig(tokenizer=TokenizerConfig(name="korean"))
-        with pytest.raises(ConfigError, match=r"'korean'.*'whitespace'"):
+        with pytest.raises(ConfigError, match=r"'korean'.*/finished .*'whitespace'"):
             prepared(shards.shard_dir, run_dir, text=text)
 
     def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):

@@ -106,5 +106,5 @@ def test_closing_closes_the_source():
 def test_a_limit_of_nothing_is_refused():
     from elmokit.corpus.read_ahead import read_ahead
 
-    with pytest.raises(ValueError, match="`limit` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`limit` .*\b1, .*\b0\b"):
         read_ahead([1], limit=0)

@@ -71,7 +71,7 @@ def test_several_files_are_read_in_order(tmp_path):
 def test_a_missing_file_is_an_error_before_reading(tmp_path):
     from elmokit.corpus.readers import read_sentences
 
-    with pytest.raises(FileNotFoundError, match="no corpus file at"):
+    with pytest.raises(FileNotFoundError, match=r"/nowhere\.txt.*\*\.txt\.gz"):
         read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())
 
 
@@ -135,14 +135,16 @@ def test_korean_in_another_encoding_stops_with_the_command_that_mends_it(read):
     from elmokit.errors import FormatError
 
     data = "강가의 은행 나무\n".encode("cp949") * 3
-    with pytest.raises(FormatError, match="iconv -f CP949 -t UTF-8"):
+    with pytest.raises(
+        FormatError, match=r"corpus\.txt, line 3: .*not_utf8: 3.*iconv -f CP949 -t UTF-8"
+    ):
         read(data)
 
 
 def test_reading_stops_early_past_the_limit(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"line 101: .* 101 of "):
+    with pytest.raises(FormatError, match=r"line 101: .* 101 .*not_utf8: 101"):
         read("강가의 은행 나무\n".encode("cp949") * 100_000)
 
 
@@ -155,21 +157,21 @@ def test_more_bad_lines_than_the_limit_are_fine_below_the_share(read):
 def test_utf_16_without_mark_is_recognized(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="UTF-16"):
+    with pytest.raises(FormatError, match=r"nul: 3.*iconv -f UTF-16 -t UTF-8"):
         read("one line\nand another\n".encode("utf-16-le"))
 
 
 def test_a_binary_file_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="binary"):
+    with pytest.raises(FormatError, match=r"line 30: .* 20 .* 30 .*nul: 20.*UTF-8"):
         read(b"\x7fELF\x80\x81\0\x90\n" * 20 + b"text\n" * 10)
 
 
 def test_lines_of_megabytes_only_are_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"1048576 .*`max_line_bytes`"):
+    with pytest.raises(FormatError, match=r"too_long: 1.*1048576 .*`max_line_bytes`"):
         read(b"word " * 300_000)
 
 
@@ -177,7 +179,7 @@ def test_lines_of_megabytes_only_are_an_error(read):
 def test_an_entirely_empty_corpus_is_an_error(read, data):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"corpus\.txt.* no text"):
+    with pytest.raises(FormatError, match=r"corpus\.txt: .* 1 file .*UTF-8"):
         read(data)
 
 
@@ -222,7 +224,7 @@ def test_deeply_nested_json_is_a_bad_record(read):
 def test_a_wrong_field_name_lists_what_there_is(read):
     from elmokit.errors import FormatError
 
-    message = "field 'text' .*the first record without it has: id, body"
+    message = "no_text: 3.*'text' .*`text_field`.*: id, body"
     with pytest.raises(FormatError, match=message):
         read(json_lines(*[{"id": 1, "body": "one"}] * 3), name="a.jsonl")
 
@@ -230,7 +232,7 @@ def test_a_wrong_field_name_lists_what_there_is(read):
 def test_text_named_jsonl_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match="JSON object"):
+    with pytest.raises(FormatError, match=r"line 50: .*bad_json: 50.*JSON"):
         read(GOOD, name="a.jsonl")
 
 
@@ -268,9 +270,9 @@ def test_parquet_without_the_column_lists_what_there_is(write_parquet):
     from elmokit.errors import FormatError
 
     path = write_parquet({"id": [1], "body": ["one"]})
-    with pytest.raises(FormatError, match=r"'text'.*: id, body"):
+    with pytest.raises(FormatError, match=r"'text'.*: id, body.*`text_field`"):
         list(read_lines([path], ReadReport()))
-    with pytest.raises(FormatError, match=r"'id'.* strings.* int64"):
+    with pytest.raises(FormatError, match=r"'id'.* int64.*`text_field`"):
         list(read_lines([path], ReadReport(), text_field="id"))
 
 
@@ -281,10 +283,10 @@ def test_a_damaged_parquet_file_is_an_error(write_parquet):
     path = write_parquet({"text": [f"line {i}" for i in range(5000)]})
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FormatError, match=r"a\.parquet.*damaged.* row 0"):
+    with pytest.raises(FormatError, match=r"a\.parquet: .* row 0: "):
         list(read_lines([path], ReadReport()))
     path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
-    with pytest.raises(FormatError, match=r"a\.parquet.*damaged.* row"):
+    with pytest.raises(FormatError, match=r"(?s)a\.parquet: .* row \d+: "):
         list(read_lines([path], ReadReport()))
 
 

@@ -102,9 +102,9 @@ def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     assert {path.parent for path in found.inputs} == {tmp_path / "shards"}
     written = write(found, tmp_path / "aside.txt", max_words=10)
     assert list(written.lines()) == [["already", "split."], ["twice"]]
-    with pytest.raises(ConfigError, match=r"'korean'.*'simple'"):
+    with pytest.raises(ConfigError, match=r"/shards .*'korean'.*'simple'"):
         opened([tmp_path / "shards"], tokenizer="simple")
-    with pytest.raises(ConfigError, match=r"'korean'.*'whitespace'"):
+    with pytest.raises(ConfigError, match=r"/shards .*'korean'.*'whitespace'"):
         opened([tmp_path / "shards"], tokenizer=TokenizerConfig(name="whitespace"))
 
 
@@ -118,16 +118,16 @@ def test_progress_is_told(tmp_path, opened, write):
 
 
 def test_a_corpus_without_frequent_words_is_told(tmp_path, corpus, opened, write):
-    with pytest.raises(FormatError, match=r" 9 times.* 11 words"):
+    with pytest.raises(FormatError, match=r" 9 .* 11 .*min_count"):
         write(opened([corpus]), tmp_path / "aside.txt", max_words=10, min_count=9)
 
 
 def test_wrong_input_is_told(tmp_path, corpus, opened, write):
-    with pytest.raises(FileNotFoundError, match="no corpus file"):
+    with pytest.raises(FileNotFoundError, match=r"/none\.txt"):
         opened([tmp_path / "none.txt"])
-    with pytest.raises(ConfigError, match="no tokenizer 'moses'"):
+    with pytest.raises(ConfigError, match=r"'moses'.*whitespace, simple"):
         opened([corpus], tokenizer="moses")
     empty = tmp_path / "empty.txt"
     empty.write_text("")
-    with pytest.raises(FormatError, match="no text"):
+    with pytest.raises(FormatError, match=r"/empty\.txt: .*UTF-8"):
         write(opened([empty]), tmp_path / "aside.txt", max_words=10)

@@ -81,14 +81,14 @@ def test_a_sentence_longer_than_a_shard_is_kept_whole(tmp_path):
 def test_a_corpus_without_words_is_an_error(tmp_path):
     from elmokit.corpus.shards import write_shards
 
-    with pytest.raises(ValueError, match=r"2 empty sentences"):
+    with pytest.raises(ValueError, match=rf"\(2 .*{tmp_path.name}"):
         write_shards([[], []], tmp_path)
 
 
 def test_a_finished_set_is_not_overwritten(written):
     from elmokit.corpus.shards import write_shards
 
-    with pytest.raises(FileExistsError, match="already"):
+    with pytest.raises(FileExistsError, match=r"/shards .*ShardSet.open"):
         write_shards(SENTENCES, written.shard_dir)
 
 
@@ -103,7 +103,7 @@ def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_shards(interrupted(), tmp_path, tokens_per_shard=2)
     assert len(list(tmp_path.iterdir())) == 4
-    with pytest.raises(FileNotFoundError, match=r"no manifest\.json"):
+    with pytest.raises(FileNotFoundError, match=r" manifest\.json"):
         ShardSet.open(tmp_path)
 
     write_shards([["c"]], tmp_path)
@@ -136,7 +136,7 @@ def test_a_flipped_bit_is_found_when_opened(written, at):
 
     damage(written.shard_dir / "shard-00001.bin", at=at)
     expected = written.entries[1].sha256
-    with pytest.raises(FormatError, match=rf"shard-00001\.bin.*damaged.* {expected}"):
+    with pytest.raises(FormatError, match=rf"shard-00001\.bin: .*sha256 {expected}"):
         ShardSet.open(written.shard_dir)
 
 
@@ -146,7 +146,9 @@ def test_damage_after_opening_is_found_when_loaded(written):
 
     opened = ShardSet.open(written.shard_dir)
     damage(written.shard_dir / "shard-00000.bin", at=-1)
-    with pytest.raises(FormatError, match=r"shard-00000\.bin.*damaged"):
+    with pytest.raises(
+        FormatError, match=rf"shard-00000\.bin: .*sha256 {written.entries[0].sha256}"
+    ):
         opened.load(0)
 
 
@@ -157,7 +159,7 @@ def test_a_cut_shard_names_both_sizes(written):
     path = written.shard_dir / "shard-00000.bin"
     size = path.stat().st_size
     path.write_bytes(path.read_bytes()[:-3])
-    message = rf"expected {size} bytes, found {size - 3}\. Delete the directory and write"
+    message = rf"shard-00000\.bin: .* {size} bytes.* {size - 3}\b"
     with pytest.raises(FormatError, match=message):
         ShardSet.open(written.shard_dir)
 
@@ -166,17 +168,22 @@ def test_a_missing_shard_is_named(written):
     from elmokit.corpus.shards import ShardSet
     from elmokit.errors import FormatError
 
-    (written.shard_dir / "shard-00001.bin").unlink()
-    with pytest.raises(FormatError, match=r"shard-00001\.bin.*missing"):
+    path = written.shard_dir / "shard-00001.bin"
+    size = path.stat().st_size
+    path.unlink()
+    with pytest.raises(FormatError, match=rf"shard-00001\.bin: .* {size} bytes"):
         ShardSet.open(written.shard_dir)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda manifest: manifest.update(version=9), "found 'elmokit-shards' version 9"),
-        (lambda manifest: manifest.pop("shards"), "damaged: it lacks `shards`"),
-        (lambda manifest: manifest["shards"].pop(), "expected 3 sentences and 10 words"),
+        (
+            lambda manifest: manifest.update(version=9),
+            "'elmokit-shards' version 1.* 'elmokit-shards' version 9",
+        ),
+        (lambda manifest: manifest.pop("shards"), "`shards`"),
+        (lambda manifest: manifest["shards"].pop(), r" 3 .* 10 .* 2 .* 6\b"),
     ],
 )
 def test_a_wrong_manifest_is_refused(written, change, message):
@@ -187,7 +194,7 @@ def test_a_wrong_manifest_is_refused(written, change, message):
     manifest = json.loads(path.read_text(encoding="utf-8"))
     change(manifest)
     path.write_text(json.dumps(manifest), encoding="ascii")
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"manifest\.json: .*{message}"):
         ShardSet.open(written.shard_dir)
 
 
@@ -196,12 +203,12 @@ def test_a_manifest_that_is_not_json_is_refused(written):
     from elmokit.errors import FormatError
 
     (written.shard_dir / "manifest.json").write_text("{", encoding="ascii")
-    with pytest.raises(FormatError, match=r"manifest\.json.*damaged"):
+    with pytest.raises(FormatError, match=r"manifest\.json: .*JSON"):
         ShardSet.open(written.shard_dir)
 
 
 def test_no_shard_size_below_one_word(tmp_path):
     from elmokit.corpus.shards import write_shards
 
-    with pytest.raises(ValueError, match="`tokens_per_shard` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`tokens_per_shard` .*\b1, .*\b0\b"):
         write_shards(SENTENCES, tmp_path, tokens_per_shard=0)

@@ -100,10 +100,10 @@ def test_resume_may_change_the_number_of_ranks(make_stream):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 2}, "batch_size was 4 and is now 2"),
-        ({"num_steps": 6}, "num_steps was 5 and is now 6"),
-        ({"seed": 3}, "seed was 0 and is now 3"),
-        ({"shuffle": "none"}, "shuffle was 'sentences' and is now 'none'"),
+        ({"batch_size": 2}, r"batch_size .*\b4 .*\b2\b"),
+        ({"num_steps": 6}, r"num_steps .*\b5 .*\b6\b"),
+        ({"seed": 3}, r"seed .*\b0 .*\b3\b"),
+        ({"shuffle": "none"}, "shuffle .*'sentences' .*'none'"),
     ],
 )
 def test_resume_with_other_settings_is_refused(make_stream, settings, message):
@@ -118,10 +118,13 @@ def test_resume_with_other_data_or_vocabulary_is_refused(tmp_path, make_stream, 
     from elmokit.text.word_vocab import WordVocab
 
     state = next(iter(make_stream()))[1]
-    with pytest.raises(ValueError, match=r"shards.* '.*'"):
-        make_stream(shards=write_shards(SENTENCES[1:], tmp_path), state=state)
+    other = write_shards(SENTENCES[1:], tmp_path)
+    with pytest.raises(
+        ValueError, match=rf"shards .*'{shards.fingerprint}' .*'{other.fingerprint}'"
+    ):
+        make_stream(shards=other, state=state)
     fewer = WordVocab(vocabs[0].words[:-1])
-    with pytest.raises(ValueError, match=r"vocabulary.* '.*'"):
+    with pytest.raises(ValueError, match=r"vocabulary .*'\w{64}' .*'\w{64}'"):
         WindowStream(shards, fewer, vocabs[1], batch_size=4, num_steps=5, state=state)
 
 
@@ -131,7 +134,7 @@ def test_state_of_another_version_is_refused(make_stream):
 
 
 def test_a_corpus_smaller_than_one_window_is_refused(make_stream, shards):
-    message = rf"smaller than one window: it has {shards.num_targets} targets .* 100 x 50 = 5000"
+    message = rf" {shards.num_targets} .*batch_size x num_steps = 100 x 50 = 5000"
     with pytest.raises(ValueError, match=message):
         make_stream(batch_size=100, num_steps=50)
 
@@ -140,19 +143,19 @@ def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
     from elmokit.corpus.shards import write_shards
 
     shards = write_shards([["w1"] * 50], tmp_path)
-    with pytest.raises(ValueError, match="1 sentences"):
+    with pytest.raises(ValueError, match=r" 4 x 5 .* 1 .*batch_size .*num_steps"):
         list(make_stream(shards=shards, num_epochs=1))
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "`batch_size` must be at least 1"),
-        ({"num_steps": 0}, "`num_steps` must be at least 1"),
-        ({"seed": -1}, "`seed` must not be negative"),
-        ({"num_epochs": 0}, "`num_epochs` must be at least 1 or None"),
-        ({"rank": 2, "world_size": 2}, r"`rank` must be in \[0, 2\), got 2"),
-        ({"world_size": 3}, "divisible by world_size, got 4 rows for 3 ranks"),
+        ({"batch_size": 0}, r"`batch_size` .* 1, .* 0\b"),
+        ({"num_steps": 0}, r"`num_steps` .* 1, .* 0\b"),
+        ({"seed": -1}, r"`seed` .* -1\b"),
+        ({"num_epochs": 0}, r"`num_epochs` .* 1 .*None, .* 0\b"),
+        ({"rank": 2, "world_size": 2}, r"`rank` .*\[0, 2\), .* 2\b"),
+        ({"world_size": 3}, r"`batch_size` .*world_size, .* 4 .* 3\b"),
     ],
 )
 def test_impossible_settings_are_refused(make_stream, settings, message):
@@ -235,5 +238,5 @@ class TestMoreRows:
 
     def test_fewer_rows_are_refused(self, make_stream):
         _, state = next(iter(make_stream()))
-        with pytest.raises(ValueError, match=r"4 rows.* with 3"):
+        with pytest.raises(ValueError, match=r"\b4 .*\b3\b"):
             with_more_rows(state, 3)

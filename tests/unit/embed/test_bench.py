@@ -45,11 +45,11 @@ def test_other_files_than_plain_text_are_not_estimated(model_dir, tmp_path, capl
 
 
 def test_a_text_that_can_be_read_only_once_is_refused(tmp_path):
-    with pytest.raises(InputError, match="only once"):
+    with pytest.raises(InputError, match=r"^- "):
         bench(tmp_path / "no model is read", "-", seconds=0.01)
 
 
 def test_a_text_without_words_is_refused(model_dir, tmp_path):
     (tmp_path / "blank.txt").write_text("\n\n \n")
-    with pytest.raises(FormatError, match="holds no text"):
+    with pytest.raises(FormatError, match=r"/blank\.txt: .*blank: 3"):
         bench(model_dir, tmp_path / "blank.txt", seconds=0.01)

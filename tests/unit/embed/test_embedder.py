@@ -130,7 +130,7 @@ def test_word_input_models_embed():
 
 def test_one_string_is_refused_with_help(embedder):
     for call in (embedder.embed, embedder.embed_stream):
-        with pytest.raises(TypeError, match=r"one string.*list"):
+        with pytest.raises(TypeError, match=r"`sentences` .*string.*embed\(\["):
             call("I sat by the bank .")
 
 
@@ -141,15 +141,15 @@ def test_other_things_in_a_sentence_are_named(embedder):
 
 @pytest.mark.parametrize("sentence", [None, 7])
 def test_what_is_no_sentence_is_named(embedder, sentence):
-    with pytest.raises(TypeError, match=rf"sentence 1 .*got {sentence}"):
+    with pytest.raises(TypeError, match=rf"sentence 1 .* {sentence} .*{type(sentence).__name__}"):
         embedder.embed(one for one in [["a"], sentence])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\0b", "sentence 1 holds a NUL character at position 1"),
-        ("ab \ud800", "sentence 1 holds .* at position 3, half of a surrogate pair"),
+        ("a\0b", r"sentence 1 .*NUL.* 1\b"),
+        ("ab \ud800", r"sentence 1 .*'\\ud800'.* 3\b"),
     ],
 )
 def test_strings_that_could_not_be_a_line_of_text_are_refused(embedder, text, message):
@@ -159,15 +159,15 @@ def test_strings_that_could_not_be_a_line_of_text_are_refused(embedder, text, me
 
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
     never = (pytest.fail("read") for _ in range(1))
-    with pytest.raises(ValueError, match=r"`layers` must be"):
-        embedder.embed_stream(never, layers="bottom")
     with pytest.raises(
-        ValueError, match=r'`state` must be "reset", "carry" or "warm", got "?\'?keep'
+        ValueError, match=r"`layers` .*\"all\", \"top\", \"average\" .* 0 .* 2 .*'bottom'"
     ):
+        embedder.embed_stream(never, layers="bottom")
+    with pytest.raises(ValueError, match=r"`state` .*\"reset\", \"carry\" .*\"warm\", .*'keep'"):
         embedder.embed_stream(never, state="keep")
-    with pytest.raises(ValueError, match=r"`batch_tokens`.*got 0"):
+    with pytest.raises(ValueError, match=r"`batch_tokens` .*\b1, .*\b0\b"):
         embedder.embed_stream(never, batch_tokens=0)
-    with pytest.raises(ValueError, match="`state` must be"):
+    with pytest.raises(ValueError, match=r"`state` .*\"reset\", .*''"):
         check_state_policy("")
 
 
@@ -180,11 +180,11 @@ def test_load_takes_a_directory_or_a_model(model, tmp_path):
 
 
 def test_load_refuses_what_it_does_not_know(model, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no model"):
+    with pytest.raises(FileNotFoundError, match=r"'.*/nowhere'.*"):
         Embedder.load(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="must be 'fp32' or 'bf16' or 'int8', got 'int4'"):
+    with pytest.raises(ValueError, match=r"`precision` .*'fp32' .*'bf16' .*'int8', .*'int4'"):
         Embedder.load(model, precision="int4")
-    with pytest.raises(ValueError, match=r"`num_threads`.*got 0"):
+    with pytest.raises(ValueError, match=r"`num_threads` .*\b1, .*\b0\b"):
         Embedder.load(model, num_threads=0)
 
 
@@ -237,7 +237,7 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     fresh = Embedder.load(tmp_path / "model")
     toy_model(num_layers=3).save(tmp_path / "model")
     assert embedder.metadata()["model_hash"] == before
-    with pytest.raises(FormatError, match="changed"):
+    with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
         fresh.metadata()
 
 

@@ -45,9 +45,9 @@ def test_lines_across_pieces(tmp_path):
     [
         (
             "fine\n오늘 아침 에는 안개 가 짙어서 버스 가 늦게 왔다\n".encode("cp949"),
-            r"a\.txt, line 2: not UTF-8 at byte 0.*CP949",
+            r"a\.txt, line 2: .*UTF-8 .*\b0; .*iconv -f CP949",
         ),
-        (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: holds a NUL byte at position 2.*tr -d"),
+        (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: .*NUL .*\b2, .*tr -d"),
     ],
 )
 def test_a_bad_line_stops_with_file_and_number(tmp_path, content, message):
@@ -65,12 +65,12 @@ def test_the_number_of_a_bad_line_is_that_in_its_file(tmp_path):
 
 def test_endless_lines_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
-    with pytest.raises(FormatError, match=r"line 1.*bytes"):
+    with pytest.raises(FormatError, match=r"a\.txt, line 1: .* bytes"):
         list(NumberedLines(write(tmp_path / "a.txt", b"x" * 2000)))
 
 
 def test_other_kinds_of_files_are_refused(tmp_path):
-    with pytest.raises(FormatError, match="plain text"):
+    with pytest.raises(FormatError, match=r"a\.jsonl: .*\.gz, \.xz"):
         NumberedLines(write(tmp_path / "a.jsonl", b"{}"))
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         NumberedLines(tmp_path / "nowhere.txt")

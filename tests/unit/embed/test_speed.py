@@ -79,7 +79,7 @@ def test_a_measurement_says_what_limits_it():
     )
     assert idle.limit == "other work"
     assert idle.share_of_arithmetic < 0.3
-    with pytest.raises(ValueError, match="nothing to measure"):
+    with pytest.raises(ValueError, match="`sentences`"):
         measure_speed(embedder, [], Ceilings(1, 1), sentences_at_once=8, seconds=0.05)
 
 

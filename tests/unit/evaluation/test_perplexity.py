@@ -65,9 +65,9 @@ def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
     warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
     assert (warm.state, reset.state) == ("warm", "reset")
     assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
-    with pytest.raises(ValueError, match="warm, reset"):
+    with pytest.raises(ValueError, match=r"`state` .*warm, reset, .*'cold'"):
         perplexity(model, SENTENCES, state="cold")
-    with pytest.raises(ValueError, match="auto, fp32, bf16"):
+    with pytest.raises(ValueError, match=r"`precision` .*auto, fp32, bf16, .*'fp16'"):
         perplexity_in(model, SENTENCES, precision="fp16")
 
 
@@ -227,19 +227,21 @@ def test_bits_per_byte_counts_utf8_bytes_and_a_separator_a_target(model):
 
 class TestErrors:
     def test_nothing_to_score(self, model):
-        with pytest.raises(ValueError, match="no text to score"):
+        with pytest.raises(ValueError, match="no text"):
             perplexity(model, [[], []])
 
     @pytest.mark.parametrize("missing", ["vocab", "softmax"])
     def test_a_model_that_predicts_nothing(self, missing):
         settings = {"softmax": None} if missing == "softmax" else {"vocab": None, "softmax": None}
-        with pytest.raises(ValueError, match=r"no softmax over words.*elmokit finetune"):
+        with pytest.raises(
+            ValueError, match=r"softmax.*elmokit finetune .*--vocab .*elmokit convert .*--softmax"
+        ):
             perplexity(toy_model(**settings), SENTENCES)
 
     def test_a_softmax_without_its_words_is_not_called_absent(self):
         model = toy_model()
         model.word_vocab = None
-        with pytest.raises(ValueError, match=r"has a softmax over \d+ words, .*put its vocab\.txt"):
+        with pytest.raises(ValueError, match=rf"softmax .*\b{len(VOCAB)} .*vocab\.txt .*--vocab"):
             perplexity(model, SENTENCES)
 
 
@@ -296,5 +298,5 @@ def test_words_of_another_vocabulary_are_scored_as_unknown():
 
 
 def test_a_batch_of_nothing_is_refused(model):
-    with pytest.raises(ValueError, match=r"`batch_size`.*0"):
+    with pytest.raises(ValueError, match=r"`batch_size` .*\b1, .*\b0\b"):
         perplexity(model, [["a"]], batch_size=0)

@@ -147,9 +147,9 @@ def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
         run_experiment("table1", options("table1", **given), listeners)
     toy_model(seed=9).save(tmp_path / "other")
     changes = {
-        "2 of them": {},
-        "4 runs planned, 1 of them": {"model": str(tmp_path / "other")},  # static reads no biLM
-        "runs planned, 0 of them": {"overrides": (*FAST, "train.learning_rate=0.1")},
+        "4 .*2 ": {},
+        "4 .*1 ": {"model": str(tmp_path / "other")},  # static reads no biLM
+        "4 .*0 ": {"overrides": (*FAST, "train.learning_rate=0.1")},
     }  # fmt: skip
     for said, change in changes.items():
         with pytest.raises(Enough, match=said):
@@ -235,22 +235,22 @@ def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
     assert str(tmp_path / "ud-ko-kaist") in str(error.value)
     assert "KLUE-NLI: JSON lines of premise, hypothesis, label" in str(error.value)
     assert not (tmp_path / "runs").exists()
-    with pytest.raises(FileNotFoundError, match=r"wsd-en: semcor\.data\.xml"):
+    with pytest.raises(FileNotFoundError, match=r"/wsd-en: semcor\.data\.xml.*\n.*--data"):
         run_experiment("table5", options("table5", data_dir=tmp_path))
 
 
 def test_a_folder_without_a_split_is_told(options, tmp_path):
     (tmp_path / "nli-snli-sample").mkdir()
-    with pytest.raises(FileNotFoundError, match="has no file with 'train' in its name"):
+    with pytest.raises(FileNotFoundError, match=r"/nli-snli-sample .*'train'.*\n.*--data.*--tasks"):
         run_experiment("table1", options("table1", data_dir=tmp_path, tasks=("nli",)))
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("table1", {"vectors": None}, "needs static word vectors"),
-        ("korean", {"model": None}, "needs a biLM of the language 'ko'"),
-        ("table6", {"tune": True}, "trains no task"),
+        ("table1", {"vectors": None}, "table1 .*--vectors.*elmokit vectors"),
+        ("korean", {"model": None}, "korean .*'ko'.*--model.*--vectors"),
+        ("table6", {"tune": True}, "table6 .*--tune.*--set"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):
@@ -261,10 +261,17 @@ def test_what_does_not_go_together_is_refused(options, monkeypatch, name, change
         run_experiment(name, options(name, **changes))
 
 
-@pytest.mark.parametrize("changes", [{"seeds": 0}, {"minutes": 0.0}, {"device": "gpu"}])
-def test_impossible_options_are_refused(options, changes):
-    with pytest.raises(InputError, match=next(iter(changes))):
-        options("table1", **changes)
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seeds", 0, r"`seeds` .* 0\."),
+        ("minutes", 0.0, r"`minutes` .* 0\.0\."),
+        ("device", "gpu", "'gpu'"),
+    ],
+)
+def test_impossible_options_are_refused(options, name, value, message):
+    with pytest.raises(InputError, match=message):
+        options("table1", **{name: value})
 
 
 def test_without_a_vector_of_the_word_the_rest_of_table_4_stands(options, folder, tmp_path):
@@ -279,7 +286,7 @@ def test_without_a_vector_of_the_word_the_rest_of_table_4_stands(options, folder
 
 def test_a_probe_folder_that_lacks_a_file_is_told_while_planning(options, tmp_path):
     (tmp_path / "wsd-en").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"no semcor\.data\.xml.*Raganato"):
+    with pytest.raises(FileNotFoundError, match=r"/wsd-en .*semcor\.data\.xml.*Raganato"):
         run_experiment("table5", options("table5", data_dir=tmp_path))
 
 

@@ -92,38 +92,38 @@ def test_documents_stay_whole(tmp_path):
 
 def test_csv_is_refused(tmp_path):
     source = write(tmp_path / "train.csv", "text,label\na,1\n")
-    with pytest.raises(InputError, match="Give TSV or JSON lines"):
+    with pytest.raises(InputError, match=r"train\.csv: .*CSV.*TSV .*JSON"):
         sample_file(source, tmp_path / "out", task="sentiment", limit=1)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"train\.jsonl, line 3: not valid JSON"),
-        ("[]", r"line 3: expected a JSON object"),
-        ('{"predicates": []}', r"line 3: no field 'pos'"),
-        ('{"pos": ["V"]}', r"line 3: no field 'predicates'"),
-        ('{"pos": ["V"], "predicates": [{}]}', r"line 3, predicates\[0\]: no field 'index'"),
-        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"line 3, predicates\[0\]: index 1"),
+        ("{", r"JSON"),
+        ("[]", r"JSON object.* \[\]"),
+        ('{"predicates": []}', "'pos'.*: predicates"),
+        ('{"pos": ["V"]}', "'predicates'.*: pos"),
+        ('{"pos": ["V"], "predicates": [{}]}', r"predicates\[0\]: .*'index'"),
+        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"predicates\[0\]: .* 1 .* 1 "),
     ],
 )
 def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
     source = write(tmp_path / "train.jsonl", f'{{"pos": ["V"], "predicates": []}}\n\n{line}\n')
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"train\.jsonl, line 3\b.*{message}"):
         sample_file(source, tmp_path / "out", task="srl", limit=1, subset="verbs")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"data":\n [', r"train\.json, line 2: not valid JSON"),
-        ("[]", "expected a JSON object"),
-        ("{}", "no field 'data'"),
-        ('{"data": [{"paragraphs": [{}]}]}', r"data\[0\]\.paragraphs\[0\]: no field 'qas'"),
-        ('{"data": [{"paragraphs": 1}]}', r"data\[0\]: field 'paragraphs' must be a list"),
+        ('{"data":\n [', r", line 2: .*JSON.* 3\."),
+        ("[]", r": .*JSON object.* \[\]"),
+        ("{}", ": .*'data'"),
+        ('{"data": [{"paragraphs": [{}]}]}', r", data\[0\]\.paragraphs\[0\]: .*'qas'"),
+        ('{"data": [{"paragraphs": 1}]}', r", data\[0\]: .*'paragraphs' .* 1\b"),
     ],
 )
 def test_damaged_questions_are_told_with_their_place(tmp_path, text, message):
     source = write(tmp_path / "train.json", text)
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"train\.json{message}"):
         sample_file(source, tmp_path / "out", task="qa", limit=1)

@@ -142,7 +142,7 @@ class TestTarget:
     def test_what_exists_only_if_asked_for(self, tmp_path):
         path = tmp_path / "old"
         path.touch()
-        with pytest.raises(FileExistsError, match=r"old exists already\. .*--overwrite"):
+        with pytest.raises(FileExistsError, match=r"/old .*--overwrite"):
             check_target(path, overwrite=False)
         check_target(path, overwrite=True)
 
@@ -151,7 +151,7 @@ class TestTarget:
         source, path = tmp_path / "source", tmp_path / "path"
         source.touch()
         getattr(path, link)(source)
-        with pytest.raises(InputError, match="path is read by this command"):
+        with pytest.raises(InputError, match="/path "):
             check_target(path, inputs=[tmp_path / "other", source], overwrite=True)
 
 

@@ -49,16 +49,16 @@ def test_what_is_passed_is_not_held(path):
 def test_the_end_is_told_with_its_position(path, step):
     stream = ByteStream(path)
     stream.take(1_019_990, "the beginning")
-    with pytest.raises(FormatError, match=r"byte 1,019,990: the file ends in the middle of row 7"):
+    with pytest.raises(FormatError, match=r"byte 1,019,990: .*row 7"):
         getattr(stream, step)(11, "row 7")
 
 
 def test_a_border_that_does_not_come_is_told(tmp_path):
     path = tmp_path / "bytes.bin"
     path.write_bytes(b"x" * 100)
-    with pytest.raises(FormatError, match=r"byte 0: word 1 is longer than 64 bytes"):
+    with pytest.raises(FormatError, match=r"byte 0: word 1 .* 64 bytes"):
         ByteStream(path).take_until(b" ", 64, "word 1")
-    with pytest.raises(FormatError, match=r"byte 0: the file ends in the middle of word 1"):
+    with pytest.raises(FormatError, match=r"byte 0: .*word 1"):
         ByteStream(path).take_until(b" ", 200, "word 1")
 
 
@@ -72,5 +72,5 @@ def test_a_cut_compressed_file_is_told(tmp_path):
     path = tmp_path / "bytes.bin.gz"
     path.write_bytes(gzip.compress(BYTES)[:-20])
     stream = ByteStream(path)
-    with pytest.raises(FormatError, match=r"damaged or truncated \.gz file"):
+    with pytest.raises(FormatError, match=r"bytes\.bin\.gz: .*\.gz .*byte 786432 "):
         stream.skip(len(BYTES) + 1, "all")

@@ -14,20 +14,20 @@ def test_what_is_written_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b'{"a": ', "not valid JSON"),
-        (b"", "not valid JSON"),
-        (b'{"a": "\xff"}', "not valid JSON"),
-        (b"[" * 100_000, "not valid JSON"),
-        (b"[1]", "expected a JSON object, got list"),
-        (b"{}", "it lacks `a`"),
-        (None, "missing"),
+        (b'{"a": ', ": .*JSON: "),
+        (b"", ": .*JSON: "),
+        (b'{"a": "\xff"}', ": .*JSON: "),
+        (b"[" * 100_000, ": .*JSON: "),
+        (b"[1]", ": .*JSON object.* list"),
+        (b"{}", ": .*`a`"),
+        (None, " "),
     ],
 )
 def test_damage_names_the_file_and_what_to_do(tmp_path, content, what):
     path = tmp_path / "run.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(FormatError, match=rf"run\.json.*{what}.*Start a new run\."):
+    with pytest.raises(FormatError, match=rf"/run\.json{what}.*Start a new run\."):
         read_json(path, advice="Start a new run.", required=("a",))
 
 

@@ -38,13 +38,13 @@ def test_a_byte_order_mark_and_empty_lines(write):
 
 def test_a_line_that_is_too_long_is_an_error(write, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
-    with pytest.raises(FormatError, match="line 2: longer than 8 bytes"):
+    with pytest.raises(FormatError, match=r"data\.txt, line 2: .* 8 bytes"):
         list(numbered_lines(write("a\n" + 9 * "b")))
 
 
 def test_why_a_line_cannot_be_skipped_is_said(write):
     for content in (b"\0", b"\xff"):
-        with pytest.raises(FormatError, match="Every line counts"):
+        with pytest.raises(FormatError, match=r"line 1: .*Every line counts\."):
             list(numbered_lines(write(content), reason="Every line counts."))
 
 
@@ -64,7 +64,7 @@ class TestNumberedLines:
 
     def test_a_cut_compressed_file(self, write):
         path = write(lzma.compress(self.TEXT.encode() * 99)[:-20], name="a.txt.xz")
-        with pytest.raises(FormatError, match="damaged or truncated"):
+        with pytest.raises(FormatError, match=r"a\.txt\.xz: .*\.xz .*byte 0 "):
             list(numbered_lines(path))
 
     def test_only_line_feeds_end_lines(self, write):
@@ -78,11 +78,11 @@ class TestNumberedLines:
 
     def test_other_encodings_are_named(self, write):
         path = write("한국어\n".encode() + "안녕하세요 여러분 반갑습니다".encode("cp949"))
-        with pytest.raises(FormatError, match=r"line 2: not UTF-8 .* CP949"):
+        with pytest.raises(FormatError, match=r"line 2: .*UTF-8 .*\b0; .*iconv -f CP949"):
             list(numbered_lines(path))
-        with pytest.raises(FormatError, match="not UTF-8"):
+        with pytest.raises(FormatError, match=r"data\.txt: .*UTF-8 .*\b10\b.*iconv"):
             read_text(path)
 
     def test_nul_bytes(self, write):
-        with pytest.raises(FormatError, match=r"line 2: .*NUL byte at position 1"):
+        with pytest.raises(FormatError, match=r"line 2: .*NUL .*\b1, .*tr -d"):
             list(numbered_lines(write("a\nb\0\n")))

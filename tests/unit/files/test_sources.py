@@ -3,6 +3,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import re
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
     whole = COMPRESS[suffix](TEXT)
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(whole[: int(keep * len(whole))])
-    message = rf"a\.txt\{suffix}: damaged or truncated \{suffix} file: readable up to byte \d+ of"
+    message = rf"a\.txt\{suffix}: .*\{suffix} .*byte \d+ "
     with pytest.raises(FormatError, match=message):
         list(read_pieces(path))
 
@@ -56,7 +57,7 @@ def test_a_file_that_is_not_compressed_as_named_is_an_error(tmp_path, suffix):
 
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(TEXT)
-    with pytest.raises(FormatError, match="readable up to byte 0"):
+    with pytest.raises(FormatError, match=rf"a\.txt\{suffix}: .*\{suffix} .*byte 0 "):
         list(read_pieces(path))
 
 
@@ -75,9 +76,9 @@ def test_pieces_of_zeros_stay_small(tmp_path):
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (gzip.compress(b"text", mtime=0), r"gzip data \(name it \.gz\)"),
-        (b"\xff\xfet\0e\0", r"UTF-16 text \(convert it: iconv -f UTF-16"),
-        (b"%PDF-1.7", "a PDF document"),
+        (gzip.compress(b"text", mtime=0), r"gzip .*\.gz"),
+        (b"\xff\xfet\0e\0", r"iconv -f UTF-16 -t UTF-8"),
+        (b"%PDF-1.7", "PDF"),
     ],
 )
 def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, what):
@@ -86,7 +87,7 @@ def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, what):
 
     path = tmp_path / "corpus.txt"
     path.write_bytes(data)
-    with pytest.raises(FormatError, match=rf"corpus\.txt: expected UTF-8 text.*{what}"):
+    with pytest.raises(FormatError, match=rf"corpus\.txt: .*UTF-8 .*{what}"):
         list(read_pieces(path))
 
 
@@ -150,14 +151,16 @@ def test_a_path_that_leads_to_no_file_is_an_error(tmp_path, name):
     from elmokit.files.sources import find_files
 
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=rf"no corpus file at '.*{name[:5]}.*Give a file"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"'{re.escape(str(tmp_path / name))}'.*\*\.txt\.gz"
+    ):
         find_files(tmp_path / name)
 
 
 def test_no_paths_are_an_error():
     from elmokit.files.sources import find_files
 
-    with pytest.raises(FileNotFoundError, match="no corpus was given"):
+    with pytest.raises(FileNotFoundError, match="corpus"):
         find_files([])
 
 

@@ -42,7 +42,7 @@ def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
 
 @pytest.mark.parametrize("wrong", [-1, 6])
 def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
-    with pytest.raises(ValueError, match=f"must be 0 to 5, got {wrong}"):
+    with pytest.raises(ValueError, match=rf"\b0 .*\b5, .* {wrong}\b"):
         kernels.scatter_rows(torch.ones(6, 2), torch.tensor([3, wrong]), torch.ones(2, 2))
 
 
@@ -57,7 +57,9 @@ def test_ids_that_are_inside_or_not_there_are_no_error():
     ids=["transposed", "double", "elsewhere"],
 )
 def test_what_c_would_misread_is_refused(values):
-    with pytest.raises(ValueError, match=r"take contiguous torch\.float32 values on the CPU, got"):
+    with pytest.raises(
+        ValueError, match=rf"torch\.float32 .*CPU, .*{values.dtype} .*{values.device}, "
+    ):
         address(values)
 
 

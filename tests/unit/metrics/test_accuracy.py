@@ -25,7 +25,7 @@ def test_nothing_to_score_is_zero():
 
 
 def test_missing_predictions_are_an_error():
-    with pytest.raises(ValueError, match="one entry for each of the 2 gold examples, got 1"):
+    with pytest.raises(ValueError, match=r"`predicted` .*\b2 .*\b1\b"):
         score_labels(["a"], ["a", "b"])
-    with pytest.raises(ValueError, match="Example 1 must have 2 predicted labels"):
+    with pytest.raises(ValueError, match=r"Example 1 .*\b2 .*\b1\b"):
         score_label_sequences([["a"], ["a"]], [["a"], ["a", "b"]])

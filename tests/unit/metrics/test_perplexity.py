@@ -52,5 +52,5 @@ def test_a_hopeless_model_has_an_infinite_perplexity():
 
 
 def test_nothing_scored_is_an_error():
-    with pytest.raises(ValueError, match="no text to score: no sentence with at least one word"):
+    with pytest.raises(ValueError, match="no text"):
         PerplexityCounter().report(vocabulary=100, state="reset")

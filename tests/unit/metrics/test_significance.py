@@ -60,14 +60,14 @@ def test_seeds_by_hand():
     summary = summarize_seeds([1.0, 2.0, 3.0])
     assert (summary.mean, summary.sd, summary.num_seeds) == (2, 1, 3)
     assert summarize_seeds([5.0]).sd is None
-    with pytest.raises(ValueError, match="at least one score"):
+    with pytest.raises(ValueError, match=r"`scores`.* none"):
         summarize_seeds([])
 
 
 def test_wrong_arguments_are_errors():
-    with pytest.raises(ValueError, match=r"same shape \(examples, k\)"):
+    with pytest.raises(ValueError, match=r"`a` .*`b` .*\(examples, k\) .*\(1, 2\) .*\(2, 2\)"):
         approximate_randomization(right(1), right(1, 0), accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"same shape \(examples, k\)"):
+    with pytest.raises(ValueError, match=r"`a` .*`b` .*\(examples, k\) .*\(0, 2\) .*\(0, 2\)"):
         approximate_randomization(np.zeros((0, 2)), np.zeros((0, 2)), accuracy_of, seed=0)
-    with pytest.raises(ValueError, match="`num_rounds` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`num_rounds` .*\b1, .*\b0\b"):
         approximate_randomization(right(1), right(1), accuracy_of, num_rounds=0, seed=0)

@@ -1,5 +1,7 @@
 """Spans and their F1 against conlleval's rules."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,13 +79,13 @@ def test_conversion_keeps_the_spans(tags, scheme):
 
 @pytest.mark.parametrize("tag", ["X-PER", "o", "", "-X", "O-X"])
 def test_an_unknown_tag_is_an_error(tag):
-    with pytest.raises(ValueError, match=r"Tag 1 must be O, or B, I, L"):
+    with pytest.raises(ValueError, match=rf"Tag 1 .*O, .*B, I, L, U, E .*S, .*'{tag}'"):
         read_spans(["O", tag])
 
 
 @pytest.mark.parametrize("spans", [[("X", 0, 2), ("Y", 1, 3)], [("X", 1, 1)], [("X", 2, 4)]])
 def test_spans_that_tags_cannot_hold_are_an_error(spans):
-    with pytest.raises(ValueError, match="must not be empty, overlap or exceed the sentence of 3"):
+    with pytest.raises(ValueError, match=rf"\b3 .*{re.escape(str(spans[-1]))}"):
         write_tags(spans, 3, scheme="iob2")
 
 
@@ -124,5 +126,5 @@ def test_scores_equal_sets_and_ignore_order_and_swap(examples):
 
 
 def test_unequal_lengths_are_an_error():
-    with pytest.raises(ValueError, match="Example 0 must have 2 predicted labels"):
+    with pytest.raises(ValueError, match=r"Example 0 .*\b2 .*\b1\b"):
         score_tags([["O"]], [["O", "O"]])

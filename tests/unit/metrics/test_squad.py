@@ -1,5 +1,7 @@
 """Answers: normalization, exact match, F1."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +50,7 @@ def test_missing_and_empty_predictions():
 
 @pytest.mark.parametrize("gold", [[[]], ["text"]])
 def test_a_question_needs_gold_answers(gold):
-    with pytest.raises(ValueError, match="Question 0 must have a list of at least one gold answer"):
+    with pytest.raises(ValueError, match=f"Question 0 .*{re.escape(repr(gold[0]))}"):
         score_answers(["x"], gold, style="squad")
 
 

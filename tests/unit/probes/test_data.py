@@ -49,9 +49,9 @@ def test_of_several_test_sets_one_is_chosen(senses_dir):
     (senses_dir / "senseval2.data.xml").write_text(TEXT.replace("The", "A"), encoding="utf-8")
     (senses_dir / "senseval2.gold.key.txt").write_text(KEYS, encoding="utf-8")
     assert read_sense_data(senses_dir, test="senseval2").test[0].tokens == ("A", "bank")
-    with pytest.raises(InputError, match="one of semeval2007, senseval2 with --test"):
+    with pytest.raises(InputError, match=r"semeval2007, senseval2 .*--test"):
         read_sense_data(senses_dir)
-    with pytest.raises(InputError, match="no test set 'x'"):
+    with pytest.raises(InputError, match=r"'x'.*semeval2007, senseval2 .*--test"):
         read_sense_data(senses_dir, test="x")
 
 
@@ -59,23 +59,23 @@ def test_what_is_missing_is_named(senses_dir, tmp_path):
     from elmokit.probes.data import find_sense_corpus, find_splits, read_pos_data, read_sense_data
 
     for read in (read_sense_data, find_sense_corpus, read_pos_data):
-        with pytest.raises(FileNotFoundError, match="There is no directory"):
+        with pytest.raises(FileNotFoundError, match="/none"):
             read(tmp_path / "none")
     (senses_dir / "oewn2021-senses.tsv").unlink()
-    with pytest.raises(FileNotFoundError, match=r"ends in senses\.tsv.*it has 0"):
+    with pytest.raises(FileNotFoundError, match=rf"{senses_dir.name} .*senses\.tsv .* 0\b"):
         read_sense_data(senses_dir)
     (senses_dir / "semeval2007.gold.key.txt").unlink()
     (senses_dir / "x-senses.tsv").write_text(SENSES, encoding="utf-8")
-    with pytest.raises(FileNotFoundError, match=r"no semeval2007\.gold\.key\.txt"):
+    with pytest.raises(FileNotFoundError, match=r" semeval2007\.gold\.key\.txt"):
         read_sense_data(senses_dir)
     (senses_dir / "semeval2007.data.xml.xz").unlink()
-    with pytest.raises(FileNotFoundError, match="no test set"):
+    with pytest.raises(FileNotFoundError, match=r"NAME\.data\.xml .*NAME\.gold\.key\.txt"):
         read_sense_data(senses_dir)
     (senses_dir / "semcor.data.xml.xz").unlink()
-    with pytest.raises(FileNotFoundError, match=r"semcor\.data\.xml"):
+    with pytest.raises(FileNotFoundError, match=r" semcor\.data\.xml"):
         find_sense_corpus(senses_dir)
     (tmp_path / "en-train.conllu").touch()
-    with pytest.raises(FileNotFoundError, match="'dev'"):
+    with pytest.raises(FileNotFoundError, match=r"'dev'.*--dev"):
         find_splits(tmp_path)
 
 

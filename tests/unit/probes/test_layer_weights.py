@@ -65,9 +65,7 @@ def test_an_arm_that_learns_no_weights_is_told(write_run, condition):
     from elmokit.errors import InputError
     from elmokit.probes.layer_weights import read_layer_weights
 
-    with pytest.raises(
-        InputError, match=f"--embeddings {condition}, which learns no layer weights"
-    ):
+    with pytest.raises(InputError, match=f"/run .*--embeddings {condition}, .*--embeddings elmo"):
         read_layer_weights(write_run("run", condition=condition, input=([0.0], 1.0)))
 
 
@@ -75,14 +73,14 @@ def test_damage_is_told(write_run, tmp_path):
     from elmokit.errors import FormatError
     from elmokit.probes.layer_weights import read_layer_weights
 
-    with pytest.raises(FileNotFoundError, match="is no run of a task"):
+    with pytest.raises(FileNotFoundError, match=r" task\.json"):
         read_layer_weights(tmp_path)
-    with pytest.raises(FormatError, match="has no layer weights"):
+    with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
         read_layer_weights(write_run("empty"))
     run_dir = write_run("nothing", input=([0.0], 1.0))
     metadata = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match="does not name the task"):
+    with pytest.raises(FormatError, match=r"/nothing/task\.json .*'task'"):
         read_layer_weights(run_dir)
 
 
@@ -127,9 +125,9 @@ def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
     from elmokit.errors import InputError, MissingExtraError
     from elmokit.probes.layer_weights import plot_layer_weights
 
-    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
+    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg; .*'weights\.gif'"):
         plot_layer_weights(runs, tmp_path / "weights.gif")
-    with pytest.raises(InputError, match="at least one run"):
+    with pytest.raises(InputError, match=r"`runs` .* none"):
         plot_layer_weights([], tmp_path / "weights.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"elmokit\[plots\]"):

@@ -56,7 +56,7 @@ def test_the_share_of_same_sense_counts_neighbors(found):
 def test_a_single_occurrence_has_no_neighbors(occurrences):
     from elmokit.probes import neighbors
 
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(ValueError, match=r" 1\b"):
         neighbors.neighborhoods(FakeEmbedder(), occurrences[:1])
 
 
@@ -131,7 +131,7 @@ def test_static_neighbors_are_words():
     assert [word for word, _ in found] == ["money", "river"]
     assert found[0][1] == pytest.approx(1 / 1.01**0.5)
     assert len(nearest_words(static, "cash")) == 3
-    with pytest.raises(InputError, match="for 'tree'"):
+    with pytest.raises(InputError, match="'tree'"):
         nearest_words(static, "tree")
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_found_is_told():
     from elmokit.errors import InputError
     from elmokit.probes.neighbors import find_neighbors, occurrence_in
 
-    with pytest.raises(InputError, match=r"no word 'bank'.*'the river'"):
+    with pytest.raises(InputError, match=r"'bank'.*'the river'"):
         occurrence_in(["the", "river"], "bank")
-    with pytest.raises(InputError, match="1 distinct sentences with 'bank'"):
+    with pytest.raises(InputError, match=r" 1 .*'bank'"):
         find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")

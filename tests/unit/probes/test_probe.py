@@ -90,13 +90,15 @@ def test_what_cannot_be_probed_is_told(model_dir, data):
     from elmokit.errors import InputError
     from elmokit.probes.probe import run_probe
 
-    with pytest.raises(InputError, match="no probe 'syntax'; choose one of pos, wsd"):
+    with pytest.raises(InputError, match=r"'syntax'.*pos, wsd, neighbors, wic"):
         run_probe("syntax", data, model_dir)
-    with pytest.raises(InputError, match="no test sets"):
+    with pytest.raises(InputError, match="probe pos "):
         run_probe("pos", data, model_dir, test="semeval2007")
-    with pytest.raises(InputError, match="`layers` must be"):
+    with pytest.raises(
+        InputError, match=r"`layers` .*\"all\", \"top\", \"average\" .* 0 .* 2 .* 7\b"
+    ):
         run_probe("pos", data, model_dir, layers=7)
-    with pytest.raises(InputError, match="precision"):
+    with pytest.raises(InputError, match=r"`precision` .*'fp32' .*'bf16' .*'int8', .*'fp8'"):
         run_probe("pos", data, model_dir, precision="fp8")
 
 

@@ -70,7 +70,7 @@ def test_a_context_that_is_not_its_words_is_counted_and_never_breaks_the_reading
 
 def test_a_file_of_which_nothing_can_be_learned_is_refused(squad):
     path = squad(paragraph(RIVER, ("Where?", "river bank")))
-    with pytest.raises(FormatError, match="none of 1 questions"):
+    with pytest.raises(FormatError, match=r"train\.json: .* 1 .*: 1\)"):
         TASK.read(path, training=True, tokenize=lambda text: ["x"] * 200)
 
 
@@ -140,7 +140,7 @@ def test_scores_follow_the_language_of_each_question():
         pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
     )
     assert score.details == {"exact match": 25}
-    with pytest.raises(InputError, match="4 gold examples"):
+    with pytest.raises(InputError, match=r"`predicted` .* 4 .* 3\."):
         TASK.score(gold, predicted[:3])
 
 
@@ -166,7 +166,7 @@ def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
 
 
 def test_a_question_needs_one_context_of_a_length_that_fits_into_memory():
-    with pytest.raises(InputError, match=r"question.*context.*got 1"):
+    with pytest.raises(InputError, match=r"question .*context, .* 1 "):
         TASK.example_of(("Who", "?"))
     with pytest.raises(InputError, match=r"10001 .*10000"):
         TASK.example_of(("Who", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))

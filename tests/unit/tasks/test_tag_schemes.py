@@ -107,12 +107,12 @@ def test_nothing_leaves_the_end_or_enters_the_start():
 
 @pytest.mark.parametrize("tag", ["", "X", "B", "B-", "L-X", "U-X", "b-X", "-X", "BX", "O-X"])
 def test_tags_of_no_scheme(tag):
-    with pytest.raises(ValueError, match="is no tag of the scheme iob2: those are O, B-TYPE"):
+    with pytest.raises(ValueError, match=f"'{tag}' .*iob2: .* O, B-TYPE, I-TYPE"):
         allowed_transitions(["O", tag], "iob2")
 
 
 def test_other_bad_input():
-    with pytest.raises(ValueError, match="'O' twice"):
+    with pytest.raises(ValueError, match=r"`tags` .*'O'"):
         allowed_transitions(["O", "B-X", "O"], "iob2")
-    with pytest.raises(ValueError, match="`tags` is empty"):
+    with pytest.raises(ValueError, match="`tags`"):
         allowed_transitions([], "iob2")

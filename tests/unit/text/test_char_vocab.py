@@ -117,16 +117,16 @@ def test_empty_batches(sentences, boundaries, shape):
 
 @pytest.mark.parametrize("sentences", ["a sentence", ["a sentence"], [["ok"], "not ok"]])
 def test_a_string_in_place_of_words_is_refused(sentences):
-    with pytest.raises(TypeError, match=r"list of lists of words, got the string .*split\(\)"):
+    with pytest.raises(TypeError, match=r"`sentences` .*'(a sentence|not ok)' .*split\(\)"):
         CharVocab().encode(sentences)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_characters": 2}, "at least 3 .*got 2"),
-        ({"normalization": "NFD"}, "none.*NFC.*plain-1.*got .NFD"),
-        ({"truncation": "word"}, "character.*byte.*word"),
+        ({"max_characters": 2}, r"`max_characters` .*\b3 .*\b2\."),
+        ({"normalization": "NFD"}, "`normalization`: .*'none', 'NFC' .*'plain-1', .*'NFD'"),
+        ({"truncation": "word"}, "`truncation`: .*'character' .*'byte', .*'word'"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

@@ -34,7 +34,7 @@ def test_encode_and_decode(vocab):
 
 @pytest.mark.parametrize("word_id", [0, -1, 6])
 def test_padding_has_no_word(vocab, word_id):
-    with pytest.raises(ValueError, match=rf"word id {word_id} has no word: .* 1 to 5"):
+    with pytest.raises(ValueError, match=rf" {word_id} .*\b1 .*\b5\b"):
         vocab.decode([4, word_id])
 
 
@@ -47,14 +47,14 @@ def test_specials_may_stand_anywhere():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["<S>", "</S>", "the"], "lacks <UNK>"),
-        (["<s>", "</s>", "<unk>"], "lacks <S>, </S>, <UNK>"),
-        ([*SPECIALS, "a", "b", "a"], "2 lines 'a'"),
-        ([*SPECIALS, "a\nb"], "word 4 .*cannot be a line"),
-        ([*SPECIALS, ""], "word 4 .*cannot be a line"),
-        ([*SPECIALS, "\u3000"], "cannot be a line"),
-        ([*SPECIALS, "\ud800"], "cannot be a line"),
-        ([*SPECIALS, "!!!MAXTERMID"], "cannot be a line"),
+        (["<S>", "</S>", "the"], " <UNK>: .*<S>, </S> .*elmokit vocab"),
+        (["<s>", "</s>", "<unk>"], " <S>, </S>, <UNK>: .*elmokit vocab"),
+        ([*SPECIALS, "a", "b", "a"], " 2 .*'a': .*elmokit vocab --check"),
+        ([*SPECIALS, "a\nb"], r"\b4 .*'a\\nb'"),
+        ([*SPECIALS, ""], r"\b4 .*''"),
+        ([*SPECIALS, "\u3000"], r"\b4 .*'\\u3000'"),
+        ([*SPECIALS, "\ud800"], r"\b4 .*'\\ud800'"),
+        ([*SPECIALS, "!!!MAXTERMID"], r"\b4 .*'!!!MAXTERMID'"),
     ],
 )
 def test_bad_words_are_refused(words, message):
@@ -89,18 +89,18 @@ def test_files_of_others_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
-        (b"\n", "is empty"),
-        (b"<S>\n</S>\n\n<UNK>\n", "line 3: blank line"),
-        (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", "line 4: not UTF-8.*iconv"),
-        (b"<S>\n<UNK>\na\n", "lacks </S>.*elmokit vocab"),
-        (b"<S>\n</S>\n<UNK>\na\nb\nb\n", "2 lines 'b'"),
+        (b"", ": "),
+        (b"\n", ": "),
+        (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
+        (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8.*iconv"),
+        (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
+        (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],
 )
 def test_damaged_files_name_file_and_place(tmp_path, content, message):
     path = tmp_path / "words.txt"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=rf"(?s)words\.txt.*{message}"):
+    with pytest.raises(FormatError, match=rf"/words\.txt{message}"):
         WordVocab.read(path)
 
 
@@ -147,9 +147,9 @@ def test_spilled_counts_equal_those_in_memory_and_leave_nothing_behind(tmp_path,
 
 
 def test_impossible_limits_are_refused():
-    with pytest.raises(ValueError, match="`max_distinct` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`max_distinct` .*\b1, .*\b0\b"):
         WordCounter(max_distinct=0)
-    with pytest.raises(ValueError, match="`max_size` must not be negative, got -1"):
+    with pytest.raises(ValueError, match=r"`max_size` .*-1\b"):
         WordCounter().most_common(max_size=-1)
 
 

@@ -35,5 +35,5 @@ def test_a_new_optimizer_is_a_function_and_a_line(monkeypatch):
 
 
 def test_an_unknown_optimizer_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"optimizer\.name.*adamw, adagrad.*'sgd'"):
+    with pytest.raises(ConfigError, match=r"`optimizer\.name`: .*adamw, adagrad, .*'sgd'"):
         from_dict(RunConfig, {"optimizer": {"name": "sgd"}})

@@ -1,5 +1,7 @@
 """Budgets, limits and the learning rate as a share of the budget."""
 
+import re
+
 import pytest
 
 from elmokit.training.pretraining.presets import pretrain_config
@@ -26,9 +28,12 @@ class TestBudget:
         assert Budget(seconds=1.0, steps=5).uses_clock
         assert not Budget(tokens=1, steps=5).uses_clock
 
-    @pytest.mark.parametrize("limits", [{}, {"steps": 0}, {"steps": 5, "seconds": -1.0}])
+    @pytest.mark.parametrize("limits", [{}, {"steps": 0}, {"seconds": -1.0, "steps": 5}])
     def test_empty_and_negative_budgets_are_refused(self, limits):
-        with pytest.raises(ValueError, match=r"at least one limit .* above zero"):
+        with pytest.raises(
+            ValueError,
+            match=rf"`seconds`, `tokens` .*`steps`.* {re.escape(str([*limits.values()]))}",
+        ):
             Budget(**limits)
 
 
@@ -51,7 +56,9 @@ class TestLimits:
         assert budget == Budget(seconds=60.0, tokens=300, steps=7)
 
     def test_less_than_one_update_says_what_to_do(self):
-        with pytest.raises(ValueError, match=r"0\.05 epochs over 1000 targets .* smaller batch"):
+        with pytest.raises(
+            ValueError, match=r"\b0\.05 .* 1000 .* 64 .*train\.batch_size .*train\.unroll_steps"
+        ):
             Limits(epochs=0.05).budget(**CORPUS)
 
     @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ class TestLimits:
         [("minutes", -1), ("tokens", 0), ("epochs", -3), ("minutes", float("nan"))],
     )
     def test_limits_that_are_not_positive_are_refused_by_name(self, name, value):
-        with pytest.raises(ValueError, match=rf"--{name} must be above zero, got {value}"):
+        with pytest.raises(ValueError, match=rf"--{name} .* {value}\."):
             Limits(**{name: value})
 
 
@@ -92,7 +99,7 @@ class TestSchedule:
         assert config.schedule.factor(0.5) == pytest.approx((1 - rest) ** 2)
 
     def test_an_unknown_kind_is_refused_with_the_known_ones(self):
-        with pytest.raises(ValueError, match=r"constant, cosine, linear.*'square'"):
+        with pytest.raises(ValueError, match=r"`kind` .*constant, cosine, linear, .*'square'"):
             ScheduleConfig(kind="square")
 
     def test_constant_stays_at_the_peak(self):
@@ -100,8 +107,8 @@ class TestSchedule:
         assert {schedule.factor(share) for share in (0.0, 0.3, 1.0)} == {1.0}
 
     @pytest.mark.parametrize(
-        "settings", [{"warmup_share": 1.0}, {"warmup_share": -0.1}, {"final_factor": 1.5}]
+        ("name", "value"), [("warmup_share", 1.0), ("warmup_share", -0.1), ("final_factor", 1.5)]
     )
-    def test_shares_outside_0_to_1_are_refused(self, settings):
-        with pytest.raises(ValueError, match="`warmup_share` must be at least 0 and below 1"):
-            ScheduleConfig(**settings)
+    def test_shares_outside_0_to_1_are_refused(self, name, value):
+        with pytest.raises(ValueError, match=rf"`{name}` .* 0 .* 1, .* {value}$"):
+            ScheduleConfig(**{name: value})

@@ -1,4 +1,5 @@
 import gzip
+import re
 import struct
 
 import numpy as np
@@ -123,24 +124,25 @@ MATRIX_AT = GOOD.index(matrix_of(4).tobytes())
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (GOOD[:6], r"byte 4: the file ends in the middle of the version"),
-        (GOOD[:40], r"the file ends in the middle of the settings"),
-        (GOOD[:110], r"the file ends in the middle of the dictionary"),
-        (GOOD[: MATRIX_AT + 50], r"the file ends in the middle of the matrix"),
-        (model_bytes(version=13), r"fastText format 13; only 11 and 12"),
-        (model_bytes(quantized=True), r"a quantized fastText model \(\.ftz\)"),
-        (model_bytes(dim=4), r"a matrix of 11 rows of 3, but .*4 words, 7 buckets and width 4"),
-        (model_bytes(buckets=8), r"a matrix of 11 rows of 3, but .*4 words, 8 buckets"),
-        (model_bytes(dim=-1), r"width -1 and 7 buckets"),
-        (model_bytes(words=[]), r"dictionary of 0 entries"),
-        (model_bytes(matrix=np.full((11, 3), np.nan)), r"the vector of '</s>' .*nan"),
+        (GOOD[:6], r", byte 4: .* version"),
+        (GOOD[:40], r", byte 8: .* settings"),
+        (GOOD[:110], r", byte 110: .* dictionary"),
+        (GOOD[: MATRIX_AT + 50], r", byte \d+: .* matrix\b"),
+        (model_bytes(version=13), r": .* 13; .* 11 .* 12 .*\.vec"),
+        (model_bytes(quantized=True), r": .*\.ftz.*\.bin.*\.vec"),
+        (model_bytes(dim=4), r", byte 150: .* 11 .* 3, .* 4 .* 7 .* 4\."),
+        (model_bytes(buckets=8), r", byte 150: .* 11 .* 3, .* 4 .* 8 .* 3\."),
+        (model_bytes(dim=-1), r": .* -1 .* 7 "),
+        (model_bytes(words=[]), r": .* dictionary .* 0 .* 0 "),
+        (model_bytes(matrix=np.full((11, 3), np.nan)), r": .*'</s>' .*nan"),
         (GOOD.replace(b"bank\0" + struct.pack("<qb", 9, 0), b"bank\0" + struct.pack("<qb", 9, 1)),
-         r"entry 4 of the dictionary has kind 1"),
+         r", byte 135: .* 4 .*dictionary .* 1;"),
     ],
 )  # fmt: skip
 def test_damage_is_told(written, content, message):
-    with pytest.raises(FormatError, match=message):
-        read_vectors(written(content))
+    path = written(content)
+    with pytest.raises(FormatError, match=re.escape(str(path)) + message):
+        read_vectors(path)
 
 
 def test_only_rows_that_are_needed_are_read(tmp_path, monkeypatch):

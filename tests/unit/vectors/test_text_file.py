@@ -46,28 +46,28 @@ def test_compressed_files_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("the 1 2\nbank 3\n", r"line 2: 1 numbers after 'bank', but 2 are needed"),
-        ("the one two\n", r"line 1: .*numbers after the word 'the'"),
-        ("\n\n", r"no word vectors"),
-        ("the 1 2\nbank\n", r"line 2: no numbers after 'bank'"),
-        ("# vectors\nthe 1 2\n", r"line 1: .*numbers after the word '#'"),
-        ("\nthe\t1\t2\n", r"line 2: no numbers after 'the\\t1\\t2'"),
-        ("3 2\nthe 1 2\nbank\nriver 3 4\n", r"line 3: no numbers after 'bank'"),
-        ("the 1 2\nbank nan 3\n", r"line 2: the vector of 'bank' .*nan"),
-        ("5 2\n" + GLOVE, r"the first line promises 5 words, but 4 follow"),
-        ("3 2\n" + GLOVE, r"the first line promises 3 words, but 4 follow"),
-        ("4 1\n" + GLOVE, r"line 2: 2 numbers after 'the', but the first line .* have 1"),
-        ("4 3\n" + GLOVE, r"line 2: 2 numbers after 'the', but 3 are needed"),
-        ("4 0\n" + GLOVE, r"line 2: 2 numbers after 'the', but the first line .* have 0"),
+        ("the 1 2\nbank 3\n", ", line 2: 1 .*'bank', .* 2 "),
+        ("the one two\n", ", line 1: .*'the': .*'one'"),
+        ("\n\n", ": "),
+        ("the 1 2\nbank\n", ", line 2: .*'bank'"),
+        ("# vectors\nthe 1 2\n", ", line 1: .*'#': .*'vectors'"),
+        ("\nthe\t1\t2\n", r", line 2: .*'the\\t1\\t2'"),
+        ("3 2\nthe 1 2\nbank\nriver 3 4\n", ", line 3: .*'bank'"),
+        ("the 1 2\nbank nan 3\n", ", line 2: .*'bank' .*nan"),
+        ("5 2\n" + GLOVE, ": .* 5 .* 4 "),
+        ("3 2\n" + GLOVE, ": .* 3 .* 4 "),
+        ("4 1\n" + GLOVE, r", line 2: 2 .*'the', .* 1\b"),
+        ("4 3\n" + GLOVE, ", line 2: 2 .*'the', .* 3 "),
+        ("4 0\n" + GLOVE, r", line 2: 2 .*'the', .* 0\b"),
     ],
 )
 def test_damage_is_told_with_its_line(tmp_path, text, message):
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"/vectors\.txt{message}"):
         read_vectors(write(tmp_path, text))
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+    with pytest.raises(FileNotFoundError, match=r"/none\.txt"):
         read_vectors(tmp_path / "none.txt")
 
 

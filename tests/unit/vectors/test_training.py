@@ -137,7 +137,7 @@ def test_nothing_is_left_in_the_temporary_directory(train, tmp_path, monkeypatch
 @pytest.mark.parametrize("taken", ["v.bin", "v.bin.json"])
 def test_what_is_there_is_replaced_only_if_asked_for(train, tmp_path, taken):
     (tmp_path / taken).write_text("precious")
-    with pytest.raises(FileExistsError, match=f"{taken} exists already"):
+    with pytest.raises(FileExistsError, match=f"/{taken} .*--overwrite"):
         train(tmp_path / "v.bin")
     assert [path.name for path in tmp_path.iterdir()] == [taken]
     train(tmp_path / "v.bin", overwrite=True)
@@ -145,21 +145,21 @@ def test_what_is_there_is_replaced_only_if_asked_for(train, tmp_path, taken):
 
 
 def test_the_corpus_is_never_replaced(train, corpus):
-    with pytest.raises(InputError, match="is read by this command"):
+    with pytest.raises(InputError, match=r"/corpus\.txt "):
         train(corpus, overwrite=True)
 
 
 def test_a_name_without_a_form_and_rare_words_are_told(train, tmp_path):
-    with pytest.raises(InputError, match="must give the form"):
+    with pytest.raises(InputError, match=r"/v\.npz .*\.bin .*\.txt .*\.vec "):
         train(tmp_path / "v.npz")
-    with pytest.raises(FormatError, match="No word occurs 9999 times"):
+    with pytest.raises(FormatError, match=r" 9999 .* 21,000 .*min_count"):
         train(tmp_path / "v.bin", config={"min_count": 9999})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [({"dim": 0}, "`dim` must be at least 1"), ({"seed": -1}, "`seed` must be between 0")],
+    [({"dim": 0}, r"`dim` .* 1, .* 0\."), ({"seed": -1}, r"`seed` .* 0 .*2\*\*32.* -1\.")],
 )
 def test_impossible_settings_are_refused(train, tmp_path, setting, message):
     with pytest.raises(ConfigError, match=message):
@@ -168,7 +168,7 @@ def test_impossible_settings_are_refused(train, tmp_path, setting, message):
 
 def test_without_gensim_the_extra_is_named(train, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "elmokit\[static\]"'):
+    with pytest.raises(MissingExtraError, match=r'gensim.*pip install "elmokit\[static\]"'):
         train(tmp_path / "v.bin")
 
 
@@ -216,7 +216,7 @@ def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus)
 def test_a_model_that_is_not_there_is_told(tmp_path, corpus):
     from elmokit.vectors.training import open_corpus_of_model
 
-    with pytest.raises(FileNotFoundError, match="There is no model"):
+    with pytest.raises(FileNotFoundError, match=r"'.*/none'"):
         open_corpus_of_model([corpus], str(tmp_path / "none"), None)
-    with pytest.raises(FileNotFoundError, match="is a file; give the model directory"):
+    with pytest.raises(FileNotFoundError, match=r"/corpus\.txt .*config\.json"):
         open_corpus_of_model([corpus], str(corpus), None)

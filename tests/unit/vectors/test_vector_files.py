@@ -1,4 +1,5 @@
 import gzip
+import re
 import tracemalloc
 
 import numpy as np
@@ -93,34 +94,36 @@ def test_words_that_are_not_utf8_are_left_out_and_told(written, caplog):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (binary(WORDS, VALUES)[:-5], r"the file ends in the middle of word 4 of 4 \(width 3\)"),
-        (binary(WORDS, VALUES, header="5 3"), r"the file ends in the middle of word 5 of 5"),
-        (binary(WORDS, VALUES, header="3 3"), r"the file continues .* after the 3 words of 3"),
-        (binary(WORDS, VALUES, header="4 2"), r"the file continues .* after the 4 words of 2"),
-        (binary(WORDS, VALUES, header="4 4"), r"the file ends in the middle of word [34] of 4"),
-        (binary(WORDS, VALUES, header="4 999999"), r"line 1: .* count 4 or width 999999"),
-        (binary(WORDS, VALUES) + b"more", r"the file continues \(b'more'\)"),
-        (binary(["a", "b"], [[1, 2], [np.nan, 1]]), r"byte 15: the vector of 'b' .*nan"),
-        (binary(["a", "b"], [[1, -np.inf], [1, 1]]), r"the vector of 'a' .*-inf"),
-        (b"\x80\x04\x95anything", r"looks like a Python pickle, as gensim saves its models"),
-        (b"", r"no word vectors"),
-        (b"\0\1\2\3 and so on\n", r"holds a NUL byte at position 0"),
+        (binary(WORDS, VALUES)[:-5], r", byte 66: .* 4 .* 4 .* 3\b"),
+        (binary(WORDS, VALUES, header="5 3"), r", byte 78: .* 5 .* 5 "),
+        (binary(WORDS, VALUES, header="3 3"), r", byte 55: .* 3 .* 3 "),
+        (binary(WORDS, VALUES, header="4 2"), r", byte 74: .* 4 .* 2 "),
+        (binary(WORDS, VALUES, header="4 4"), r", byte 66: .* [34] .* 4 "),
+        (binary(WORDS, VALUES, header="4 999999"), r", line 1: .* 4 .* 999999"),
+        (binary(WORDS, VALUES) + b"more", r", byte 78: .*b'more'"),
+        (binary(["a", "b"], [[1, 2], [np.nan, 1]]), r", byte 15: .*'b' .*nan"),
+        (binary(["a", "b"], [[1, -np.inf], [1, 1]]), r", byte 4: .*'a' .*-inf"),
+        (b"\x80\x04\x95anything", r".* pickle, .*gensim"),
+        (b"", r": "),
+        (b"\0\1\2\3 and so on\n", r", line 1: .*NUL .* 0\b"),
     ],
 )
 def test_damage_is_told(written, content, message):
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"/vectors\.bin{message}"):
         read_vectors(written(content))
 
 
 def test_a_width_that_does_not_fit_is_told_early(written):
     words = [f"w{number}" for number in range(1000)]
     values = np.random.default_rng(1).normal(size=(1000, 50))
-    with pytest.raises(FormatError, match=r"words are not UTF-8, the first at byte .* 49 numbers"):
+    with pytest.raises(
+        FormatError, match=r"/vectors\.bin: 101 .* 112 .*UTF-8, .*byte 207\..*1,000 .* 49 "
+    ):
         read_vectors(written(binary(words, values, header="1000 49")))
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+    with pytest.raises(FileNotFoundError, match=r"/none\.bin"):
         read_vectors(tmp_path / "none.bin")
 
 
@@ -158,13 +161,13 @@ def test_a_new_format_is_one_module_and_one_line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("word", ["", "a b", "a\n", "\0"])
 def test_words_that_would_break_the_file_are_refused(tmp_path, word):
-    with pytest.raises(ValueError, match="is not allowed in a file of word vectors"):
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(word))} "):
         write_vectors(tmp_path / "v.bin", [word], VALUES[:1])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_number_of_rows_is_checked(tmp_path):
-    with pytest.raises(ValueError, match="4 words need as many rows"):
+    with pytest.raises(ValueError, match=r"\b4 .*\(2, 3\)"):
         write_vectors(tmp_path / "v.bin", WORDS, VALUES[:2])
 
 
@@ -212,5 +215,5 @@ class TestLaterWords:
         assert "is gone: 1 unseen words" in caplog.text
 
     def test_a_missing_file_cannot_be_referred_to(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+        with pytest.raises(FileNotFoundError, match=r"/none\.bin"):
             VectorsReference.of(tmp_path / "none.bin")

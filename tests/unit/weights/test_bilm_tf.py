@@ -154,13 +154,13 @@ class TestReadErrors:
     )
     def test_every_dataset_is_named_when_missing_or_misshapen(self, files, name, expected):
         change(files[1], **{name: None})
-        with pytest.raises(FormatError, match="missing") as raised:
+        with pytest.raises(FormatError, match=r"/weights\.hdf5: ") as raised:
             read_bilm_tf(*files)
         assert f"`{name}`" in str(raised.value)
         assert expected in str(raised.value)
 
         change(files[1], **{name: np.zeros((2, 7), np.float32)})
-        with pytest.raises(FormatError, match=r"\(2, 7\), expected") as raised:
+        with pytest.raises(FormatError, match=r"/weights\.hdf5: .*\(2, 7\)") as raised:
             read_bilm_tf(*files)
         assert f"`{name}`" in str(raised.value)
         assert expected in str(raised.value)
@@ -172,7 +172,7 @@ class TestReadErrors:
 
     def test_a_group_in_place_of_a_dataset(self, files):
         change(files[1], **{"CNN/b_cnn_0": None, "CNN/b_cnn_0/x": np.zeros(4, np.float32)})
-        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.* missing"):
+        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0` .*\(4,\)"):
             read_bilm_tf(*files)
 
     @pytest.mark.parametrize(
@@ -186,31 +186,33 @@ class TestReadErrors:
     def test_a_unidirectional_model(self, files):
         with h5py.File(files[1], "a") as file:
             del file["RNN_1"]
-        with pytest.raises(FormatError, match="`RNN_1/"):
+        with pytest.raises(FormatError, match=r"`RNN_1/.*\(8, 32\)"):
             read_bilm_tf(*files)
         with h5py.File(files[1], "a") as file:
             del file["RNN_0"]
             file["rnn/multi_rnn_cell/cell_0/lstm_cell/kernel"] = np.zeros((8, 32), np.float32)
-        with pytest.raises(FormatError, match="`RNN_0/"):
+        with pytest.raises(FormatError, match=r"`RNN_0/.*\(8, 32\)"):
             read_bilm_tf(*files)
 
     def test_word_options_with_character_weights(self, files):
         data = json.loads(files[0].read_text())
         del data["char_cnn"]
         files[0].write_text(json.dumps(data))
-        with pytest.raises(FormatError, match="word-input"):
+        with pytest.raises(
+            FormatError, match=r"/options\.json: `char_cnn` .*/weights\.hdf5 .*`char_embed`"
+        ):
             read_bilm_tf(*files)
 
     def test_character_options_with_word_weights(self, files, tmp_path):
         (tmp_path / "words").mkdir()
         _, weights = written(word_model(), tmp_path / "words")
-        with pytest.raises(FormatError, match=r"`char_embed`.* missing.*\(261, 3\)"):
+        with pytest.raises(FormatError, match=r"/words/weights\.hdf5: .*`char_embed` .*\(261, 3\)"):
             read_bilm_tf(files[0], weights)
 
     def test_word_weights_without_embedding(self, tmp_path):
         options, weights = written(word_model(), tmp_path)
         change(weights, embedding=None)
-        with pytest.raises(FormatError, match=r"`embedding`.* missing.*\(V, 4\)"):
+        with pytest.raises(FormatError, match=r"`embedding` [^(]*\(V, 4\)"):
             read_bilm_tf(options, weights)
         change(weights, embedding=np.zeros(5, np.float32))
         with pytest.raises(FormatError, match=r"`embedding`.*\(5,\).*\(V, 4\)"):
@@ -227,11 +229,11 @@ class TestReadErrors:
         model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
         paths = written(model, tmp_path)
         change(paths[1], **{"softmax/W": None})
-        with pytest.raises(FormatError, match=r"`softmax/W`.* missing.*\(V, 4\)"):
+        with pytest.raises(FormatError, match=r"`softmax/W` .*\(V, 4\)"):
             read_bilm_tf(*paths)
 
     def test_a_softmax_file_without_softmax(self, files):
-        with pytest.raises(FormatError, match=r"`softmax/W`.* missing"):
+        with pytest.raises(FormatError, match=r"/weights\.hdf5: .*`softmax/W` "):
             read_bilm_tf(*files, softmax=files[1])
 
 
@@ -262,7 +264,7 @@ class TestWrite:
         assert read_bilm_tf(*written(model, tmp_path)).softmax is None
 
     def test_a_softmax_file_for_a_model_without_one(self, tmp_path):
-        with pytest.raises(ValueError, match="has none"):
+        with pytest.raises(ValueError, match=r"`softmax` .*/s'.*model\.softmax"):
             write_bilm_tf(character_model(), tmp_path / "o", tmp_path / "w", softmax=tmp_path / "s")
 
     def test_what_is_lost_is_logged(self, tmp_path, caplog):

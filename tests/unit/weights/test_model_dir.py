@@ -85,20 +85,20 @@ class TestPretrainedBiLM:
         assert ids[1, :3].tolist() == [259, 257, 260]
 
     def test_word_input_without_vocabulary_cannot_encode(self):
-        with pytest.raises(ValueError, match="vocabulary"):
+        with pytest.raises(ValueError, match=r"vocab='vocab\.txt'"):
             PretrainedBiLM(WORD_CONFIG).encode([["the"]])
 
     @pytest.mark.parametrize("config", [CONFIG, WORD_CONFIG])
     def test_a_string_is_not_a_sentence(self, config):
-        with pytest.raises(TypeError, match=r"[Tt]okenize it first"):
+        with pytest.raises(TypeError, match=r"`sentences` .*'the bank'"):
             PretrainedBiLM(config, word_vocab=VOCAB).encode(["the bank"])
 
     def test_sizes_must_agree(self):
-        with pytest.raises(ValueError, match="same number"):
+        with pytest.raises(ValueError, match=r" 5 .* 9 .*`num_words` .* None"):
             PretrainedBiLM(replace(WORD_CONFIG, num_words=9), word_vocab=VOCAB)
-        with pytest.raises(ValueError, match="same number"):
+        with pytest.raises(ValueError, match=r" 5 .* None .*`num_words` .* 9\b"):
             PretrainedBiLM(CONFIG, word_vocab=VOCAB, num_words=9)
-        with pytest.raises(ValueError, match="its size"):
+        with pytest.raises(ValueError, match=r"`word_vocab` .*`num_words`"):
             PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig())
 
     def test_reset_parameters_draws_the_softmax_too(self):
@@ -211,7 +211,10 @@ class TestSave:
             load_model(tmp_path / "m")
 
     def test_digits_are_not_dropped_unasked(self, directory, tmp_path):
-        with pytest.raises(ValueError, match=r"round_to\('float16'\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"`token_encoder\.char_embedding\.weight` .*float16.*round_to\('float16'\)",
+        ):
             load_model(directory).save(tmp_path / "half", dtype="float16")
         assert not (tmp_path / "half").exists()
 
@@ -219,7 +222,7 @@ class TestSave:
         model = load_model(directory)
         with torch.no_grad():
             next(model.parameters())[0] = 7e4
-        with pytest.raises(ValueError, match="65,504"):
+        with pytest.raises(ValueError, match=r"`token_encoder\.char_embedding\.weight` .*65,504"):
             model.round_to("float16")
 
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
@@ -244,18 +247,18 @@ class TestSave:
 
     def test_a_model_directory_with_other_files_in_it_is_not_overwritten(self, directory):
         (directory / "notes.txt").write_text("mine")
-        with pytest.raises(FileExistsError, match=r"notes.txt"):
+        with pytest.raises(FileExistsError, match=r"/model .*notes\.txt"):
             PretrainedBiLM(CONFIG).save(directory)
         assert (directory / "notes.txt").exists()
 
     def test_another_programs_model_is_not_overwritten(self, tmp_path):
         (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-        with pytest.raises(FileExistsError, match="model directory"):
+        with pytest.raises(FileExistsError, match=rf"{tmp_path.name} .*'config\.json'"):
             PretrainedBiLM(CONFIG).save(tmp_path)
 
     def test_a_file_is_not_overwritten(self, tmp_path):
         (tmp_path / "m").write_text("x")
-        with pytest.raises(FileExistsError, match="is a file"):
+        with pytest.raises(FileExistsError, match="/m "):
             PretrainedBiLM(CONFIG).save(tmp_path / "m")
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
@@ -270,23 +273,23 @@ class TestSave:
 
 class TestLoadErrors:
     def test_no_such_directory(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="no model directory"):
+        with pytest.raises(FileNotFoundError, match="/m"):
             load_model(tmp_path / "m")
 
     def test_a_save_that_was_killed_between_two_renames_is_explained(self, directory):
         aside = directory.with_name(f".{directory.name}.previous")
         directory.rename(aside)
-        with pytest.raises(FileNotFoundError, match="interrupted") as raised:
+        with pytest.raises(FileNotFoundError, match="/model") as raised:
             load_model(directory)
         assert str(aside) in str(raised.value)
 
     def test_a_file_instead_of_the_directory(self, directory):
-        with pytest.raises(FileNotFoundError, match="model directory"):
+        with pytest.raises(FileNotFoundError, match=r"/model/config\.json "):
             load_model(directory / "config.json")
 
     def test_a_vocabulary_that_belongs_to_the_model_is_missed(self, directory):
         (directory / "vocab.txt").unlink()
-        with pytest.raises(FormatError, match=r"vocab\.txt"):
+        with pytest.raises(FormatError, match=r"/vocab\.txt .*config\.json"):
             load_model(directory)
 
     def test_a_model_without_vocabulary_misses_none(self, tmp_path):
@@ -316,51 +319,53 @@ class TestLoadErrors:
     @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
     def test_a_missing_file_is_named(self, directory, name):
         (directory / name).unlink()
-        with pytest.raises(FormatError, match=name):
+        with pytest.raises(FormatError, match=f"/model.* {name}|/model/{name}"):
             load_model(directory)
 
     def test_original_weights_are_recognized(self, tmp_path):
         (tmp_path / "elmo_options.json").write_text("{}")
-        with pytest.raises(FormatError, match="elmokit convert"):
+        with pytest.raises(FormatError, match=r" config\.json.*\n.*elmokit convert .*read_bilm_tf"):
             load_model(tmp_path)
 
     def test_truncated_config(self, directory):
         path = directory / "config.json"
         path.write_text(path.read_text()[:300])
-        with pytest.raises(FormatError, match=r"config\.json.*JSON"):
+        with pytest.raises(FormatError, match=r"/config\.json: .*JSON"):
             load_model(directory)
 
     @pytest.mark.parametrize("found", ["bert", None])
     def test_unknown_model_type(self, directory, found):
         path = edit_config(directory, lambda data: data.update(model_type=found))
-        with pytest.raises(FormatError, match="'elmokit'") as raised:
+        with pytest.raises(FormatError, match=f"`model_type` .*{found!r}, .*'elmokit'") as raised:
             load_model(directory)
         assert path in str(raised.value)
 
     def test_config_that_is_no_table(self, directory):
         (directory / "config.json").write_text("[1, 2]")
-        with pytest.raises(FormatError, match=r"config\.json.*object, got list"):
+        with pytest.raises(FormatError, match=r"/config\.json: .*JSON object, .* list"):
             load_model(directory)
 
     def test_config_without_network(self, directory):
         edit_config(directory, lambda data: data.pop("bilm"))
-        with pytest.raises(FormatError, match="`bilm`"):
+        with pytest.raises(FormatError, match=r"/config\.json: .*`bilm`"):
             load_model(directory)
 
     def test_unknown_key_suggests_the_nearest(self, directory):
         edit_config(directory, lambda data: data["bilm"]["lstm"].update(cell_dims=3))
-        with pytest.raises(ConfigError, match=r"bilm\.lstm\.cell_dims.*`cell_dim`"):
+        with pytest.raises(
+            ConfigError, match=r"/config\.json: .*`bilm\.lstm\.cell_dims`.*`cell_dim`"
+        ):
             load_model(directory)
 
     def test_impossible_value(self, directory):
         edit_config(directory, lambda data: data["bilm"]["lstm"].update(cell_clip=-1))
-        with pytest.raises(ConfigError, match=r"config\.json.*cell_clip"):
+        with pytest.raises(ConfigError, match=r"/config\.json: `bilm\.lstm\.cell_clip`: .* -1\."):
             load_model(directory)
 
     def test_filters_wider_than_a_word(self, directory):
         edit_config(directory, lambda data: data["bilm"]["char_vocab"].update(max_characters=3))
         edit_config(directory, lambda data: data["bilm"]["char_cnn"].update(filters=[[9, 1]]))
-        with pytest.raises(FormatError, match=r"config\.json.*width 9"):
+        with pytest.raises(FormatError, match=r"/config\.json: .*width 9 .*max_characters=3"):
             load_model(directory)
 
     def test_truncated_vocabulary(self, directory):
@@ -377,7 +382,7 @@ class TestLoadErrors:
     def test_softmax_tensor_of_another_vocabulary(self, directory):
         edit_config(directory, lambda data: data.update(num_words=6, has_vocab=False))
         (directory / "vocab.txt").unlink()
-        with pytest.raises(FormatError, match=r"`softmax\.\w+` has shape \(5.*expected \(6"):
+        with pytest.raises(FormatError, match=r"`softmax\.\w+` .*\(5\b.*\(6\b"):
             load_model(directory)
 
 

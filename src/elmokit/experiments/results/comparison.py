@@ -84,7 +84,9 @@ def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
 def compare(cell: Cell, reference: Cell) -> Comparison | None:
     """Compare two conditions of one task, data set and share; none if they have no common seed."""
     if cell.key[:3] != reference.key[:3]:
-        raise ValueError(f"{cell.task} and {reference.task}: not of one task, data set and share.")
+        raise ValueError(
+            f"{cell.key[:3]} and {reference.key[:3]}: not of one task, data set and share."
+        )
     seeds = tuple(sorted(cell.results.keys() & reference.results.keys()))
     if not seeds:
         return None

@@ -45,9 +45,9 @@ class InputSettings:
 
     def __post_init__(self) -> None:
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
+            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
         if self.layer_l2 is not None and self.layer_l2 < 0:
-            raise ValueError("`layer_l2` must not be negative")
+            raise ValueError(f"`layer_l2` must not be negative, got {self.layer_l2}")
 
     @property
     def has_layers(self) -> bool:

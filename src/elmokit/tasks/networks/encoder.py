@@ -56,9 +56,11 @@ class SentenceEncoderConfig:
 
     def __post_init__(self) -> None:
         if not self.hidden_dims or min(self.hidden_dims) < 1:
-            raise ValueError("`hidden_dims` must hold one width of at least 1 per layer")
+            raise ValueError(
+                f"`hidden_dims` must hold one width of at least 1 per layer, got {self.hidden_dims}"
+            )
         if not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
+            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 
 
 class PaddedEncoder(nn.Module, ABC):

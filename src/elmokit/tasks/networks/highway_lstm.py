@@ -24,10 +24,11 @@ class HighwayLSTMConfig:
     """Variational dropout of each layer's output."""
 
     def __post_init__(self) -> None:
-        if min(self.num_layers, self.hidden_dim) < 1:
-            raise ValueError("`num_layers` and `hidden_dim` must be at least 1")
+        for name in ("num_layers", "hidden_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
+            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 
 
 class HighwayLSTMLayer(nn.Module):

@@ -32,7 +32,7 @@ class TaskRunConfig:
 
     def __post_init__(self) -> None:
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError("`dropout` must be at least 0 and below 1")
+            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 
     def resolved(self, *, with_static: bool) -> "TaskRunConfig":
         """Return the configuration completed with the task's defaults.

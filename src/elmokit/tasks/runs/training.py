@@ -56,14 +56,16 @@ class TaskTrainConfig:
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1")
+                raise ValueError(f"`{name}` must be at least 1, got {value}")
         for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
             if not getattr(self, name) > 0:  # nor NaN
-                raise ValueError(f"`{name}` must be above 0")
+                raise ValueError(f"`{name}` must be above 0, got {getattr(self, name)}")
         if self.schedule not in SCHEDULES:
-            raise ValueError(f"`schedule` must be one of {', '.join(SCHEDULES)}")
+            raise ValueError(
+                f"`schedule` must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}"
+            )
         if not 0 < self.label_share <= 1:
-            raise ValueError("`label_share` must be above 0 and at most 1")
+            raise ValueError(f"`label_share` must be above 0 and at most 1, got {self.label_share}")
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,13 @@ class TrainConfig:
         for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1")
+                raise ValueError(f"`{name}` must be at least 1, got {value}")
         if not self.num_epochs > 0:  # nor NaN
-            raise ValueError("`num_epochs` must be positive")
+            raise ValueError(f"`num_epochs` must be positive, got {self.num_epochs}")
         if self.checkpoint_seconds < 0:
-            raise ValueError("`checkpoint_seconds` must not be negative")
+            raise ValueError(
+                f"`checkpoint_seconds` must not be negative, got {self.checkpoint_seconds}"
+            )
         if not 0 <= self.zero_state_share <= 1:
             raise ValueError(
                 f"`zero_state_share` must be between 0 and 1, got {self.zero_state_share}"

@@ -31,9 +31,10 @@ class ValidationConfig:
     """Stop after this many validations without an improvement; none: never."""
 
     def __post_init__(self) -> None:
-        patience = 1 if self.patience is None else self.patience
-        if min(self.num_times, self.max_sentences, patience) < 1:
-            raise ValueError("`num_times`, `max_sentences` and `patience` must be at least 1")
+        for name in ("num_times", "max_sentences", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {value}")
 
 
 SAVED = ("best", "validations_without_best", "validated_step")

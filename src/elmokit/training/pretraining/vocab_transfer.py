@@ -33,7 +33,8 @@ def with_vocab(
     is_same = base.word_vocab == vocab
     if base.config.char_cnn is None and not is_same:
         raise ConfigError(
-            "A word-input model reads its vocabulary too, so fine-tuning cannot change it."
+            "A word-input model reads its vocabulary too, so fine-tuning cannot change it: leave "
+            "out --vocab."
         )
     kept = base.softmax if isinstance(base.softmax, FullSoftmax) or is_same else None
     config = softmax if kept is None else base.softmax_config or softmax

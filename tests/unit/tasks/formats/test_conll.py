@@ -65,7 +65,9 @@ class TestColumns:
         (sentence,) = read_columns(path, report=report)
         assert sentence.tokens == ("b",)
         assert report.skipped == {"empty_token": 1}
-        with pytest.raises(FormatError, match=r"1 of 2 examples .*empty_token: 1"):
+        with pytest.raises(
+            FormatError, match=r"data\.txt: 1 of 2 .* 0\.05 .*empty_token: 1 .*line 1\b"
+        ):
             list(read_columns(path))
 
     def test_a_sentence_of_spaces_alone_is_skipped(self, write, report):
@@ -77,15 +79,15 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("bad", "message"),
         [
-            ("b\n", "line 2: 1 columns, but the first row has 2"),
-            ("b\tX\tO\n", "line 2: 3 columns"),
-            ("b O\n", "line 2: 1 columns.*a tab"),
-            ("b\t\n", "line 2: ill-formed tag ''"),
-            ("b\tPER\n", "line 2: ill-formed tag 'PER'; allowed are O, B-TYPE and I-TYPE"),
-            ("b\tB-\n", "line 2: ill-formed tag 'B-'"),
-            ("b\tO \n", "line 2: ill-formed tag 'O '"),
-            ("b\tI-LOC\n", "line 2: tag 'I-LOC' continues a chunk .* before is 'B-PER'"),
-            ("b\tO\n\nc\tI-PER\n", "line 4: tag 'I-PER' continues .* before is 'O'"),
+            ("b\n", r"line 2: 1 .* 2\b"),
+            ("b\tX\tO\n", r"line 2: 3 .* 2\b"),
+            ("b O\n", "line 2: 1 .* 2.* tab"),
+            ("b\t\n", "line 2: .*''.* O, B-TYPE .*I-TYPE"),
+            ("b\tPER\n", "line 2: .*'PER'.* O, B-TYPE .*I-TYPE"),
+            ("b\tB-\n", "line 2: .*'B-'.* O, B-TYPE"),
+            ("b\tO \n", "line 2: .*'O '.* O, B-TYPE"),
+            ("b\tI-LOC\n", "line 2: .*'I-LOC' .*'B-PER'.*'B-LOC'.*scheme='iob1'"),
+            ("b\tO\n\nc\tI-PER\n", "line 4: .*'I-PER' .*'O'.*'B-PER'"),
         ],
     )
     def test_damage(self, write, bad, message):
@@ -93,12 +95,12 @@ class TestColumns:
             list(read_columns(write("a\tB-PER\n" + bad)))
 
     def test_a_file_of_one_column_has_no_tags(self, write):
-        with pytest.raises(FormatError, match=r"line 1.* one column"):
+        with pytest.raises(FormatError, match=r"line 1: .* one .* tab\b"):
             list(read_columns(write("a\nO\n")))
 
     @pytest.mark.parametrize("content", ["", " \n\t\n", "## only a comment\n"])
     def test_files_without_sentences(self, write, content):
-        with pytest.raises(FormatError, match="no example in the file"):
+        with pytest.raises(FormatError, match=r"/data\.txt: "):
             list(read_columns(write(content)))
 
     @pytest.mark.usefixtures("without_type_checks")

@@ -52,16 +52,16 @@ class TestConllu:
     @pytest.mark.parametrize(
         ("bad", "message"),
         [
-            (row(2, "b")[:-3] + "\n", "line 2: 9 columns, but CoNLL-U has 10"),
-            (row(2, "b").replace("\t", " "), "line 2: 1 columns"),
-            (row(3, "b"), "line 2: expected word 2 of the sentence, got the id '3'"),
-            (row(1, "b"), "line 2: expected word 2"),
-            (row("two", "b"), "line 2: expected word 2"),
-            (row(2, " "), "line 2: the word .column 2. is empty"),
-            (row(2, "b", "NUON"), "line 2: unknown tag 'NUON' in the column 'upos'; .*NOUN"),
-            (row(2, "b", "_"), "line 2: no tag in the column 'upos'"),
-            (row(2, "b", ""), "line 2: no tag"),
-            ("# text = inside\n", "line 2: 1 columns"),
+            (row(2, "b")[:-3] + "\n", "line 2: 9 .* 10, .* tabs"),
+            (row(2, "b").replace("\t", " "), "line 2: 1 .* 10, .* tabs"),
+            (row(3, "b"), "line 2: .* 2 .*'3'"),
+            (row(1, "b"), "line 2: .* 2 .*'1'"),
+            (row("two", "b"), "line 2: .* 2 .*'two'"),
+            (row(2, " "), r"line 2: .*column 2\b"),
+            (row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
+            (row(2, "b", "_"), "line 2: .* tag .*'upos'"),
+            (row(2, "b", ""), "line 2: .* tag .*'upos'"),
+            ("# text = inside\n", "line 2: 1 .* 10, .* tabs"),
         ],
     )
     def test_damage(self, write, bad, message):
@@ -70,17 +70,17 @@ class TestConllu:
 
     def test_universal_tags_are_a_closed_list(self, write):
         path = write(row(1, "a", "NN", xpos="nq"))
-        with pytest.raises(FormatError, match=r"unknown tag 'NN' .* allowed: ADJ, ADP"):
+        with pytest.raises(FormatError, match=r"line 1: .*'NN' .*'upos'; .*: ADJ, ADP"):
             list(read_conllu(path))
         assert next(read_conllu(path, column="xpos")).tags == ("nq",)
 
     def test_a_sentence_of_nothing_but_multiword_tokens(self, write):
-        with pytest.raises(FormatError, match=r"line 1:.*no words"):
+        with pytest.raises(FormatError, match=r"line 1: .* words"):
             list(read_conllu(write("1-2\tim" + "\t_" * 8 + "\n\n")))
 
     @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])
     def test_files_without_sentences(self, write, content):
-        with pytest.raises(FormatError, match="no example in the file"):
+        with pytest.raises(FormatError, match=r"/data\.txt: "):
             list(read_conllu(write(content)))
 
     def test_a_missing_file_is_told_at_once(self, tmp_path):

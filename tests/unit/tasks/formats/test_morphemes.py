@@ -37,7 +37,7 @@ def test_an_underscore_is_a_word_only_where_it_stands(write):
     "row_of", [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b"), ("_", "ncn")]
 )
 def test_as_many_morphemes_as_tags(write, row_of):
-    with pytest.raises(FormatError, match=r"columns 3 and 5 .*units=words"):
+    with pytest.raises(FormatError, match=r"line 1: .*'고향은' .* 3 .* 5 .*units=words"):
         list(read_morphemes(write(row(1, "고향은", *row_of))))
 
 

@@ -46,7 +46,7 @@ def test_blank_texts_are_skipped(read, report, field):
     report.max_skipped_share = 0.5
     assert len(read(PAIR, blank, report=report)) == 1
     assert report.skipped == {"empty_text": 1}
-    with pytest.raises(FormatError, match="1 of 2 examples"):
+    with pytest.raises(FormatError, match=r"a\.jsonl: 1 of 2 .* 0\.05 .*empty_text: 1 .*line 2\b"):
         read(PAIR, blank)
 
 
@@ -64,11 +64,11 @@ def test_other_labels(read):
     [
         (
             {**PAIR, "label": "maybe"},
-            "line 2: unknown label 'maybe' .* entailment, neutral, contra",
+            "line 2: .*'maybe' .*'label'; .*entailment, neutral, contra",
         ),
-        ({**PAIR, "premise": 1}, "line 2: field 'premise' must be a string"),
-        ({"premise": "a", "label": "neutral"}, "line 2: no field 'hypothesis'; .* premise, label"),
-        ([], r"line 2: expected a JSON object, got \[\]"),
+        ({**PAIR, "premise": 1}, r"line 2: .*'premise' .* 1\b"),
+        ({"premise": "a", "label": "neutral"}, "line 2: .*'hypothesis'; .*: premise, label"),
+        ([], r"line 2: .*JSON object, .* \[\]"),
     ],
 )
 def test_damage(read, bad, message):
@@ -77,5 +77,5 @@ def test_damage(read, bad, message):
 
 
 def test_files_without_pairs(read):
-    with pytest.raises(FormatError, match="no example in the file"):
+    with pytest.raises(FormatError, match=r"/a\.jsonl: "):
         read()

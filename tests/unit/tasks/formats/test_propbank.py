@@ -57,7 +57,7 @@ def test_verbs_alone(read):
 
 def test_sentences_without_predicates_yield_nothing(read):
     assert len(read({**SENTENCE, "predicates": []}, SENTENCE)) == 2
-    with pytest.raises(FormatError, match="no example in the file"):
+    with pytest.raises(FormatError, match=r"/a\.jsonl: "):
         read({**SENTENCE, "predicates": []})
 
 
@@ -85,28 +85,31 @@ def test_a_sentence_with_an_empty_token_is_skipped(read, report):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (changed({"tags": ["O", "B-V"]}), r"line 2, predicates\[0\]: 2 tags for 4 tokens"),
-        (changed({"index": 4}), "index 4 is outside the sentence of 4 tokens"),
-        (changed({"index": -1}), "index -1 is outside"),
-        (changed({"index": "x"}), "'index' must be a whole number"),
-        (changed({"tags": ["O", "V", "O", "O"]}), "ill-formed tag 'V'"),
-        (changed({"tags": ["O", "B-V", "I-ARG1", "O"]}), "tag 'I-ARG1' continues a chunk"),
-        (changed({"tags": "OOOO"}), "'tags' must be a list of strings"),
-        (changed(tokens=["a", 1, "b", "c"]), "'tokens' must be a list of strings"),
-        (changed(tokens=[]), "index 1 is outside the sentence of 0"),
-        (changed(predicates={"index": 1}), "'predicates' must be a list"),
-        (changed(predicates=[1]), r"predicates\[0\]: expected a JSON object"),
-        ({"tokens": ["a"]}, "line 2: no field 'predicates'; the record has: tokens"),
-        ({"predicates": []}, "line 2: no field 'tokens'"),
+        (changed({"tags": ["O", "B-V"]}), r", predicates\[0\]: 2 .* 4 "),
+        (changed({"index": 4}), r", predicates\[0\]: .* 4 .* 4 "),
+        (changed({"index": -1}), r", predicates\[0\]: .* -1 .* 4 "),
+        (changed({"index": "x"}), r", predicates\[0\]: .*'index' .*'x'"),
+        (changed({"tags": ["O", "V", "O", "O"]}), r", predicates\[0\]: .*'V'; .* O, B-TYPE"),
+        (
+            changed({"tags": ["O", "B-V", "I-ARG1", "O"]}),
+            r", predicates\[0\]: .*'I-ARG1' .*'B-V'.*'B-ARG1'",
+        ),
+        (changed({"tags": "OOOO"}), r", predicates\[0\]: .*'tags' .*'OOOO'"),
+        (changed(tokens=["a", 1, "b", "c"]), r": .*'tokens' .*\['a', 1, 'b', 'c'\]"),
+        (changed(tokens=[]), r", predicates\[0\]: .* 1 .* 0 "),
+        (changed(predicates={"index": 1}), r": .*'predicates' .*\{'index': 1\}"),
+        (changed(predicates=[1]), r", predicates\[0\]: .*JSON object, .* 1\b"),
+        ({"tokens": ["a"]}, ": .*'predicates'; .*: tokens"),
+        ({"predicates": []}, ": .*'tokens'; .*: predicates"),
     ],
 )
 def test_damage(read, bad, message):
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"a\.jsonl, line 2{message}"):
         read(SENTENCE, bad)
 
 
 def test_verbs_need_parts_of_speech(read):
-    with pytest.raises(FormatError, match="3 parts of speech for 4 tokens"):
+    with pytest.raises(FormatError, match=r"line 1: 3 .* 4 "):
         read(changed(pos=["NN", "VB", "NN"]), predicates="verbs")
 
 

@@ -47,7 +47,9 @@ class TestChecked:
 
     def test_a_share_above_the_limit_is_an_error(self, report):
         # 1 of 18 + 1 = 5.3 %
-        with pytest.raises(FormatError, match=r"train.tsv: 1 of 19 examples .* empty_text: 1"):
+        with pytest.raises(
+            FormatError, match=r"train\.tsv: 1 of 19 .* 0\.05 .*empty_text: 1 .*line 19\b"
+        ):
             read(report, [1] * 18 + [-1])
 
     def test_missing_gold_labels_are_no_faults(self, report):
@@ -56,13 +58,13 @@ class TestChecked:
         assert report.num_faults == 0
 
     def test_nothing_at_all_is_an_error(self, report):
-        with pytest.raises(FormatError, match=r"no example.*empty"):
+        with pytest.raises(FormatError, match=r"train\.tsv: "):
             read(report, [])
 
     def test_nothing_left_is_an_error_however_much_may_be_skipped(self, report):
-        with pytest.raises(FormatError, match=r"no example.*no_gold_label: 1"):
+        with pytest.raises(FormatError, match=r"train\.tsv: .*no_gold_label: 1 .*line 1\b"):
             read(report, [None])
-        with pytest.raises(FormatError, match="no example in the file"):
+        with pytest.raises(FormatError, match=r"train\.tsv: .*empty_text: 1 .*line 1\b"):
             read(ExampleReport(max_skipped_share=1), [-1])
 
     def test_each_file_is_judged_by_itself(self, report):
@@ -71,7 +73,7 @@ class TestChecked:
         report.max_skipped_share = 0.05
         assert read(report, [7] * 4) == [7] * 4
         assert (report.examples, report.num_faults) == (9, 5)
-        with pytest.raises(FormatError, match="1 of 2 examples"):
+        with pytest.raises(FormatError, match=r"train\.tsv: 1 of 2 .* 0\.05 .*empty_text: 6 "):
             read(report, [7, -1])
 
     def test_an_item_may_stand_for_several_examples(self, report):
@@ -94,14 +96,14 @@ def test_reports_do_not_share_their_counts():
 
 class TestArguments:
     def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no task data at .*absent.tsv"):
+        with pytest.raises(FileNotFoundError, match=r"/absent\.tsv"):
             existing_file(tmp_path / "absent.tsv")
 
     def test_a_directory_is_no_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="Give one file"):
+        with pytest.raises(FileNotFoundError, match=tmp_path.name):
             existing_file(tmp_path)
 
     @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
     def test_the_share_must_be_one(self, share):
-        with pytest.raises(InputError, match=r"between 0 .* and 1"):
+        with pytest.raises(InputError, match=rf"`max_skipped_share` .*\b0 .*\b1 .* {share}\."):
             ExampleReport(max_skipped_share=share)

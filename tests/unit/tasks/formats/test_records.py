@@ -1,11 +1,18 @@
 """Records from JSON lines, TSV and CSV."""
 
 import gzip
+import json
+import re
 
 import pytest
 
 from elmokit.errors import FormatError
 from elmokit.tasks.formats.records import Record, read_records
+
+
+def shown(value):
+    """The pattern of a JSON value as messages show it, which cut a long one."""
+    return re.escape(repr(json.loads(value))[:20])
 
 
 def fields(path):
@@ -34,15 +41,15 @@ class TestJsonLines:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ('{"a": 1', "line 2: .*JSON"),
-            ("a\tb", "line 2: .*JSON"),
-            ("[1]", r"line 2: expected a JSON object, got \[1\]"),
-            ("[" * 99_999, "line 2: .*JSON"),
-            ("9" * 9_999, "line 2: .*JSON"),
+            ('{"a": 1', "JSON"),
+            ("a\tb", "JSON"),
+            ("[1]", r"JSON object, .* \[1\]"),
+            ("[" * 99_999, "JSON"),
+            ("9" * 9_999, "JSON"),
         ],
     )
     def test_damaged_lines(self, write, line, message):
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=rf"a\.jsonl, line 2: .*{message}"):
             fields(write(f'{{"a": 1}}\n{line}\n', name="a.jsonl"))
 
 
@@ -67,15 +74,15 @@ class TestTables:
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
-            ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 columns, but the header names 2 \(a, b\)"),
-            ("a.tsv", "a\tb\n1\t2\t3\n", "line 2: 3 columns"),
-            ("a.tsv", "a\ta\n1\t2\n", "line 1: the header names a column twice"),
-            ("a.csv", "a,b\n1,2\n3\n", "line 3: 1 columns"),
-            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*row of comma-separated values"),
+            ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
+            ("a.tsv", "a\tb\n1\t2\t3\n", r"line 2: 3 .* 2 \(a, b\)"),
+            ("a.tsv", "a\ta\n1\t2\n", "line 1: .*: a, a"),
+            ("a.csv", "a,b\n1,2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
+            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*comma"),
         ],
     )
     def test_damage(self, write, name, content, message):
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=rf"{name}, {message}"):
             fields(write(content, name=name))
 
     def test_a_file_without_rows_has_no_records(self, write):
@@ -85,16 +92,16 @@ class TestTables:
 
 class TestFields:
     def test_a_missing_field_names_those_there(self, record):
-        with pytest.raises(FormatError, match=r"line 1.*'text'.*: a, b"):
+        with pytest.raises(FormatError, match=r"line 1: .*'text'; .*: a, b"):
             record('{"a": 1, "b": 2}').text("text")
 
     @pytest.mark.parametrize("value", ["1", "null", "[]", "true"])
     def test_text_must_be_a_string(self, record, value):
-        with pytest.raises(FormatError, match="'a' must be a string"):
+        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
             record(f'{{"a": {value}}}').text("a")
 
     def test_half_a_character_is_no_text(self, record):
-        with pytest.raises(FormatError, match="character 1"):
+        with pytest.raises(FormatError, match=r"line 1: .*character 1\b"):
             record(r'{"a": "x\ud83d"}').text("a")
         assert record(r'{"a": "x\ud83d\ude00"}').text("a") == "x😀"
 
@@ -106,7 +113,7 @@ class TestFields:
         "value", ['"seven"', "1.5", "true", "null", '""', '"٣"', f'"{"9" * 9999}"']
     )
     def test_what_is_no_whole_number(self, record, value):
-        with pytest.raises(FormatError, match="'a' must be a whole number"):
+        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
             record(f'{{"a": {value}}}').integer("a")
 
     @pytest.mark.parametrize(
@@ -118,7 +125,7 @@ class TestFields:
 
     @pytest.mark.parametrize("value", ["1", '"yes"', "null", "[]", '""'])
     def test_what_is_neither_true_nor_false(self, record, value):
-        with pytest.raises(FormatError, match="'a' must be true or false"):
+        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*true .*false, .*{shown(value)}"):
             record(f'{{"a": {value}}}').truth("a")
 
     @pytest.mark.parametrize(
@@ -137,10 +144,10 @@ class TestFields:
         assert record(f'{{"a": {value}}}').label("a", None) == label
 
     def test_an_unknown_label_names_the_allowed_ones(self, record):
-        with pytest.raises(FormatError, match=r"'good'.*'a'.* pos, neg"):
+        with pytest.raises(FormatError, match=r"line 1: .*'good' .*'a'; .*: pos, neg"):
             record('{"a": "good"}').label("a", ("pos", "neg"))
 
     @pytest.mark.parametrize("value", ["true", "1.5", "[]"])
     def test_what_is_no_label(self, record, value):
-        with pytest.raises(FormatError, match="'a' must be a label"):
+        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
             record(f'{{"a": {value}}}').label("a", None)

@@ -53,11 +53,13 @@ class TestSenses:
         first, _ = read(text, keys, report=report)
         assert [one.name for one in first.occurrences] == ["d0.s0.t0"]
         assert report.skipped == {"no_gold_key": 1}
-        with pytest.raises(FormatError, match=r"1 of 3 examples .*no_gold_key: 1 .*line 7"):
+        with pytest.raises(
+            FormatError, match=r"data\.xml: 1 of 3 .* 0\.05 .*no_gold_key: 1 .*line 7\b"
+        ):
             read(text, keys)
 
     def test_keys_of_another_text(self, read):
-        with pytest.raises(FormatError, match="3 of 3 examples"):
+        with pytest.raises(FormatError, match=r"data\.xml: 3 of 3 .*no_gold_key: 3 .*line 6\b"):
             read(HEAD + FIRST + SECOND + TAIL, "d7.s0.t0 a%1\n")
 
     def test_a_sentence_with_an_empty_word_is_skipped(self, read, report):
@@ -69,31 +71,37 @@ class TestSenses:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("", "data.xml, line 1: invalid XML"),
-            ("just words\n", "line 1: invalid XML"),
-            (HEAD + FIRST, "line 10: invalid XML .* no element found"),
-            (HEAD + FIRST.replace("</wf>", "", 1) + TAIL, "line 6: <instance> in <wf> is not"),
-            (HEAD + FIRST.replace("&amp;<", "&<") + TAIL, "line 8: invalid XML"),
-            (HEAD + FIRST.replace("wf", "w") + TAIL, "line 5: <w> in <sentence> is not allowed"),
-            (HEAD + "<wf>a</wf>" + TAIL, "line 4: <wf> in <text> is not allowed"),
-            ("<text></text>", "line 1: <text> at the top is not allowed"),
-            (HEAD + FIRST + FIRST + TAIL, "line 12: the instance 'd0.s0.t0' occurs twice"),
-            (HEAD + FIRST.replace(' lemma="rise"', "") + TAIL, "line 7: an <instance> lacks lemma"),
-            (HEAD + FIRST.replace("The</wf>", "The</wf> lost") + TAIL, "text outside <wf>"),
-            ('<!DOCTYPE corpus [<!ENTITY a "b">]>\n<corpus/>', "line 1: entity declarations"),
-            (HEAD + PLAIN + TAIL, "no example in the file"),
-            ("<corpus/>", "no example in the file"),
+            ("", ", line 1: .*XML .* 0: "),
+            ("just words\n", ", line 1: .*XML .* 0: "),
+            (HEAD + FIRST, ", line 10: .*XML .* 0: "),
+            (
+                HEAD + FIRST.replace("</wf>", "", 1) + TAIL,
+                ", line 6: <instance> .*<wf> .*: <corpus>",
+            ),
+            (HEAD + FIRST.replace("&amp;<", "&<") + TAIL, ", line 8: .*XML .* 30: "),
+            (HEAD + FIRST.replace("wf", "w") + TAIL, ", line 5: <w> .*<sentence> .*: <corpus>"),
+            (HEAD + "<wf>a</wf>" + TAIL, ", line 4: <wf> .*<text> .*: <corpus>"),
+            ("<text></text>", ", line 1: <text> .*: <corpus>"),
+            (HEAD + FIRST + FIRST + TAIL, r", line 12: .*'d0\.s0\.t0'"),
+            (HEAD + FIRST.replace(' lemma="rise"', "") + TAIL, ", line 7: .*<instance> .*lemma"),
+            (
+                HEAD + FIRST.replace("The</wf>", "The</wf> lost") + TAIL,
+                ", line 6: .*<wf> .*<instance>: ' lost",
+            ),
+            ('<!DOCTYPE corpus [<!ENTITY a "b">]>\n<corpus/>', ", line 1: .*entity"),
+            (HEAD + PLAIN + TAIL, ": "),
+            ("<corpus/>", ": "),
         ],
     )
     def test_damaged_text(self, read, text, message):
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=rf"/data\.xml{message}"):
             read(text)
 
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
-            (KEYS + "d0.s3.t0\n", "gold.key.txt, line 4: the instance 'd0.s3.t0' has no sense key"),
-            (KEYS + "\n" + KEYS, "gold.key.txt, line 5: the instance 'd0.s0.t0' occurs twice"),
+            (KEYS + "d0.s3.t0\n", r"gold\.key\.txt, line 4: .*'d0\.s3\.t0' "),
+            (KEYS + "\n" + KEYS, r"gold\.key\.txt, line 5: .*'d0\.s0\.t0' "),
         ],
     )
     def test_damaged_keys(self, read, keys, message):
@@ -101,7 +109,7 @@ class TestSenses:
             read(HEAD + FIRST + TAIL, keys)
 
     def test_missing_keys_are_told_at_once(self, write, tmp_path):
-        with pytest.raises(FileNotFoundError, match="absent"):
+        with pytest.raises(FileNotFoundError, match="/absent"):
             read_senses(write(HEAD + TAIL), tmp_path / "absent.txt")
 
     @pytest.mark.usefixtures("without_type_checks")
@@ -145,17 +153,17 @@ class TestInventory:
     @pytest.mark.parametrize(
         ("rows", "message"),
         [
-            ("", "no example in the file"),
-            ("a\tn\tx\tk\ts\tg\n", "line 2: field 'rank' must be a whole number"),
-            ("a\tn\t1\tk\n", "line 2: 4 columns, but the header names 6"),
+            ("", ": "),
+            ("a\tn\tx\tk\ts\tg\n", ", line 2: .*'rank' .*'x'"),
+            ("a\tn\t1\tk\n", r", line 2: 4 .* 6 \(lemma, pos, rank"),
         ],
     )
     def test_damage(self, write, rows, message):
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=rf"/senses\.tsv{message}"):
             read_sense_inventory(write(self.HEADER + rows, name="senses.tsv"))
 
     def test_a_table_without_glosses(self, write):
-        with pytest.raises(FormatError, match=r"line 2.*'synset'"):
+        with pytest.raises(FormatError, match=r"line 2: .*'synset'; .*: lemma, pos"):
             read_sense_inventory(
                 write("lemma\tpos\trank\tsense_key\na\tn\t1\tk\n", name="senses.tsv")
             )

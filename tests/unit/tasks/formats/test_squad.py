@@ -74,12 +74,12 @@ def test_questions_of_no_use_are_skipped_and_counted(read, report, bad, reason):
     examples = read(content, report=report)
     assert [example.name for example in examples] == ["q1"]
     assert report.skipped == {reason: 1}
-    with pytest.raises(FormatError, match=rf"1 of 2 examples .*{reason}: 1 .*qas\[1\]"):
+    with pytest.raises(FormatError, match=rf"/a\.json: 1 of 2 .* 0\.05 .*{reason}: 1 .*qas\[1\]"):
         read(content)
 
 
 def test_a_blank_context_is_of_no_use(read):
-    with pytest.raises(FormatError, match="empty_text: 1"):
+    with pytest.raises(FormatError, match=r"/a\.json: 1 of 1 .*empty_text: 1 "):
         read(document(question((" ", 0)), context=" "))
 
 
@@ -93,44 +93,44 @@ def without(key, content):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("data", "a.json: no field 'data'; the record has: version"),
-        ("paragraphs", r"data\[0\]: no field 'paragraphs'"),
-        ("context", r"data\[0\].paragraphs\[0\]: no field 'context'"),
-        ("qas", r"paragraphs\[0\]: no field 'qas'"),
-        ("id", r"qas\[0\]: no field 'id'"),
-        ("question", r"qas\[0\]: no field 'question'"),
-        ("answers", r"qas\[0\]: no field 'answers'"),
-        ("text", r"qas\[0\].answers\[0\]: no field 'text'"),
-        ("answer_start", r"answers\[0\]: no field 'answer_start'"),
+        ("data", ": .*'data'; .*: version"),
+        ("paragraphs", r", data\[0\]: .*'paragraphs'; .*: title"),
+        ("context", r", data\[0\]\.paragraphs\[0\]: .*'context'; .*: qas"),
+        ("qas", r".*\.paragraphs\[0\]: .*'qas'; .*: context"),
+        ("id", r".*\.qas\[0\]: .*'id'; .*: question, answers"),
+        ("question", r".*\.qas\[0\]: .*'question'; .*: id, answers"),
+        ("answers", r".*\.qas\[0\]: .*'answers'; .*: id, question"),
+        ("text", r".*\.qas\[0\]\.answers\[0\]: .*'text'; .*: answer_start"),
+        ("answer_start", r".*\.answers\[0\]: .*'answer_start'; .*: text"),
     ],
 )
 def test_missing_fields(read, key, message):
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"/a\.json{message}"):
         read(without(key, document(question(("서울", 12)))))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"data": [\n{"title"', "line 2: not valid JSON: .* at column 9"),
-        ("[" * 99_999, "JSON that cannot be read"),
-        ('{"data": ' + "9" * 9_999 + "}", "JSON that cannot be read"),
-        ("[1]", "expected a JSON object, got"),
-        ('{"data": {}}', "field 'data' must be a list"),
-        ('{"data": [1]}', r"data\[0\]: expected a JSON object, got 1"),
-        ('{"data": []}', "no example in the file"),
-        ("", ": empty, but"),
-        (" \n", ": empty, but"),
-        (document(question((7, 12))), "'text' must be a string, got 7"),
-        (document(question(("서울", "x"))), "'answer_start' must be a whole number"),
+        ('{"data": [\n{"title"', r", line 2: .*JSON: .* 9\."),
+        ("[" * 99_999, ": .*JSON"),
+        ('{"data": ' + "9" * 9_999 + "}", ": .*JSON"),
+        ("[1]", r": .*JSON object, .* \[1\]"),
+        ('{"data": {}}', r": .*'data' .* \{\}"),
+        ('{"data": [1]}', r", data\[0\]: .*JSON object, .* 1\."),
+        ('{"data": []}', ": "),
+        ("", ": .*JSON object"),
+        (" \n", ": .*JSON object"),
+        (document(question((7, 12))), r".*\.answers\[0\]: .*'text' .* 7\."),
+        (document(question(("서울", "x"))), r".*\.answers\[0\]: .*'answer_start' .*'x'"),
         (
             document(question(("서울", 12)), question(("서울", 12))),
-            r"qas\[1\]: the id 'q1' .* twice",
+            r".*\.qas\[1\]: .*'q1' ",
         ),
     ],
 )
 def test_damage(read, content, message):
-    with pytest.raises(FormatError, match=message):
+    with pytest.raises(FormatError, match=rf"/a\.json{message}"):
         read(content)
 
 

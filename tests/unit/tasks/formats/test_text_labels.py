@@ -29,17 +29,19 @@ class TestRecords:
         assert len(list(read_text_labels(path, report=report))) == 1
         assert report.skipped == {"empty_text": 1, "no_gold_label": 1}
         assert report.num_faults == 1
-        with pytest.raises(FormatError, match="1 of 2 examples"):
+        with pytest.raises(
+            FormatError, match=r"a\.tsv: 1 of 2 .* 0\.05 .*empty_text: 1 .*line 3\b"
+        ):
             list(read_text_labels(path))
 
     def test_unknown_labels(self, write):
         path = write("text\tlabel\na\t1\nb\t2\n", name="a.tsv")
-        with pytest.raises(FormatError, match=r"line 3.*'2'"):
+        with pytest.raises(FormatError, match=r"line 3: .*'2' .*'label'; .*: 0, 1"):
             list(read_text_labels(path, labels=("0", "1")))
 
     def test_a_column_that_is_not_there(self, write):
         path = write("id\tdocument\n1\ta\n", name="a.tsv")
-        with pytest.raises(FormatError, match=r"line 2.*'text'.* id, document"):
+        with pytest.raises(FormatError, match=r"line 2: .*'text'; .*: id, document"):
             list(read_text_labels(path))
 
     @pytest.mark.usefixtures("without_type_checks")
@@ -89,29 +91,29 @@ class TestTrees:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("(2 (2 a) (2 b)", "line 2: .* a bracket is not closed, at character 14"),
-            ("(2 (2 a) (2 b)))", "line 2: .* is outside the brackets, at character 15"),
-            ("(2 a) (2 b)", "line 2: .* a second tree on the line, at character 6"),
-            ("(5 a)", "line 2: .* '5' is not a label .0 to 4., at character 1"),
-            ("((2 a))", "line 2: .* is not a label"),
-            ("(2 )", "line 2: .* a node without words, at character 3"),
-            ("(2 (2 ) (2 a))", "line 2: .* a node without words"),
-            ("(", "line 2: .* a bracket is not closed"),
-            ("3 a b", "line 2: .* '3' is outside the brackets"),
-            ("+\ta fine text", "line 2: .* is outside"),
+            ("(2 (2 a) (2 b)", r" 14\."),
+            ("(2 (2 a) (2 b)))", r" '\)' .* 15\."),
+            ("(2 a) (2 b)", r" 6\."),
+            ("(5 a)", r" '5' .*0 .* 4.* 1\."),
+            ("((2 a))", r" '\(' .*0 .* 4.* 1\."),
+            ("(2 )", r" 3\."),
+            ("(2 (2 ) (2 a))", r" 6\."),
+            ("(", r" 1\."),
+            ("3 a b", r" '3' .* 0\."),
+            ("+\ta fine text", r" '\+\\ta' .* 0\."),
         ],
     )
     def test_damage(self, write, line, message):
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=f"line 2: .*{message} .*: one tree per line"):
             list(read_sentiment_trees(write(f"(2 a)\n{line}\n")))
 
     def test_phrases_have_words(self, write):
-        with pytest.raises(InputError, match="must be at least 1, got 0"):
+        with pytest.raises(InputError, match=r"`min_phrase_tokens` .*\b1, .*\b0\b"):
             read_sentiment_trees(write(TREE), min_phrase_tokens=0)
 
     @pytest.mark.parametrize("content", ["", "\n \n"])
     def test_files_without_trees(self, write, content):
-        with pytest.raises(FormatError, match="no example in the file"):
+        with pytest.raises(FormatError, match=r"/data\.txt: "):
             list(read_sentiment_trees(write(content)))
 
     @pytest.mark.usefixtures("without_type_checks")

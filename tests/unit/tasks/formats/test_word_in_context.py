@@ -42,15 +42,17 @@ class TestWordInContext:
         report.max_skipped_share = 0.5
         assert len(read(*pairs, report=report)) == 1
         assert report.skipped == {"target_not_in_text": 1}
-        with pytest.raises(FormatError, match="1 of 2 examples"):
+        with pytest.raises(
+            FormatError, match=r"a\.jsonl: 1 of 2 .*target_not_in_text: 1 .*line 2\b"
+        ):
             read(*pairs)
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"label": "maybe"}, "line 2: field 'label' must be true or false"),
-            ({"start1": None}, "line 2: field 'start1' must be a whole number"),
-            ({"sentence2": None}, "line 2: field 'sentence2' must be a string"),
+            ({"label": "maybe"}, "line 2: .*'label' .*true .*false, .*'maybe'"),
+            ({"start1": None}, "line 2: .*'start1' .* None"),
+            ({"sentence2": None}, "line 2: .*'sentence2' .* None"),
         ],
     )
     def test_damage(self, read, change, message):
@@ -58,7 +60,7 @@ class TestWordInContext:
             read(PAIR, {**PAIR, **change})
 
     def test_an_empty_file(self, read):
-        with pytest.raises(FormatError, match="no example in the file"):
+        with pytest.raises(FormatError, match=r"/a\.jsonl: "):
             read()
 
 
@@ -92,9 +94,9 @@ class TestMarkedWords:
         report.max_skipped_share = 0.5
         assert len(read(*rows, report=report)) == 1
         assert report.skipped == {"target_not_in_text": 1}
-        with pytest.raises(FormatError, match="1 of 2 examples"):
+        with pytest.raises(FormatError, match=r"a\.tsv: 1 of 2 .*target_not_in_text: 1 .*line 3\b"):
             read(*rows)
 
     def test_an_answer_that_is_none(self, read):
-        with pytest.raises(FormatError, match=r"line 2.*'ANSWER'.*true or false"):
+        with pytest.raises(FormatError, match=r"line 2: .*'ANSWER' .*true .*false, .*'2'"):
             read("1\t배\t[배]\t-\t[배]\t2")

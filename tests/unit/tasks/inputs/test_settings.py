@@ -68,10 +68,10 @@ def test_characters_are_read_where_nothing_else_would_be(given, with_static, exp
     assert InputSettings(**given).resolved(paper, with_static=with_static).characters == expected
 
 
-@pytest.mark.parametrize("settings", [{"dropout": 1.0}, {"layer_l2": -0.1}])
-def test_settings_that_cannot_work_are_refused(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        InputSettings(**settings)
+@pytest.mark.parametrize(("name", "value"), [("dropout", 1.0), ("layer_l2", -0.1)])
+def test_settings_that_cannot_work_are_refused(name, value):
+    with pytest.raises(ValueError, match=rf"`{name}` .* {value}$"):
+        InputSettings(**{name: value})
 
 
 def test_the_guide_has_the_settings_of_every_task(pytestconfig):

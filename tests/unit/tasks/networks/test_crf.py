@@ -224,7 +224,7 @@ class TestConstraints:
         allowed = torch.ones(5, 5, dtype=torch.bool)
         allowed[:3, :3] = False
         assert viterbi(torch.zeros(1, 1, 3), mask_of([1]), allowed=allowed)[0].tolist() == [[0]]
-        with pytest.raises(ValueError, match=r"2 tags \(row 1\)"):
+        with pytest.raises(ValueError, match=r"`allowed` .* 2 .*row 1\b"):
             viterbi(torch.zeros(2, 2, 3), mask_of([1, 2]), allowed=allowed)
 
 
@@ -251,35 +251,37 @@ class TestState:
 
 class TestErrors:
     def test_no_tags(self):
-        with pytest.raises(ValueError, match="`num_tags` must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=r"`num_tags` .*\b1, .*\b0\b"):
             CRF(0)
 
     def test_constraints_of_another_size(self):
-        with pytest.raises(ValueError, match=r"must have shape \(6, 6\) for 4 tags.*got \(5, 5\)"):
+        with pytest.raises(ValueError, match=r"`allowed` .*\(6, 6\) .* 4 .*\(5, 5\)"):
             CRF(4, allowed=some_allowed(3))
-        with pytest.raises(ValueError, match=r"must have shape \(6, 6\)"):
+        with pytest.raises(ValueError, match=r"`allowed` .*\(6, 6\) .* 4 .*\(5, 5\)"):
             viterbi(torch.zeros(1, 1, 4), mask_of([1]), allowed=some_allowed(3))
 
     @pytest.mark.parametrize("tag", [-1, 3])
     def test_tags_that_do_not_exist(self, tag):
-        with pytest.raises(ValueError, match="`tags` must be 0 to 2"):
+        with pytest.raises(
+            ValueError, match=rf"`tags` .*\b0 .*\b2 .* {min(0, tag)} .* {max(0, tag)}\."
+        ):
             CRF(3)(torch.zeros(1, 2, 3), torch.tensor([[0, tag]]), mask_of([2]))
 
     def test_logits_of_another_width(self):
         mask = mask_of([2])
-        with pytest.raises(ValueError, match="each of 3 tags, got 4"):
+        with pytest.raises(ValueError, match=r"`logits` .* 3 .* 4\."):
             CRF(3)(torch.zeros(1, 2, 4), torch.zeros(1, 2, dtype=torch.long), mask)
-        with pytest.raises(ValueError, match="each of 3 tags, got 4"):
+        with pytest.raises(ValueError, match=r"`logits` .* 3 .* 4\."):
             CRF(3).decode(torch.zeros(1, 2, 4), mask)
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
     def test_scores_that_are_not_finite(self, value):
-        with pytest.raises(ValueError, match="`logits` must be finite"):
+        with pytest.raises(ValueError, match=r"`logits` .*NaN"):
             viterbi(torch.tensor([[[0.0, value]]]), mask_of([1]))
-        with pytest.raises(ValueError, match="`transitions` must be finite"):
+        with pytest.raises(ValueError, match=r"`transitions` .*NaN"):
             viterbi(torch.zeros(1, 1, 1), mask_of([1]), transitions=torch.tensor([[value]]))
 
     def test_padding_before_real_positions(self):
         mask = torch.tensor([[False, True]])
-        with pytest.raises(ValueError, match="at the end"):
+        with pytest.raises(ValueError, match="sentence 0"):
             CRF(3).decode(torch.zeros(1, 2, 3), mask)

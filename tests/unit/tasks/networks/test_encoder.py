@@ -89,7 +89,7 @@ def test_no_rows_no_positions_and_only_empty_rows():
 
 
 def test_padding_before_real_positions_is_refused():
-    with pytest.raises(ValueError, match="at the end"):
+    with pytest.raises(ValueError, match="sentence 0"):
         build()(torch.zeros(1, 2, 4).double(), torch.tensor([[False, True]]))
 
 
@@ -171,16 +171,16 @@ class TestVariationalDropout:
 
     @pytest.mark.parametrize("share", [-0.1, 1.0])
     def test_impossible_shares(self, share):
-        with pytest.raises(ValueError, match="`share` must be at least 0 and below 1"):
+        with pytest.raises(ValueError, match=rf"`share` .* 0 .* 1, .* {share}\."):
             VariationalDropout(share)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden_dims": ()}, "one width of at least 1 per layer"),
-        ({"hidden_dims": (3, 0)}, "one width of at least 1 per layer"),
-        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1"),
+        ({"hidden_dims": ()}, r"`hidden_dims` .* 1 .*\(\)$"),
+        ({"hidden_dims": (3, 0)}, r"`hidden_dims` .* 1 .*\(3, 0\)$"),
+        ({"dropout": 1.0}, r"`dropout` .* 0 .* 1, .* 1\.0$"),
     ],
 )
 def test_shapes_that_cannot_be_built(settings, message):

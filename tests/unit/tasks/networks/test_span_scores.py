@@ -138,7 +138,7 @@ def test_dropout_is_drawn_in_training_alone():
 
 
 def test_there_must_be_antecedents():
-    with pytest.raises(ValueError, match="`max_antecedents` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`max_antecedents` .*\b1, .*\b0\b"):
         AntecedentScore(4, 4, max_antecedents=0)
 
 

@@ -44,7 +44,7 @@ class TestEnumeration:
         assert as_pairs(*found) == expected
 
     def test_no_width(self):
-        with pytest.raises(ValueError, match="`max_width` must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=r"`max_width` .*\b1, .*\b0\b"):
             enumerate_spans(torch.tensor([3]), max_width=0)
 
 
@@ -60,7 +60,7 @@ class TestDistanceBuckets:
         assert distance_buckets(torch.zeros(0, 3, dtype=torch.long)).shape == (0, 3)
 
     def test_negative_distances(self):
-        with pytest.raises(ValueError, match="`distances` must be at least 0, got -2"):
+        with pytest.raises(ValueError, match=r"`distances` .*\b0, .*-2\b"):
             distance_buckets(torch.tensor([1, -2]))
 
 
@@ -109,7 +109,7 @@ class TestRepresentation:
     @pytest.mark.parametrize(("start", "end"), [(2, 2), (0, 4), (-1, 1), (5, 7), (3, 1)])
     def test_impossible_spans(self, start, end):
         starts, ends = torch.tensor([0, start]), torch.tensor([1, end])
-        with pytest.raises(ValueError, match=rf"span 1 is \[{start}, {end}\)"):
+        with pytest.raises(ValueError, match=rf"\b1 .*\b3 .*\b6 .*span 1 .*\[{start}, {end}\)"):
             self.build()(*self.inputs(), starts, ends)
 
     def test_fresh_weights_depend_on_the_generator_alone(self):
@@ -210,7 +210,7 @@ class TestBestAnswers:
 
     def test_no_length(self):
         zeros = torch.zeros(1, 3)
-        with pytest.raises(ValueError, match="`max_length` must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=r"`max_length` .*\b1, .*\b0\b"):
             best_answers(zeros, zeros, zeros == 0, max_length=0)
 
     @pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0, 0)])

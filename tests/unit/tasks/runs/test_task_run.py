@@ -116,7 +116,7 @@ def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
 
 
 def test_a_position_that_a_network_does_not_have_is_refused(train, tmp_path):
-    with pytest.raises(InputError, match=r"ner .* inputs\.positions='output'"):
+    with pytest.raises(InputError, match=r"ner .*inputs\.positions='output'.* input\b"):
         train("ner", inputs={"positions": "output"})
     assert not (tmp_path / "run").exists()
 
@@ -127,7 +127,7 @@ def test_a_run_of_an_earlier_version_is_told(train):
     del metadata["config"]["inputs"]["layer_norm"]
     metadata["config"]["inputs"]["positions"] = None
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"does not say inputs\.layer_norm, inputs\.positions"):
+    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.layer_norm, inputs\.positions"):
         TaskRun.load(run_dir)
 
 
@@ -176,7 +176,7 @@ class TestStaticVectors:
         run_dir = train("ner", vectors=vectors)
         metadata = written(run_dir) | {"vectors": found}
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"vectors\..*sha256"):
+        with pytest.raises(FormatError, match=r"/task\.json .*vectors\..*sha256"):
             TaskRun.load(run_dir)
 
 
@@ -229,13 +229,17 @@ class TestFinetuning:
     def test_another_bilm_under_a_run_is_refused(self, train, tmp_path):
         run_dir = train("ner", finetune_bilm=True)
         toy_model(seed=9).save(tmp_path / "other")
-        with pytest.raises(FormatError, match="not the biLM"):
+        with pytest.raises(FormatError, match=r"/other .*/run .*--model"):
             TaskRun.load(run_dir, model=str(tmp_path / "other"))
 
     def test_needs_a_bilm_and_fp32(self, train):
-        with pytest.raises(InputError, match="embeddings='none'"):
+        with pytest.raises(
+            InputError, match=r"train\.finetune_bilm=true .*embeddings='none'.*embeddings=elmo"
+        ):
             train("ner", inputs={"embeddings": "none"}, finetune_bilm=True)
-        with pytest.raises(InputError, match=r"fp32.*bf16"):
+        with pytest.raises(
+            InputError, match=r"fp32.*bf16.*--precision .*train\.finetune_bilm=true"
+        ):
             train("ner", precision="bf16", finetune_bilm=True)
 
     def test_its_softmax_takes_no_part(self, tmp_path):
@@ -327,7 +331,7 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
 
 @pytest.mark.parametrize("dropout", [-0.1, 1.0])
 def test_no_network_drops_everything(dropout):
-    with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
+    with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .* {dropout}$"):
         TaskRunConfig(task="ner", dropout=dropout)
 
 
@@ -338,6 +342,6 @@ def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatc
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match="not the biLM"):
+    with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
         TaskRun.load(run_dir)
     assert TaskRun.load(run_dir, model="en").labels

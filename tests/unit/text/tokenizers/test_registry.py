@@ -23,7 +23,7 @@ def test_the_same_name_is_the_same_tokenizer():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ConfigError, match=r"no tokenizer 'moses'.*whitespace, simple, english"):
+    with pytest.raises(ConfigError, match=r"'moses'.*whitespace, simple, english, korean"):
         build_tokenizer("moses")
 
 

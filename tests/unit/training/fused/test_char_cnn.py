@@ -140,7 +140,7 @@ def test_double_precision_takes_the_plain_way():
 
 
 def test_rows_of_another_length_are_refused():
-    with pytest.raises(ValueError, match=f"rows of {CHARACTERS} characters"):
+    with pytest.raises(ValueError, match=rf"`char_ids` .*\b{CHARACTERS} .*, {CHARACTERS - 1}\)"):
         encode_tokens(build(CONFIGS["usual"]), char_ids()[:, 1:])
 
 
@@ -149,7 +149,7 @@ def test_characters_without_an_embedding_are_refused(with_kernels, wrong):
     encoder, ids = build(next(iter(CONFIGS.values()))), char_ids()
     ids[1, 2] = wrong
     highest = len(encoder.char_embedding.weight) - 1
-    with pytest.raises(ValueError, match=f"character ids must be 0 to {highest}, got {wrong}"):
+    with pytest.raises(ValueError, match=rf"character ids .*\b0 .*\b{highest}, .* {wrong}\."):
         encode_tokens(encoder, ids)
 
 

@@ -55,5 +55,5 @@ def test_no_bit_hangs_on_the_number_of_threads(with_kernels, on_threads):
 @pytest.mark.parametrize("wrong", [0, WORDS + 1])
 def test_targets_that_are_no_words_are_refused(with_kernels, wrong):
     softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
-    with pytest.raises(ValueError, match=rf"target ids must be 1 to {WORDS}, got {wrong}"):
+    with pytest.raises(ValueError, match=rf"target ids .*\b1 .*\b{WORDS}, .* {wrong}\."):
         exact_loss(softmax, torch.zeros(1, DIM), torch.tensor([wrong]))

@@ -81,7 +81,7 @@ def test_a_loss_that_is_no_number_is_none(with_kernels):
 @pytest.mark.parametrize("wrong", [0, WORDS + 1])
 def test_targets_that_are_no_words_are_refused(with_kernels, wrong):
     ids = torch.tensor([1, wrong, WORDS])
-    with pytest.raises(ValueError, match=rf"target ids must be 1 to {WORDS}, got {wrong}\."):
+    with pytest.raises(ValueError, match=rf"target ids .*\b1 .*\b{WORDS}, .* {wrong}\."):
         training_nlls(
             build(32),
             [torch.zeros(3, DIM)],

@@ -71,35 +71,37 @@ def test_without_a_choice_the_preset_is_tiny():
 
 
 def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
-    with pytest.raises(ValueError, match=r"'toy'.*recipe\.toml builds on 'small'"):
+    with pytest.raises(ValueError, match=r"'toy'.*/recipe\.toml .*'small'.*`preset`"):
         pretrain_config("toy", recipe=recipe('preset = "small"\n'))
 
 
 def test_an_unknown_preset_is_refused():
-    with pytest.raises(ValueError, match=r"no preset 'huge'; choose one of .*small, tiny, toy"):
+    with pytest.raises(ValueError, match=r"'huge'; .*medium, original, small, tiny, toy"):
         pretrain_config("huge")
 
 
 def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
     path = recipe("[train]\nbatchsize = 7\n")
-    with pytest.raises(ConfigError, match=r"recipe\.toml.*`train.batchsize`.*`batch_size`"):
+    with pytest.raises(ConfigError, match=r"/recipe\.toml: .*`train\.batchsize`.*`batch_size`"):
         pretrain_config("toy", recipe=path)
 
 
 def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
     with pytest.raises(
-        ConfigError, match=r"^--set train.batch_size=0: `train.batch_size`: .*, got 0"
+        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1, .* 0\."
     ):
         pretrain_config("toy", overrides=["train.batch_size=0"])
     path = recipe("[model.lstm]\ncell_dim = 0\n")
-    with pytest.raises(ConfigError, match=r"recipe\.toml: `model.lstm.cell_dim`: .*, got 0"):
+    with pytest.raises(ConfigError, match=r"/recipe\.toml: `model\.lstm\.cell_dim`: .* 1, .* 0\."):
         pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
 
 
 def test_an_unknown_key_of_a_setting_is_not_blamed_on_the_preset():
-    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: .*Did you mean `batch_size`"):
+    with pytest.raises(
+        ConfigError, match=r"^--set train\.batchsize=3: .*`train\.batchsize`.*`batch_size`"
+    ):
         pretrain_config("toy", overrides=["train.batchsize=3"])
-    with pytest.raises(ConfigError, match=r"^--set train.batchsize=3: "):
+    with pytest.raises(ConfigError, match=r"^--set train\.batchsize=3: "):
         finetune_config(overrides=["train.batchsize=3"])
 
 
@@ -130,7 +132,9 @@ def test_a_recipe_of_fine_tuning_leaves_the_other_defaults(recipe):
 def test_word_input_is_two_settings():
     config = pretrain_config("toy", overrides=["model.char_cnn=none", "model.num_words=0"])
     assert (config.model.char_cnn, config.model.num_words) == (None, 0)
-    with pytest.raises(ConfigError, match=r"char_cnn=none and num_words=0"):
+    with pytest.raises(
+        ConfigError, match=r"^--set model\.char_cnn=none: .*char_cnn=none .*num_words=0"
+    ):
         pretrain_config("toy", overrides=["model.char_cnn=none"])
 
 
@@ -149,11 +153,13 @@ class TestInput:
         assert pretrain_config(recipe=path, input_kind="chars") == pretrain_config("toy")
 
     def test_another_input_is_refused(self, recipe):
-        with pytest.raises(ConfigError, match=r"`input` must be one of chars, words, got 'bytes'"):
+        with pytest.raises(ConfigError, match=r"/recipe\.toml: `input` .*chars, words, .*'bytes'"):
             pretrain_config(recipe=recipe('input = "bytes"\n'))
 
     def test_a_char_cnn_has_no_place_in_a_model_of_words(self):
-        with pytest.raises(ConfigError, match=r"`char_cnn` is a value, not a table"):
+        with pytest.raises(
+            ConfigError, match=r"^--set model\.char_cnn\.num_highway=2: `char_cnn` "
+        ):
             pretrain_config("toy", input_kind="words", overrides=["model.char_cnn.num_highway=2"])
 
 

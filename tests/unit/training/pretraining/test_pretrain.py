@@ -82,7 +82,7 @@ class TestRunDirectory:
         return tmp_path / "run"
 
     def test_a_run_is_not_overwritten(self, corpus, run_dir):
-        with pytest.raises(FileExistsError, match="already holds a training run"):
+        with pytest.raises(FileExistsError, match=r"/run .*--resume"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
     def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
@@ -90,7 +90,7 @@ class TestRunDirectory:
         longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
         with (
             exclusive_lock(run_dir),
-            pytest.raises(FileExistsError, match="Another process trains"),
+            pytest.raises(FileExistsError, match=r"/run\. .*--resume"),
         ):
             pretrain(CONFIG, [corpus], run_dir, longer)
         assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
@@ -103,13 +103,13 @@ class TestRunDirectory:
             return exclusive_lock(run_dir)
 
         monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
-        with pytest.raises(FileExistsError, match="already holds a training run"):
+        with pytest.raises(FileExistsError, match=r"/new .*--resume"):
             pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
         assert not (tmp_path / "new" / "shards").exists()
 
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
-        with pytest.raises(ConfigError, match=r"softmax\.kind was 'full' and is now 'ad"):
+        with pytest.raises(ConfigError, match=r"/run\.json: softmax\.kind .*'full' .*'adaptive'"):
             pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
 
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
@@ -129,10 +129,10 @@ class TestRunDirectory:
         run_dir = tmp_path / "run"
         pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, **settings))
         again = RunOptions(limits=SHORT, resume=True, **settings)
-        changed = held_out if valid else corpus
+        changed, kept = (held_out, "valid") if valid else (corpus, "shards")
         before = changed.read_text()
         changed.write_text("more .\n" + before)
-        with pytest.raises(ConfigError, match=rf"{changed.name} has changed since the run in"):
+        with pytest.raises(ConfigError, match=rf"/{changed.name} .*/run .*/run/{kept}"):
             pretrain(CONFIG, [corpus], run_dir, again)
         changed.write_text(before)
         assert pretrain(CONFIG, [corpus], run_dir, again).progress.tokens == 100
@@ -140,12 +140,12 @@ class TestRunDirectory:
     def test_another_origin_is_refused_and_changes_nothing(self, corpus, run_dir, tmp_path):
         other = write_text(tmp_path / "other.txt", random_sentences(60, seed=9))
         before = load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text()
-        for corpora, settings, name in (
-            ([other], {}, "corpus"),
-            ([corpus], {"valid": [other]}, "valid"),
-            ([corpus], {"vocab": VOCAB}, "vocab"),
+        for corpora, settings, name, was, now in (
+            ([other], {}, "corpus", "corpus.txt", "other.txt"),
+            ([corpus], {"valid": [other]}, "valid", r"\[\]", "other.txt"),
+            ([corpus], {"vocab": VOCAB}, "vocab", "'counted'", "'sha256 "),
         ):
-            with pytest.raises(ConfigError, match=rf"{name} was .* and is now"):
+            with pytest.raises(ConfigError, match=rf"/run\.json: {name} .*{was}.* .*{now}"):
                 pretrain(
                     CONFIG,
                     corpora,
@@ -169,7 +169,7 @@ class TestRunDirectory:
         (project / "valid").mkdir(parents=True)
         corpus = write_text(project / "train.txt", random_sentences(60))
         valid = write_text(project / "valid" / "a.txt", random_sentences(9))
-        with pytest.raises(FileExistsError, match="is not empty"):
+        with pytest.raises(FileExistsError, match=r"/project .*'train\.txt'"):
             pretrain(CONFIG, [corpus], project, RunOptions(valid=[valid.parent], device="cpu"))
         assert corpus.exists()
         assert valid.exists()
@@ -190,7 +190,7 @@ class TestRunDirectory:
 
 def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
     small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
-    with pytest.raises(ValueError, match="smaller"):
+    with pytest.raises(ValueError, match="batch_size x num_steps = 64 x 20 = 1280"):
         pretrain(
             dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20)),
             [small],

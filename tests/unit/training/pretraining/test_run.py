@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import signal
 from functools import partial
 
@@ -274,12 +275,12 @@ class TestBatchGrowth:
         assert longer.updates.state.num_rows == 8
 
     def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
-        with pytest.raises(ValueError, match="smaller than one window"):
+        with pytest.raises(ValueError, match="batch_size x num_steps = 1000 x 5 = 5000"):
             build(train={"batch_growth": ((0.5, 1000),)})
 
     def test_processes_share_every_size_evenly(self):
         config = TrainConfig(batch_size=4, batch_growth=((0.5, 7),))
-        with pytest.raises(ConfigError, match=r"train.batch_growth=7 rows .* by 2 processes"):
+        with pytest.raises(ConfigError, match=r"train\.batch_growth=7 .* 2 "):
             config.rows_per_process(2)
 
     @pytest.mark.parametrize(
@@ -287,7 +288,9 @@ class TestBatchGrowth:
         [((0.5, 4),), ((0.5, 8), (0.4, 16)), ((1.0, 8),), ((0.0, 8),), ((0.2, 8), (0.5, 6))],
     )
     def test_only_rising_pairs_are_allowed(self, growth):
-        with pytest.raises(ValueError, match="`batch_growth` must be"):
+        with pytest.raises(
+            ValueError, match=f"`batch_growth` .*batch_size=4; .*{re.escape(str(growth))}"
+        ):
             TrainConfig(batch_size=4, batch_growth=growth)
 
 
@@ -396,7 +399,7 @@ class TestSignals:
                 os.kill(os.getpid(), number)
 
         stopped = build(name="stopped")
-        with pytest.raises(Stopped, match=rf"stopped by {number.name} after step 7") as raised:
+        with pytest.raises(Stopped, match=rf"{number.name} .*step 7\.") as raised:
             stopped.run(kill, save_on_signals=True)
         assert raised.value.signal_number == number
         assert "stopping after step 7, with a checkpoint" in caplog.text
@@ -445,7 +448,7 @@ class TestSoftmaxFirst:
 
 class TestErrors:
     def test_rows_that_cannot_be_shared_evenly(self, text, tmp_path):
-        with pytest.raises(ConfigError, match=r"train.batch_size=4 rows .* by 3 processes"):
+        with pytest.raises(ConfigError, match=r"train\.batch_size=4 .* 3 "):
             TrainingRun(
                 RunConfig(train=TrainConfig(batch_size=4)),
                 text,
@@ -457,17 +460,17 @@ class TestErrors:
             )
 
     @pytest.mark.parametrize(
-        ("settings", "message"),
+        ("name", "value"),
         [
-            ({"batch_size": 0}, "`batch_size`.* must be at least 1"),
-            ({"unroll_steps": 0}, "`unroll_steps`.* must be at least 1"),
-            ({"log_steps": 0}, "`log_steps`.* must be at least 1"),
-            ({"checkpoint_steps": 0}, "`checkpoint_steps` must be at least 1"),
-            ({"num_epochs": 0.0}, "`num_epochs` must be positive"),
-            ({"num_epochs": float("nan")}, "`num_epochs` must be positive"),
-            ({"checkpoint_seconds": -1.0}, "`checkpoint_seconds` must not be negative"),
+            ("batch_size", 0),
+            ("unroll_steps", 0),
+            ("log_steps", 0),
+            ("checkpoint_steps", 0),
+            ("num_epochs", 0.0),
+            ("num_epochs", float("nan")),
+            ("checkpoint_seconds", -1.0),
         ],
     )
-    def test_settings_that_cannot_work(self, settings, message):
-        with pytest.raises(ValueError, match=message):
-            TrainConfig(**settings)
+    def test_settings_that_cannot_work(self, name, value):
+        with pytest.raises(ValueError, match=rf"`{name}` .* {value}$"):
+            TrainConfig(**{name: value})

@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class TestOpening:
         open_run(run_dir, CONFIG, ORIGIN, resume=False)  # preparing the text failed: try again
         assert not is_recorded(run_dir)
         record_run(run_dir, CONFIG, ORIGIN)
-        with pytest.raises(FileExistsError, match=r"already holds a training run\. Add --resume"):
+        with pytest.raises(FileExistsError, match=r"/deep/run .*--resume"):
             open_run(run_dir, CONFIG, ORIGIN, resume=False)
         assert json.loads((run_dir / RUN_FILE).read_text())["config"] == to_dict(CONFIG)
         assert {path.name for path in run_dir.iterdir()} == {RUN_FILE, "shards"}
@@ -70,16 +71,14 @@ class TestOpening:
     @pytest.mark.parametrize("resume", [False, True])
     def test_a_directory_with_other_files_is_refused(self, tmp_path, resume):
         (tmp_path / "vocab.txt").write_text("mine")
-        with pytest.raises(FileExistsError, match=r"not empty \(it holds 'vocab.txt'\)"):
+        with pytest.raises(FileExistsError, match=rf"{tmp_path.name} .*'vocab\.txt'"):
             open_run(tmp_path, CONFIG, ORIGIN, resume=resume)
         assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
     def test_a_file_is_refused_in_plain_words(self, tmp_path):
         path = tmp_path / "taken"
         path.touch()
-        with pytest.raises(
-            NotADirectoryError, match=r"taken is a file, .*\(--output\) needs a dir"
-        ):
+        with pytest.raises(NotADirectoryError, match=r"/taken .*--output"):
             open_run(path, CONFIG, ORIGIN, resume=False)
 
     def test_an_empty_directory_is_taken(self, tmp_path):
@@ -95,7 +94,7 @@ class TestOpening:
 
     def test_a_model_of_another_origin_is_not_overwritten(self, tmp_path):
         toy_model().save(tmp_path / "model")
-        with pytest.raises(FileExistsError, match="already holds a model"):
+        with pytest.raises(FileExistsError, match="/model "):
             open_run(tmp_path / "model", CONFIG, ORIGIN, resume=False)
 
 
@@ -107,7 +106,7 @@ class TestResuming:
         return tmp_path
 
     def test_what_the_checkpoint_rests_on_must_be_the_same(self, run_dir):
-        with pytest.raises(ConfigError, match=r"train.seed was 0 and is now 7"):
+        with pytest.raises(ConfigError, match=r"/run\.json: train\.seed .*\b0 .*\b7\."):
             open_run(run_dir, Config(train=Train(seed=7)), ORIGIN, resume=True)
 
     def test_other_settings_may_change_and_are_logged(self, run_dir, caplog):
@@ -120,7 +119,7 @@ class TestResuming:
         del record["config"]["train"]["seed"]
         write_json(run_dir / RUN_FILE, record)
         open_run(run_dir, CONFIG, ORIGIN, resume=True)
-        with pytest.raises(ConfigError, match=r"train.seed was 0"):
+        with pytest.raises(ConfigError, match=r"/run\.json: train\.seed .*\b0 .*\b7\."):
             open_run(run_dir, Config(train=Train(seed=7)), ORIGIN, resume=True)
 
     @pytest.mark.parametrize(
@@ -133,7 +132,9 @@ class TestResuming:
         ],
     )
     def test_the_origin_must_be_the_same(self, run_dir, key, value):
-        with pytest.raises(ConfigError, match=f"{key} was .* and is now"):
+        with pytest.raises(
+            ConfigError, match=rf"/run\.json: {key} .* '?{re.escape(str(value))}'?\."
+        ):
             open_run(run_dir, CONFIG, {**ORIGIN, key: value}, resume=True)
 
     def test_however_its_path_is_written(self, run_dir):
@@ -199,7 +200,7 @@ class TestOneProcessAtATime:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
             try:
                 assert other.stdout.readline() == "held\n"
-                refused = pytest.raises(FileExistsError, match=r"trains in .* with --resume")
+                refused = pytest.raises(FileExistsError, match=rf"{tmp_path.name}\. .*--resume")
                 with refused, exclusive_lock(tmp_path):
                     pytest.fail("two processes hold one directory")
             finally:
