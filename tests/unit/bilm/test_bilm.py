@@ -290,7 +290,7 @@ class TestErrors:
     def test_a_word_embedding_without_rows(self):
         with pytest.raises(ValueError, match=r"`num_words` .*\b0, .*-1\b"):
             replace(WORD_CONFIG, num_words=-1)
-        with pytest.raises(ValueError, match=r"`num_words` .*\b0\b"):
+        with pytest.raises(ValueError, match=r"`num_words` \w+ 0:"):
             BiLM(replace(WORD_CONFIG, num_words=0))
 
     @pytest.mark.parametrize("dropout", [-0.1, 1.0])

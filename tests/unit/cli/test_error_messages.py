@@ -37,7 +37,7 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
         (OSError(errno.ENOSPC, "No space left on device"), False, "standard output"),
         (OSError(errno.EFBIG, "File too large", "o.h5"), False, r"o\.h5\b.*ulimit -f"),
         (OSError(errno.EDQUOT, "Disk quota exceeded", "o.h5"), False, r"quota.*o\.h5"),
-        (ValueError("write failed: No space left on device (os error 28)"), False, "disk"),
+        (ValueError("write failed: No space left on device (os error 28)"), False, "error: .*disk"),
     ],
 )
 def test_errors_become_a_message(error, code_is_2, words, capsys):

@@ -163,7 +163,7 @@ def test_a_directory_is_refused_before_the_work(embedder, text, tmp_path):
 def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     output.write_text("precious")
-    with pytest.raises(FileExistsError, match=r"out\.h5.*--overwrite"):
+    with pytest.raises(FileExistsError, match=r"/out\.h5 .*--overwrite"):
         embed_files(embedder, text, output)
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"\xff\xfe\xfd\n")

@@ -58,7 +58,7 @@ def test_a_border_that_does_not_come_is_told(tmp_path):
     path.write_bytes(b"x" * 100)
     with pytest.raises(FormatError, match=r"byte 0: word 1 .* 64 bytes"):
         ByteStream(path).take_until(b" ", 64, "word 1")
-    with pytest.raises(FormatError, match=r"byte 0: .*word 1"):
+    with pytest.raises(FormatError, match=r"byte 0: .* word 1\."):
         ByteStream(path).take_until(b" ", 200, "word 1")
 
 

@@ -89,7 +89,7 @@ def test_decomposed_words_are_found_out(write):
 
 
 def test_what_is_no_vocabulary_is_refused(write):
-    with pytest.raises(FormatError, match=r"/vocab\.txt: "):
+    with pytest.raises(FormatError, match=r"/vocab\.txt: .*empty"):
         check_vocab(write([]))
 
 

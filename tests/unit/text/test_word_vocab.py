@@ -47,7 +47,7 @@ def test_specials_may_stand_anywhere():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["<S>", "</S>", "the"], " <UNK>: .*<S>, </S> .*elmokit vocab"),
+        (["<S>", "</S>", "the"], r"\w <UNK>: .*<S>, </S> .*elmokit vocab"),
         (["<s>", "</s>", "<unk>"], " <S>, </S>, <UNK>: .*elmokit vocab"),
         ([*SPECIALS, "a", "b", "a"], " 2 .*'a': .*elmokit vocab --check"),
         ([*SPECIALS, "a\nb"], r"\b4 .*'a\\nb'"),
@@ -89,8 +89,8 @@ def test_files_of_others_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", ": "),
-        (b"\n", ": "),
+        (b"", ": .*empty"),
+        (b"\n", ": .*empty"),
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
         (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8.*iconv"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),

@@ -49,7 +49,7 @@ def test_compressed_files_are_read(tmp_path):
         ("the 1 2\nbank 3\n", ", line 2: 1 .*'bank', .* 2 "),
         ("the one two\n", ", line 1: .*'the': .*'one'"),
         ("\n\n", ": "),
-        ("the 1 2\nbank\n", ", line 2: .*'bank'"),
+        ("the 1 2\nbank\n", r", line 2: .*'bank'\."),
         ("# vectors\nthe 1 2\n", ", line 1: .*'#': .*'vectors'"),
         ("\nthe\t1\t2\n", r", line 2: .*'the\\t1\\t2'"),
         ("3 2\nthe 1 2\nbank\nriver 3 4\n", ", line 3: .*'bank'"),

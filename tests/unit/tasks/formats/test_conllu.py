@@ -59,8 +59,8 @@ class TestConllu:
             (row("two", "b"), "line 2: .* 2 .*'two'"),
             (row(2, " "), r"line 2: .*column 2\b"),
             (row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
-            (row(2, "b", "_"), "line 2: .* tag .*'upos'"),
-            (row(2, "b", ""), "line 2: .* tag .*'upos'"),
+            (row(2, "b", "_"), r"line 2: .* tag .*'upos'\."),
+            (row(2, "b", ""), r"line 2: .* tag .*'upos'\."),
             ("# text = inside\n", "line 2: 1 .* 10, .* tabs"),
         ],
     )
@@ -80,7 +80,7 @@ class TestConllu:
 
     @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])
     def test_files_without_sentences(self, write, content):
-        with pytest.raises(FormatError, match=r"/data\.txt: "):
+        with pytest.raises(FormatError, match=r"/data\.txt: .*\bempty\b"):
             list(read_conllu(write(content)))
 
     def test_a_missing_file_is_told_at_once(self, tmp_path):

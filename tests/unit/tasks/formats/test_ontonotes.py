@@ -108,7 +108,7 @@ GOOD = document(["a (1)"])  # 4 lines
         ("GUM\t0\t0\ta\t-\t-\n", r"line 5: .*'#begin document \(NAME\); part N', .*'GUM"),
         ("#begin document GUM\n", r"line 5: .*'#begin document \(NAME\)"),
         (document(["a -", "b -"]).replace("\t1\tb", "\t2\tb"), "line 7: .* 1 .*'2'"),
-        (document(["a -"]).replace("\ta\t", "\t \t"), r"line 6: .*column 4\b"),
+        (document(["a -"]).replace("\ta\t", "\t \t"), r"line 6: [^\d]*column 4\b"),
         (document(["a -", "b -"]).replace("b\t-", "b"), r"line 7: 11 .* 12\b"),
         ("#begin document (a); part 0\na\t0\t0\tb\n#end document\n", "line 6: 4 .* 5,"),
     ],
@@ -120,7 +120,7 @@ def test_damage(read, bad, message):
 
 @pytest.mark.parametrize("content", ["", "\n\n"])
 def test_files_without_documents(read, content):
-    with pytest.raises(FormatError, match=r"/data\.txt: "):
+    with pytest.raises(FormatError, match=r"/data\.txt: .*\bempty\b"):
         read(content)
 
 

@@ -89,8 +89,8 @@ class TestSenses:
                 ", line 6: .*<wf> .*<instance>: ' lost",
             ),
             ('<!DOCTYPE corpus [<!ENTITY a "b">]>\n<corpus/>', ", line 1: .*entity"),
-            (HEAD + PLAIN + TAIL, ": "),
-            ("<corpus/>", ": "),
+            (HEAD + PLAIN + TAIL, r": .*\bempty\b"),
+            ("<corpus/>", r": .*\bempty\b"),
         ],
     )
     def test_damaged_text(self, read, text, message):
@@ -153,7 +153,7 @@ class TestInventory:
     @pytest.mark.parametrize(
         ("rows", "message"),
         [
-            ("", ": "),
+            ("", r": .*\bempty\b"),
             ("a\tn\tx\tk\ts\tg\n", ", line 2: .*'rank' .*'x'"),
             ("a\tn\t1\tk\n", r", line 2: 4 .* 6 \(lemma, pos, rank"),
         ],
