@@ -1,5 +1,6 @@
 """The compiled kernels as other processors have them, too."""
 
+import os
 import platform
 
 import pytest
@@ -17,7 +18,10 @@ PROCESSORS = {
 
 
 def kernels_of(processor, loaded, name, tmp_path_factory):
-    """The kernels ``loaded`` from the library ``name``, as one of the processors has them."""
+    """The kernels ``loaded`` from the library ``name``, as one of the processors has them.
+
+    All processes of one test session share what they compile.
+    """
     if loaded is None:
         pytest.skip("no C compiler on this machine")
     flag = PROCESSORS[processor]
@@ -27,7 +31,10 @@ def kernels_of(processor, loaded, name, tmp_path_factory):
         pytest.skip("this processor cannot stand for the other")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(build, "NATIVE_FLAGS", (tuple(flag.split()),))
-        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        session_dir = tmp_path_factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            session_dir = session_dir.parent
+        patched.setenv("XDG_CACHE_HOME", str(session_dir / "kernels"))
         library = build._load(name, build._compiler())
         other = type(loaded)(library, read_interface(name))
     lengths = {"no matrix unit": loaded.vector_length, "256 bits": 8, "128 bits": 4}
