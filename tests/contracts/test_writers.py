@@ -172,6 +172,14 @@ def test_the_same_job_gives_the_same_numbers_whatever_the_batch(kind, embedder, 
     assert_same(READERS[suffix](files[0]), READERS[suffix](files[1]))
 
 
+@pytest.mark.parametrize("stored", ["[1, 2]", "null", "{"])
+def test_metadata_that_are_no_object_are_damaged(tmp_path, stored):
+    with h5py.File(tmp_path / "out.h5", "w") as file:
+        file.attrs["elmokit"] = stored
+    with pytest.raises(FormatError, match=r"out\.h5: damaged.*--overwrite"):
+        registry.read_metadata(tmp_path / "out.h5")
+
+
 def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
     suffix, file_format = kind
     output = tmp_path / f"out{suffix}"

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from ..builders import command_line
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ..builders import command_line, embedding_models
 from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
@@ -127,6 +129,18 @@ def test_neighbors_of_a_word(folder):
         "occurrences"
     ]
     assert anything["neighbors"][0]["tokens"] != anything["tokens"]
+
+
+def test_neighbors_read_as_the_model_does_if_its_tokenizer_is_named(tmp_path):
+    """Version 1 of `simple` reads this line as one sentence, version 2 as two."""
+    own = TokenizerConfig(name="simple", version="1")
+    embedding_models.toy_model(tokenizer=own).save(tmp_path / "model")
+    (tmp_path / "text.txt").write_text("水!火水\n火水!水\n", encoding="utf-8")
+    arguments = ("neighbors", tmp_path / "text.txt", "--word", "火", "--model", tmp_path / "model")
+    found = json.loads(elmokit(*arguments, "--tokenizer", "simple", "--json").stdout)
+    assert [one["tokens"] for one in found["occurrences"]] == [
+        ["水", "!", "火", "水"], ["火", "水", "!", "水"],
+    ]  # fmt: skip
 
 
 def test_layer_weights_of_runs(folder):

@@ -24,7 +24,7 @@ from elmokit.files.sources import (
     read_pieces,
 )
 from elmokit.inference.precision import Precision
-from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def bench(
     """
     text_files = [] if text is None else _files_to_read_twice(text)
     loaded = Embedder.load(model, device="cpu", word_cache=False).model
-    splitter = build_tokenizer(tokenizer or loaded.tokenizer)
+    splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     form = loaded.config.char_vocab.normalization
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
         stream = read_sentences(demo if text is None else text, splitter, normalization=form)

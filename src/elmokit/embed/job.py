@@ -25,7 +25,7 @@ from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 
 logger = logging.getLogger(__name__)
 
@@ -84,15 +84,9 @@ def embed_files(
     """
     path, options = Path(output), options or EmbedOptions()
     output_format = options.check(path, num_layers=embedder.num_layers)
-    tokenizer, shard, trained_with = options.tokenizer, options.shard, embedder.tokenizer_config
-    splitter = embedder.tokenizer
-    if tokenizer is not None:
-        splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
-    if splitter.name != trained_with.name:
-        logger.warning(
-            "the model was trained with the tokenizer %r but reads text split by %r: expect worse "
-            "vectors", trained_with.name, splitter.name,
-        )  # fmt: skip
+    shard = options.shard
+    tokenizer = tokenizer_for_model(embedder.tokenizer_config, options.tokenizer)
+    splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
     metadata = embedder.metadata(layers=options.layers, state=options.state) | {
         "tokenizer": {"name": splitter.name, "version": splitter.version},
         "dtype": options.dtype,

@@ -26,7 +26,7 @@ from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm
 from elmokit.kernels.inference import load_kernels
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -180,13 +180,9 @@ def perplexity_of_files(
     """
     model = load_model(find_model(model_path)).to(pick_device(device))
     scoring_vocab(model)
-    is_own = tokenizer in (None, model.tokenizer.name)  # in the version of its training
-    chosen = build_tokenizer(model.tokenizer if is_own else tokenizer)
-    if chosen.name != model.tokenizer.name:
-        message = "the text is split by tokenizer %r, the model was trained with %r"
-        log.warning(message, chosen.name, model.tokenizer.name)
+    splitter = build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
     form = model.config.char_vocab.normalization
-    sentences = read_sentences(list(paths), chosen, normalization=form, report=read)
+    sentences = read_sentences(list(paths), splitter, normalization=form, report=read)
     found = perplexity(model, sentences, batch_size=batch_size, state=state)
     if found.oov_rate > MUCH_UNKNOWN:
         log.warning(

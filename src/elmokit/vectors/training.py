@@ -25,7 +25,7 @@ from elmokit.corpus.sentence_file import (
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.text.normalization import Normalization
-from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_files import no_directory, read_config
@@ -175,7 +175,7 @@ def open_corpus_of_model(
     config = read_config(directory)
     return open_corpus(
         corpus,
-        tokenizer=tokenizer or config.tokenizer,
+        tokenizer=tokenizer_for_model(config.tokenizer, tokenizer),
         normalization=config.bilm.char_vocab.normalization,
     )
 

@@ -252,6 +252,13 @@ def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_
     assert ["'simple'" in r.getMessage() for r in caplog.records] == [True]
 
 
+def test_the_tokenizer_of_the_model_keeps_its_version_if_it_is_named(tmp_path):
+    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple", version="1")))
+    (tmp_path / "t.txt").write_text("I sat by the bank.\n")
+    report = embed_files(embedder, tmp_path / "t.txt", tmp_path / "o.h5", tokenizer="simple")
+    assert report.metadata["tokenizer"] == {"name": "simple", "version": "1"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

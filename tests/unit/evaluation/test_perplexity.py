@@ -270,7 +270,7 @@ class TestFiles:
     def test_another_tokenizer_is_warned_about(self, stored, caplog):
         model_path, text = stored
         perplexity_of_files(model_path, [text], tokenizer="simple", device="cpu")
-        assert "tokenizer 'simple', the model was trained with 'whitespace'" in caplog.text
+        assert "tokenizer 'simple', but the model was trained with 'whitespace'" in caplog.text
 
     def test_the_same_tokenizer_is_not(self, stored, caplog):
         model_path, text = stored

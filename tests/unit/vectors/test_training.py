@@ -172,7 +172,7 @@ def test_without_gensim_the_extra_is_named(train, tmp_path, monkeypatch):
         train(tmp_path / "v.bin")
 
 
-def save_model(directory, *, tokenizer="whitespace", normalization="none"):
+def save_model(directory, *, tokenizer="whitespace", version="", normalization="none"):
     from elmokit.bilm.bilm import BiLMConfig
     from elmokit.bilm.char_cnn import CharCNNConfig
     from elmokit.bilm.lstmp import LSTMConfig
@@ -185,7 +185,8 @@ def save_model(directory, *, tokenizer="whitespace", normalization="none"):
         char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
         lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
     )
-    PretrainedBiLM(config, tokenizer=TokenizerConfig(name=tokenizer)).save(directory)
+    tokenizer = TokenizerConfig(name=tokenizer, version=version)
+    PretrainedBiLM(config, tokenizer=tokenizer).save(directory)
     return str(directory)
 
 
@@ -203,6 +204,13 @@ def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
     )
     assert list(composed.sentences) == [["강물", "did", "n't"]]
     assert list(open_corpus_of_model([path], None, None).sentences) == [["강물", "did", "n't"]]
+
+
+def test_the_tokenizer_of_the_model_keeps_its_version_if_it_is_named(tmp_path, corpus):
+    from elmokit.vectors.training import open_corpus_of_model
+
+    model = save_model(tmp_path / "model", tokenizer="simple", version="1")
+    assert open_corpus_of_model([corpus], model, "simple").tokenizer.version == "1"
 
 
 def test_a_tokenizer_that_is_named_wins_over_that_of_the_model(tmp_path, corpus):

@@ -62,7 +62,7 @@ def neighbors(
         spread,
     )
     from elmokit.text.normalization import normalize
-    from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
     from elmokit.vectors.vector_files import read_vectors
 
     if sentence is None and any_word:
@@ -70,7 +70,7 @@ def neighbors(
     options.use_threads(threads)
     embedder = Embedder.load(model)
     chosen = _check_layers(layers, embedder.num_layers)
-    splitter = build_tokenizer(tokenizer or embedder.tokenizer_config)
+    splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     form = embedder.normalization
     word = normalize(word, form)
     query = None

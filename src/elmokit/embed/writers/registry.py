@@ -5,7 +5,6 @@ returns JSON, and a class ``Writer(path, metadata, *, num_bytes)`` with ``write(
 ``close()``; the file is complete after ``close``. No heavy imports: `embed --help` reads this.
 """
 
-import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.json_files import parse_json
 
 if TYPE_CHECKING:
     from elmokit.embed.writers.block import Block
@@ -117,10 +117,11 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
     path.open("rb").close()  # system errors name the path here, but not in the libraries
+    advice = "Remove it, or replace it with --overwrite."
     try:
-        return json.loads(module.read_metadata(path))
+        found = module.read_metadata(path)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise FormatError(
-            f"{path}: damaged, or not an embedding file of elmokit: {error}. Remove it, or replace "
-            "it with --overwrite."
+            f"{path}: damaged, or not an embedding file of elmokit: {error}. {advice}"
         ) from error
+    return parse_json(found, source=path, advice=advice)

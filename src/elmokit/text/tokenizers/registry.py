@@ -6,7 +6,7 @@ that follows `elmokit.text.tokenizers.protocol.Tokenizer`, and one line in `TOKE
 
 import functools
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from elmokit.errors import ConfigError
@@ -67,6 +67,25 @@ def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
     if config.version not in ("", tokenizer.version):
         _warn_of_version(config.name, config.version, tokenizer.version)
     return tokenizer
+
+
+def tokenizer_for_model(
+    own: TokenizerConfig, other: TokenizerConfig | str | None = None
+) -> TokenizerConfig:
+    """Return the tokenizer of text that a model reads: its own, or ``other``, with a warning.
+
+    Named without a version, its own keeps the version of the model's training text.
+    """
+    if isinstance(other, str):
+        other = TokenizerConfig(name=other)
+    if other in (None, replace(own, version="")):
+        return own
+    if other.name != own.name:
+        _log.warning(
+            "the text is split by tokenizer %r, but the model was trained with %r: expect worse "
+            "results", other.name, own.name,
+        )  # fmt: skip
+    return other
 
 
 def describe_tokenizers() -> str:

@@ -6,7 +6,11 @@ from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import registry as tokenizers
 from elmokit.text.tokenizers.long_text import cut_long_text
 from elmokit.text.tokenizers.protocol import sentences_batch
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import (
+    TokenizerConfig,
+    build_tokenizer,
+    tokenizer_for_model,
+)
 from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
 
@@ -39,6 +43,23 @@ def test_another_version_is_warned_about_once(caplog):
         "The model's text was tokenized by 'simple' version '0', but version '2' is installed: "
         "some tokens may differ. Install that version for exactly the same tokens."
     ]
+
+
+class TestOfAModel:
+    OWN = TokenizerConfig(name="simple", version="1")
+
+    @pytest.mark.parametrize("other", [None, "simple", TokenizerConfig(name="simple"), OWN])
+    def test_its_own_keeps_its_version_even_if_named(self, other, caplog):
+        assert tokenizer_for_model(self.OWN, other) == self.OWN
+        assert not caplog.records
+
+    def test_another_one_is_warned_about(self, caplog):
+        assert tokenizer_for_model(self.OWN, "whitespace") == TokenizerConfig(name="whitespace")
+        assert "'whitespace', but the model was trained with 'simple'" in caplog.text
+
+    def test_another_version_is_taken(self):
+        other = TokenizerConfig(name="simple", version="2")
+        assert tokenizer_for_model(self.OWN, other) == other
 
 
 def test_the_batch_path_is_used_where_there_is_one():
