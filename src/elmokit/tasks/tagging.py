@@ -67,6 +67,9 @@ class SpanTaggingTask(TaggingTask[Example]):
         types = {tag[2:] for example in examples for tag in example.tags if tag != "O"}
         return ["O", *(f"{prefix}-{kind}" for kind in sorted(types) for prefix in self.prefixes)]
 
+    def shown_label(self, label: str) -> str:
+        return label[2:]
+
     def score_spans(
         self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
     ) -> SpanScore:

@@ -152,6 +152,10 @@ class Task(ABC, Generic[Example]):
     def labels(self, examples: Sequence[Example]) -> Labels:
         """Return all labels, in the order of their ids."""
 
+    def shown_label(self, label: str) -> str:
+        """Return a label as messages name it; of the tag of a span, the type."""
+        return label
+
     def build(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, dropout: float
     ) -> TaskModel:

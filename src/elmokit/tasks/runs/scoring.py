@@ -35,4 +35,4 @@ def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> 
     if not task.labels_are_answers:
         return []
     unknown = set(task.labels(examples)) - set(labels)
-    return sorted({label.partition("-")[2] or label for label in unknown})
+    return sorted({task.shown_label(label) for label in unknown})

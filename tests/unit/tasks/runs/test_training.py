@@ -10,6 +10,7 @@ from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.pos import PosTask
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.examples import Examples, prediction_batches, training_batches
@@ -132,6 +133,14 @@ def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatc
     assert missing_labels(task, ["Y"], held.examples) == ["X"]
     monkeypatch.setattr(PosTask, "labels_are_answers", False)
     assert missing_labels(task, ["Y"], held.examples) == []
+
+
+def test_missing_labels_are_whole_but_for_the_prefix_of_span_tags():
+    location = Location(path=Path("text"), line=1)
+    tags = ("B-X-Y", "L-X-Y", "O", "U-very-long-type")
+    sentence = TaggedSentence(tokens=("a",) * 4, tags=tags, location=location)
+    assert missing_labels(find_task("ner"), ["O"], [sentence]) == ["X-Y", "very-long-type"]
+    assert missing_labels(PosTask(), ["O"], [sentence]) == sorted(set(tags) - {"O"})
 
 
 @pytest.mark.parametrize(
