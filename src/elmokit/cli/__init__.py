@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
-from elmokit.cli.output import configure_logging
 
 COMMANDS = (
     "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
@@ -61,7 +60,6 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; turn exceptions into a message and an exit code."""
-        configure_logging()
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):

@@ -5,21 +5,23 @@ from typing import Annotated, Any
 
 import typer
 
+from elmokit.cli.output import configure_logging
 from elmokit.tasks.registry import TASKS
 from elmokit.text.tokenizers.registry import describe_tokenizers
 from elmokit.training.pretraining.presets import preset_names
 
 
-def _remember_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
+def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
     ctx.meta["debug"] = value or ctx.meta.get("debug", False)
+    configure_logging(debug=ctx.meta["debug"])
     return value
 
 
 DebugOption = Annotated[
     bool,
     typer.Option(
-        "--debug", help="Show the traceback of an error.",
-        is_eager=True, expose_value=False, callback=_remember_debug,
+        "--debug", help="Log details, such as what computes, and the traceback of an error.",
+        is_eager=True, expose_value=False, callback=_set_debug,
     ),
 ]  # fmt: skip
 """Added to every command."""

@@ -48,9 +48,10 @@ class _StderrHandler(logging.Handler):
         sys.stderr.write(f"elmokit: {prefix}{record.getMessage()}\n")
 
 
-def configure_logging() -> None:
-    """Log to stderr: INFO and above on rank 0, WARNING and above on other ranks."""
+def configure_logging(*, debug: bool = False) -> None:
+    """Log to stderr: INFO (or DEBUG) and above on rank 0, WARNING and above on other ranks."""
     logger = logging.getLogger("elmokit")
     if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
         logger.addHandler(_StderrHandler())
-    logger.setLevel(logging.INFO if is_main_process() else logging.WARNING)
+    usual = logging.DEBUG if debug else logging.INFO
+    logger.setLevel(usual if is_main_process() else logging.WARNING)

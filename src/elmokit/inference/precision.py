@@ -34,9 +34,9 @@ def build_network(model: BiLM, *, precision: Precision, device: torch.device) ->
     if kernels is not None:
         network = PackedNetwork(model, precision=precision, kernels=kernels)
         quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
-        log.info("%s through compiled %s%s", precision, network.computed_by, quick)
+        log.debug("%s through compiled %s%s", precision, network.computed_by, quick)
         return network
     if precision == "int8":
         log.warning("int8 needs the compiled kernels and the CPU: computing in bf16")
-    log.info("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
+    log.debug("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
     return ModuleNetwork(model, use_bf16=precision != "fp32", device=device)

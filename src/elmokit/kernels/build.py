@@ -36,20 +36,27 @@ TIMEOUT_SECONDS = 120
 def load_library(name: str) -> ctypes.CDLL | None:
     """Return the library of ``c/<name>.c``, or None where it cannot be built (logged)."""
     if os.environ.get(SWITCH, "1") == "0":
-        log.info("compiled kernels are switched off (%s=0)", SWITCH)
+        say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch computes, slower")
         return None
     try:
         compiler = _compiler()
         if compiler is None:
-            log.info("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+            say_once("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
             return None
         return _load(name, compiler)
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        log.warning(
+        say_once(
             "the compiled kernels could not be built or loaded: PyTorch computes everything, "
-            "slower; %s=0 turns this message off. %s", SWITCH, error,
-        )  # fmt: skip
+            f"slower; {SWITCH}=0 turns this message off. {error}",
+            logging.WARNING,
+        )
         return None
+
+
+@functools.cache
+def say_once(message: str, level: int = logging.INFO) -> None:
+    """Log what computes instead of the kernels, once for all libraries and models."""
+    log.log(level, message)
 
 
 def _compiler() -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ import logging
 import torch
 from torch import Tensor
 
-from elmokit.kernels.build import load_library
+from elmokit.kernels.build import load_library, say_once
 from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.library import Kind, Library, group_size
 from elmokit.kernels.matrices import PackedMatrix
@@ -80,7 +80,7 @@ def load_training_kernels() -> TrainingKernels | None:
     if library is None:
         return None
     kernels = TrainingKernels(library, read_interface("training"))
-    log.info("training on the CPU uses compiled kernels: fp32%s", ", bf16" * kernels.has_bf16)
+    log.debug("training on the CPU uses compiled kernels: fp32%s", ", bf16" * kernels.has_bf16)
     return kernels
 
 
@@ -97,6 +97,9 @@ def kernels_for(weight: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
     if dtype not in KINDS:
         return None
     kernels = load_training_kernels()
-    if kernels is None or (dtype == torch.bfloat16 and not kernels.has_bf16):
+    if kernels is None:
+        return None
+    if dtype == torch.bfloat16 and not kernels.has_bf16:
+        say_once("this processor has no bf16 instructions: PyTorch trains in bf16, slower")
         return None
     return kernels, dtype

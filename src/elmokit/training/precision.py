@@ -44,7 +44,7 @@ def quick_matmul(wanted: bool) -> Iterator[bool]:
     """
     use = wanted and _medium_is_exact()
     if wanted:
-        log.info("fp32 matrix products: %s kernels", "quick" if use else "plain")
+        log.debug("fp32 matrix products: %s kernels", "quick" if use else "plain")
     with matmul_precision("medium") if use else nullcontext():
         yield use
 

@@ -48,7 +48,7 @@ def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, wo
 
 
 def test_the_log_says_what_computes(backend, caplog):
-    caplog.set_level(logging.INFO, logger="elmokit")
+    caplog.set_level(logging.DEBUG, logger="elmokit")
     network = build_network(toy_model(), precision="int8", device=CPU)
     if backend == "compiled":
         assert isinstance(network, PackedNetwork)
@@ -60,6 +60,8 @@ def test_the_log_says_what_computes(backend, caplog):
         assert network.computed_by == "PyTorch on cpu"
         assert "int8 needs the compiled kernels" in caplog.text
         assert "bf16 through PyTorch on cpu" in caplog.text
+    usual = [record for record in caplog.records if record.levelno >= logging.INFO]
+    assert len(usual) == (backend != "compiled")  # only int8 without kernels is worth a word
 
 
 def test_without_a_compiler_fp32_shares_the_modules(monkeypatch):

@@ -16,7 +16,8 @@ needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C comp
 def fresh(monkeypatch, tmp_path):
     """An empty cache of libraries, and no memory of what was loaded."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    load_library.cache_clear()
+    for function in (load_library, build.say_once):
+        function.cache_clear()
     yield
     load_library.cache_clear()
 
@@ -43,6 +44,13 @@ def test_without_a_compiler_the_log_says_so(monkeypatch, caplog):
     monkeypatch.setattr(build, "_compiler", lambda: None)
     assert load_library("inference") is None
     assert "no C compiler found" in caplog.text
+
+
+def test_for_several_libraries_it_is_said_once(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+    assert load_library("inference") is load_library("training") is None
+    assert len(caplog.records) == 1
 
 
 def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):

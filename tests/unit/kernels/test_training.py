@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from elmokit.kernels import training
+from elmokit.kernels.build import say_once
 from elmokit.kernels.library import address
 from elmokit.kernels.training import check_ids, kernels_for, load_training_kernels
 
@@ -76,10 +77,14 @@ def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels):
         assert kernels_for(torch.zeros(1)) is None
 
 
-def test_without_instructions_for_it_half_width_is_left_to_pytorch(kernels, monkeypatch):
+def test_without_instructions_for_it_half_width_is_left_to_pytorch_and_said_once(
+    kernels, monkeypatch, caplog
+):
     monkeypatch.setattr(kernels, "has_bf16", False)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert kernels_for(torch.zeros(1)) is None
+    say_once.cache_clear()
+    with torch.autocast("cpu", dtype=torch.bfloat16), caplog.at_level("INFO"):
+        assert kernels_for(torch.zeros(1)) is kernels_for(torch.zeros(1)) is None
+    assert ["bf16" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_without_the_library_pytorch_computes(monkeypatch):
@@ -89,6 +94,7 @@ def test_without_the_library_pytorch_computes(monkeypatch):
 
 def test_the_log_says_what_computes(monkeypatch, caplog, kernels):
     load_training_kernels.cache_clear()
-    with caplog.at_level("INFO"):
+    with caplog.at_level("DEBUG"):
         load_training_kernels()
+    assert {record.levelname for record in caplog.records} == {"DEBUG"}
     assert "training on the CPU uses compiled kernels" in caplog.text
