@@ -72,7 +72,7 @@ class SimpleTokenizer:
         for i, chunk in enumerate(chunks):
             analyzed = self._analyze(chunk)
             if analyzed.end == _GLUED:
-                chunks[i + 1 : i + 1] = analyzed.tokens
+                chunks[i + 1 :] = self._pieces(chunks[i:])
             elif i + 1 < len(chunks):
                 tokens += analyzed.tokens
             else:
@@ -94,7 +94,7 @@ class SimpleTokenizer:
             if not end:
                 current += tokens
             elif end == _GLUED:
-                chunks[i + 1 : i + 1] = tokens  # continue with the pieces
+                chunks[i + 1 :] = self._pieces(chunks[i:])
             elif i + 1 < len(chunks) and not _ends_sentence(current, chunk, end, chunks[i + 1]):
                 current += tokens
             else:
@@ -103,6 +103,14 @@ class SimpleTokenizer:
                 current = []
         if current:
             found.append(current)
+
+    def _pieces(self, chunks: list[str]) -> list[str]:
+        """Return chunks with those of glued sentences in pieces, in linear time for a line."""
+        found: list[str] = []
+        for chunk in chunks:
+            analyzed = self._analyze(chunk)
+            found += analyzed.tokens if analyzed.end == _GLUED else (chunk,)
+        return found
 
     def _analyze(self, chunk: str) -> _Chunk:
         analyzed = self._cache.get(chunk)

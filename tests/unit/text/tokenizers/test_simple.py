@@ -140,3 +140,18 @@ def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
     assert NormalizingTokenizer(tokenizer, "NFC").sentences(typographic) == tokenizer.sentences(
         typographic
     )
+
+
+@pytest.mark.parametrize("method", ["sentences", "tokenize"])
+def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
+    """Sentences without a space between them once moved the rest of the line, each of them."""
+
+    def seconds(num_bytes):
+        line, found = "by.The on " * (num_bytes // 10), []
+        for _ in range(2):
+            begin = time.process_time()
+            getattr(SimpleTokenizer(), method)(line)
+            found.append(time.process_time() - begin)
+        return min(found)
+
+    assert seconds(1_000_000) < 25 * seconds(100_000)
