@@ -61,6 +61,7 @@ def train(
     config: OptimizerConfig,
     until: float = 1.0,
     progress: Progress | None = None,
+    started: float | None = None,
     world: World | None = None,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     frozen: Callable[[float], Iterable[nn.Parameter]] | None = None,
@@ -69,7 +70,8 @@ def train(
 
     ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
     ``rate_share`` scales its rate. ``until`` is the share of the budget at which to stop,
-    ``progress`` that of a resumed run, ``autocast`` the context of the forward pass. ``frozen``
+    ``progress`` that of a resumed run, ``started`` the `time.monotonic` at its second 0 (default:
+    its seconds end now), ``autocast`` the context of the forward pass. ``frozen``
     gives the parameters not to update yet at a share of the budget.
 
     Raises:
@@ -78,7 +80,7 @@ def train(
     progress = progress or Progress()
     world = world or World()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    started = time.monotonic() - progress.seconds
+    started = time.monotonic() - progress.seconds if started is None else started
     while (share := agreed_share(budget, progress, world)) < until:
         batch = next(batches, None)
         if batch is None:

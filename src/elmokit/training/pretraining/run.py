@@ -43,6 +43,7 @@ class TrainingEvent:
 
     report: StepReport[BiLMState]
     tokens_per_second: float
+    """Since the last logged update, without validations and checkpoints."""
     validation: PerplexityReport | None = None
 
 
@@ -126,6 +127,7 @@ class TrainingRun:
         log_path = self.run_dir / METRICS_FILE
         run_log = RunLog(log_path, resume_step=updates.progress.step) if is_main else None
         last_log, last_save = updates.progress, time.monotonic()
+        pauses = 0.0  # seconds since `last_log` in which nothing was trained
         stopped_early = self.validation.is_out_of_patience  # a resumed run may already be
         updates.model.train()
         hold = partial(held_signals, second_stops_at_once=self.processes.size == 1)
@@ -135,9 +137,10 @@ class TrainingRun:
             hold() if save_on_signals else nullcontext() as stop,
         ):
             for report in () if stopped_early else updates.run():
-                speed = _speed(last_log, report.progress)
+                paused_at = time.monotonic()
+                speed = _speed(last_log, report.progress, pauses)
                 if report.progress.step % config.log_steps == 0:
-                    last_log = report.progress
+                    last_log, pauses = report.progress, 0.0
                     if run_log is not None:
                         run_log.write(_row(report, speed))
                 validation = None
@@ -152,6 +155,7 @@ class TrainingRun:
                     self.save()
                     last_save = time.monotonic()
                 self._stop_if_asked(stop)
+                pauses += time.monotonic() - paused_at
             is_behind = self.validation.is_behind(updates.progress)
             if is_behind:  # the budget was changed when the run was resumed
                 self._validate(1.0, run_log)
@@ -202,8 +206,9 @@ class TrainingRun:
         self._has_checkpoint = True
 
 
-def _speed(since: Progress, now: Progress) -> float:
-    return (now.tokens - since.tokens) / max(1e-9, now.seconds - since.seconds)
+def _speed(since: Progress, now: Progress, pauses: float) -> float:
+    """Return targets per second of training, without validations and checkpoints."""
+    return (now.tokens - since.tokens) / max(1e-9, now.seconds - since.seconds - pauses)
 
 
 def _row(report: StepReport[BiLMState], speed: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +98,7 @@ class Updates:
     def run(self) -> Iterator[StepReport[BiLMState]]:
         """Update until the budget is spent."""
         loss = self.processes.wrap(self.loss)
+        started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
 
         def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
             forward, backward, new_state = loss(batch, state, step)
@@ -115,6 +117,7 @@ class Updates:
                     config=self.config.optimizer,
                     until=until,
                     progress=self.progress,
+                    started=started,
                     world=self.processes,
                     autocast=autocast(self.config.train.precision, self.processes.device),
                     frozen=self._frozen if self.softmax_first_share > 0 else None,

@@ -85,7 +85,8 @@ class Validation:
 
     def is_behind(self, progress: Progress) -> bool:
         """Tell whether the last update has not been validated."""
-        return bool(self.sentences) and self.validated_step < progress.step
+        is_behind = bool(self.sentences) and self.validated_step < progress.step
+        return self.processes.agree(is_behind)
 
     @property
     def is_out_of_patience(self) -> bool:

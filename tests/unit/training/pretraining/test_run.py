@@ -1,6 +1,7 @@
 """A run over prepared text: events, log, checkpoints, going on, stopping."""
 
 import dataclasses
+import itertools
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
 from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
-from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.validation import Validation, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
@@ -113,6 +114,38 @@ class TestEvents:
         } <= rows[0].keys()  # fmt: skip
         first = rows[0]
         assert first["loss"] == pytest.approx((first["forward_loss"] + first["backward_loss"]) / 2)
+
+
+class TestTime:
+    VALIDATION_SECONDS = 1000.0
+
+    @pytest.fixture
+    def slow_validation(self, monkeypatch):
+        """A clock by which every look takes 10 ms, and a validation a quarter of an hour."""
+        times = itertools.count()
+        pauses, validate = [], Validation.validate
+
+        def slowly(self, *arguments):
+            pauses.append(TestTime.VALIDATION_SECONDS)
+            return validate(self, *arguments)
+
+        monkeypatch.setattr(Validation, "validate", slowly)
+        monkeypatch.setattr(
+            "elmokit.training.loop.time.monotonic", lambda: next(times) / 100 + sum(pauses)
+        )
+
+    def test_the_speed_is_that_of_training(self, build, slow_validation):
+        run = build(train={"log_steps": 3})
+        run.run()
+        rows = [row for row in read_log(run.run_dir / METRICS_FILE) if "loss" in row]
+        speeds = [row["tokens_per_second"] for row in rows]
+        assert min(speeds) > max(speeds) / 2
+        assert rows[-1]["seconds"] > 2 * self.VALIDATION_SECONDS
+
+    def test_what_passes_between_two_phases_counts(self, build, slow_validation):
+        growth = {"batch_growth": ((0.5, 8),)}
+        result = build(train=growth, validation={"num_times": 2}).run()
+        assert result.progress.seconds > self.VALIDATION_SECONDS
 
 
 class TestResult:

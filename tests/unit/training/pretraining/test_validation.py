@@ -108,6 +108,15 @@ class TestWhen:
         assert not validation.is_behind(Progress(step=3))
         assert validation.is_behind(Progress(step=4))
 
+    def test_whether_it_is_behind_is_decided_by_rank_0(self, build):
+        class Other(World):
+            """A process to which rank 0 says: it is behind."""
+
+            def from_main(self, values):
+                return torch.ones_like(values)
+
+        assert build(processes=Other(rank=1, size=2)).is_behind(Progress(step=0))
+
 
 @pytest.mark.usefixtures("quick_scores")
 def test_it_needs_no_quick_kernels(build, monkeypatch):
