@@ -85,26 +85,30 @@ def prepare_text(
     text: TextConfig,
     vocab: VocabConfig,
     normalization: Normalization,
+    normalization_is_fixed: bool = False,
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
     Existing shards of the same files and settings are reused; others, and another vocabulary, are
-    replaced. ``fixed_vocab`` is used instead of counting words.
+    replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
+    ``fixed_vocab`` is used instead of counting words.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
-        ConfigError: if finished shards were made with another tokenizer.
+        ConfigError: as `TextShards.like`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
     text_shards = TextShards(text, normalization, on_preparation)
     if sources.shards is not None:
         shards = sources.shards
-        text_shards = text_shards.like(shards)
-        if not sources.valid:  # nor what an earlier preparation held out of other text
-            (valid_dir / MANIFEST_NAME).unlink(missing_ok=True)
+        text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
+        for unused in (run_dir / SHARDS, valid_dir):  # of an earlier preparation, of other text
+            if unused.resolve() != shards.shard_dir.resolve():
+                (unused / MANIFEST_NAME).unlink(missing_ok=True)
+        if not sources.valid:
             log.warning("nothing is held out of %s: no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
@@ -121,18 +125,23 @@ def prepare_text(
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
 
-def open_text(shard_dir: Path | None, run_dir: Path) -> PreparedText:
-    """Open what `prepare_text` wrote, without touching the text files.
+def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
+    """Open what `prepare_text` wrote, and finished shards, without touching text files.
 
     Raises:
         FileNotFoundError: if something is missing.
     """
-    if shard_dir is not None:
-        shards = ShardSet.open(shard_dir)
+    if is_finished(corpus):
+        shards = ShardSet.open(corpus[0])
         has_valid = (run_dir / VALID / MANIFEST_NAME).exists()
-    else:
+    elif (run_dir / SHARDS / MANIFEST_NAME).exists():
         shards = ShardSet.open(run_dir / SHARDS)
         has_valid = shards.metadata.get(NUM_HELD_OUT) != 0
+    else:
+        raise FileNotFoundError(
+            f"There are no finished shards in {corpus[0]}, and {run_dir} has none of its own: it "
+            "reads those until it ends. Put them back, or start a new run in another directory."
+        )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)
 

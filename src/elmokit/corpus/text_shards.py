@@ -13,7 +13,7 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import tokenize_lines
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, build_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,9 @@ SENTENCES_AN_EVENT = 500
 class TextConfig:
     """How raw text becomes sentences."""
 
-    tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(name="simple"))
-    """Splits text into sentences and words; stored in the model."""
+    tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(name=AUTO))
+    """Splits text into sentences and words; stored in the model. ``auto``: that of finished shards,
+    else `simple`."""
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000
@@ -57,20 +58,32 @@ class TextShards:
     normalization: Normalization
     on_preparation: OnPreparation | None = None
 
-    def like(self, shards: ShardSet) -> "TextShards":
-        """Copy with tokenizer and normalization of shards; `ConfigError` for another tokenizer."""
+    def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
+        """Copy with tokenizer and normalization of finished shards, as far as these say them.
+
+        Raises:
+            ConfigError: if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
+                version that is given, or if a fixed normalization is not theirs.
+        """
+        wanted, form = self.text.tokenizer, self.normalization
         stored = shards.metadata.get("tokenizer")
-        tokenizer = self.text.tokenizer if stored is None else TokenizerConfig(**stored)
-        if self.text.tokenizer.name not in (tokenizer.name, TextConfig().tokenizer.name):
-            raise ConfigError(
-                f"text.tokenizer.name={self.text.tokenizer.name!r}, but the shards in "
-                f"{shards.shard_dir} were made with {tokenizer.name!r}. Omit the tokenizer, or "
-                "give the raw text."
-            )
-        return dataclasses.replace(
-            self,
-            text=dataclasses.replace(self.text, tokenizer=tokenizer),
-            normalization=shards.metadata.get("normalization", self.normalization),
+        tokenizer = wanted if stored is None else TokenizerConfig(**stored)
+        normalization = shards.metadata.get("normalization", form)
+        is_same = wanted.name == tokenizer.name and (
+            wanted.version == tokenizer.version or "" in (wanted.version, tokenizer.version)
+        )
+        if not is_same and wanted.name != AUTO:
+            found = f"the tokenizer {tokenizer.name} {tokenizer.version}".strip()
+            needed = f"{wanted.name} {wanted.version}".strip()
+        elif normalization_is_fixed and normalization != form:
+            found, needed = f"the normalization {normalization!r}", repr(form)
+        else:
+            text = dataclasses.replace(self.text, tokenizer=tokenizer)
+            return dataclasses.replace(self, text=text, normalization=normalization)
+        raise ConfigError(
+            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is wanted. "
+            "Give the raw text, or shards that were made so; `pretrain` without a tokenizer takes "
+            "that of the shards."
         )
 
     def make(
@@ -88,7 +101,6 @@ class TextShards:
         report = ReadReport()
         lines = read_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
-        metadata["tokenizer"]["version"] = tokenizer.version
         sentences = tokenize_lines(lines, tokenizer, self.normalization, report)
         sentences = reported(sentences, "tokenizing", self.on_preparation)
         held_out: list[list[str]] = []
@@ -116,8 +128,7 @@ class TextShards:
             if not (directory / MANIFEST_NAME).exists():
                 return None
             shards = ShardSet.open(directory)
-            tokenizer = {**shards.metadata.get("tokenizer", {}), "version": ""}
-            stored = {**shards.metadata, "tokenizer": tokenizer}
+            stored = shards.metadata
             is_same = all(stored.get(key) == value for key, value in metadata.items())
             if not is_same or (NUM_HELD_OUT in stored) != (held_out_dir is not None):
                 return None
@@ -143,9 +154,10 @@ class TextShards:
 
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
-        del settings["tokenizer"]  # whose version is not known yet
+        del settings["tokenizer"]
+        tokenizer = build_tokenizer(self.text.tokenizer)
         return {
-            "tokenizer": {"name": self.text.tokenizer.name, "version": ""},
+            "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
             "normalization": self.normalization,
             "settings": settings,
             "sources": list(sources),

@@ -169,6 +169,19 @@ class TestAgain:
         prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50))
         assert (run_dir / "valid" / "mine.txt").read_text() == "kept"
 
+    def test_another_version_of_the_tokenizer_makes_the_shards_again(self, corpus, run_dir, reads):
+        first, second = (
+            TextConfig(tokenizer=TokenizerConfig(name="simple", version=version))
+            for version in "12"
+        )
+        prepared(corpus, run_dir, text=first)
+        reads.clear()
+        prepared(corpus, run_dir, text=first)
+        assert reads == []
+        made = prepared(corpus, run_dir, text=second)
+        assert reads == [corpus]
+        assert made.shards.metadata["tokenizer"] == {"name": "simple", "version": "2"}
+
     def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads):
         prepared(corpus, run_dir)
         reads.clear()
@@ -181,7 +194,7 @@ class TestOpening:
     def test_text_is_opened_without_its_sources(self, corpus, run_dir):
         made = prepared(corpus, run_dir)
         corpus.unlink()
-        found = open_text(None, run_dir)
+        found = open_text([corpus], run_dir)
         assert found.shards.fingerprint == made.shards.fingerprint
         assert words(found.valid) == words(made.valid)
         assert found.vocab == made.vocab
@@ -189,13 +202,13 @@ class TestOpening:
     def test_where_nothing_was_held_out_there_is_nothing_to_open(self, run_dir, tmp_path):
         small = write_text(tmp_path / "small.txt", SENTENCES[:3])
         prepared(small, run_dir)
-        assert open_text(None, run_dir).valid is None
+        assert open_text([small], run_dir).valid is None
 
     def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
         prepared(corpus, run_dir)
         (run_dir / "valid" / "manifest.json").unlink()
         with pytest.raises(FileNotFoundError, match=r"/valid .*manifest\.json"):
-            open_text(None, run_dir)
+            open_text([corpus], run_dir)
 
 
 class TestChangedText:
@@ -214,7 +227,7 @@ class TestChangedText:
 
         def check(paths=tree):
             sources = find_text([paths], may_be_gone=True)
-            check_same_text(open_text(None, run_dir), sources, run_dir)
+            check_same_text(open_text([paths], run_dir), sources, run_dir)
 
         return check
 
@@ -264,10 +277,43 @@ class TestFinishedShards:
         made = prepared(shards.shard_dir, run_dir, text=TextConfig(), valid=[valid])
         assert list(made.valid.sentences()) == [["don't", "e\u0301"]]
 
-    def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
-        text = TextConfig(tokenizer=TokenizerConfig(name="korean"))
-        with pytest.raises(ConfigError, match=r"'korean'.*/finished .*'whitespace'"):
-            prepared(shards.shard_dir, run_dir, text=text)
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            TokenizerConfig(name="korean"),
+            TokenizerConfig(name="simple"),
+            TokenizerConfig(name="whitespace", version="2"),
+        ],
+    )
+    def test_another_tokenizer_is_a_contradiction(self, shards, run_dir, wanted):
+        message = rf"whitespace 1.*{wanted.name}.*raw text"
+        with pytest.raises(ConfigError, match=message):
+            prepared(shards.shard_dir, run_dir, text=TextConfig(tokenizer=wanted))
+
+    def test_the_same_one_is_none(self, shards, run_dir):
+        prepared(shards.shard_dir, run_dir, text=TEXT)
+
+    def test_another_normalization_is_one_only_for_a_model(self, shards, run_dir):
+        prepared(shards.shard_dir, run_dir)
+        with pytest.raises(ConfigError, match=r"'none'.*'NFC'.*raw text"):
+            prepared(shards.shard_dir, run_dir, normalization_is_fixed=True)
+
+    def test_shards_that_are_gone_are_named(self, shards, run_dir):
+        prepared(shards.shard_dir, run_dir)
+        moved = shards.shard_dir.rename(shards.shard_dir.with_name("moved"))
+        with pytest.raises(FileNotFoundError, match=rf"{shards.shard_dir}.*{run_dir}"):
+            open_text([shards.shard_dir], run_dir)
+        moved.rename(shards.shard_dir)
+        assert open_text([shards.shard_dir], run_dir).shards.fingerprint == shards.fingerprint
+
+    def test_they_are_not_replaced_by_those_of_an_earlier_preparation(
+        self, shards, corpus, run_dir
+    ):
+        prepared(corpus, run_dir)
+        prepared(shards.shard_dir, run_dir)
+        shards.shard_dir.rename(shards.shard_dir.with_name("moved"))
+        with pytest.raises(FileNotFoundError, match=str(shards.shard_dir)):
+            open_text([shards.shard_dir], run_dir)
 
     def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):
         prepared(shards.shard_dir, run_dir)

@@ -40,7 +40,10 @@ def pretrain(
     valid: options.ValidOption = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help=f"One of {options.TOKENIZERS}; sets text.tokenizer.name."),
+        typer.Option(
+            help=f"One of {options.TOKENIZERS}; sets text.tokenizer.name; default: that of "
+            "finished shards, or simple."
+        ),
     ] = None,
     vocab: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Vocabulary; default: counted from CORPUS.")

@@ -32,6 +32,8 @@ TOKENIZERS = {
     "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
     "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
 }
+AUTO, DEFAULT_TOKENIZER = "auto", "simple"
+"""A name in settings: the tokenizer of finished shards, else the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +41,13 @@ class TokenizerConfig:
     """The tokenizer of a text."""
 
     name: str = "whitespace"
-    """One of `TOKENIZERS`."""
+    """One of `TOKENIZERS`; in settings of a text also `AUTO`."""
     version: str = ""
     """Version used on the model's training text; empty if unknown."""
 
     def __post_init__(self) -> None:
         """Check the name."""
-        if self.name not in TOKENIZERS:
+        if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
                 f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
                 "another one, split the text yourself and use whitespace."
@@ -63,9 +65,10 @@ def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
     """
     if isinstance(config, str):
         config = TokenizerConfig(name=config)
-    tokenizer = _tokenizer(config.name, config.version)
+    name = DEFAULT_TOKENIZER if config.name == AUTO else config.name
+    tokenizer = _tokenizer(name, config.version)
     if config.version not in ("", tokenizer.version):
-        _warn_of_version(config.name, config.version, tokenizer.version)
+        _warn_of_version(name, config.version, tokenizer.version)
     return tokenizer
 
 

@@ -12,7 +12,7 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import as_input_error
-from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.start import RunOptions, start_run
@@ -87,4 +87,7 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
 def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
     """Return the tokenizer of the shards; finished shards may differ from the configuration."""
     stored = text.shards.metadata.get("tokenizer")
-    return config.text.tokenizer if stored is None else TokenizerConfig(**stored)
+    if stored is not None:
+        return TokenizerConfig(**stored)
+    given = config.text.tokenizer
+    return dataclasses.replace(given, name=build_tokenizer(given).name)

@@ -116,18 +116,17 @@ def start_run(
         "valid": absolute_paths(options.valid),
         "vocab": vocab_origin(fixed_vocab),
     }
-    shard_dir = corpus[0] if is_finished(corpus) else None
     with world(options.device) as processes, ExitStack() as locks:
         config.train.rows_per_process(processes.size)
         if not processes.is_main:
             processes.barrier()  # rank 0 prepares the text
-            prepared = open_text(shard_dir, run_dir)
+            prepared = open_text(corpus, run_dir)
         else:
             if other_text:
                 find_files(list(other_text))
             was_begun = is_recorded(run_dir)
             check_run(run_dir, config, origin, resume=options.resume)
-            if not was_begun and shard_dir is None:
+            if not was_begun and not is_finished(corpus):
                 build_tokenizer(text.tokenizer)  # fails before any text is read
             sources = find_text(corpus, options.valid, may_be_gone=was_begun)
             mark_run(run_dir)
@@ -136,7 +135,7 @@ def start_run(
             if is_begun != was_begun:  # by another process that has ended since
                 check_run(run_dir, config, origin, resume=options.resume)
             if is_begun:
-                prepared = open_text(shard_dir, run_dir)
+                prepared = open_text(corpus, run_dir)
                 check_same_text(prepared, sources, run_dir)
             else:
                 prepared = prepare_text(
@@ -145,6 +144,7 @@ def start_run(
                     text=text,
                     vocab=vocab,
                     normalization=normalization,
+                    normalization_is_fixed=model is not None,
                     fixed_vocab=fixed_vocab,
                     on_preparation=options.on_preparation,
                 )

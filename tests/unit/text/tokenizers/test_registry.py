@@ -7,6 +7,7 @@ from elmokit.text.tokenizers import registry as tokenizers
 from elmokit.text.tokenizers.long_text import cut_long_text
 from elmokit.text.tokenizers.protocol import sentences_batch
 from elmokit.text.tokenizers.registry import (
+    AUTO,
     TokenizerConfig,
     build_tokenizer,
     tokenizer_for_model,
@@ -24,6 +25,10 @@ def test_whitespace_keeps_tokens_and_lines():
 def test_the_same_name_is_the_same_tokenizer():
     assert build_tokenizer("simple") is build_tokenizer(TokenizerConfig(name="simple"))
     assert build_tokenizer(TokenizerConfig()).name == "whitespace"
+
+
+def test_auto_is_simple():
+    assert build_tokenizer(TokenizerConfig(name=AUTO)) is build_tokenizer("simple")
 
 
 def test_unknown_names_are_refused():

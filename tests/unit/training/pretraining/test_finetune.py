@@ -8,6 +8,7 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
+from elmokit.corpus.shards import write_shards
 from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.word_vocab import WordVocab
@@ -268,6 +269,25 @@ class TestFinetune:
         with pytest.raises(FileNotFoundError):
             self.run(save(), domain, tmp_path, general=[tmp_path / "genreal.txt"])
         assert not (tmp_path / "tuned").exists()
+
+    @pytest.mark.parametrize(
+        ("tokenizer", "normalization"), [("simple", "plain-1"), ("whitespace", "NFC")]
+    )
+    def test_shards_made_for_another_model_are_refused(
+        self, save, tmp_path, tokenizer, normalization
+    ):
+        metadata = {
+            "tokenizer": {"name": tokenizer, "version": "1"},
+            "normalization": normalization,
+        }
+        shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
+        with pytest.raises(ConfigError, match=r"finished.*raw text"):
+            self.run(save(), shards.shard_dir, tmp_path)
+
+    def test_shards_made_for_the_model_are_read(self, save, tmp_path):
+        metadata = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "plain-1"}
+        shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
+        assert self.run(save(), shards.shard_dir, tmp_path).training.progress.step == 10
 
     def test_the_tokenizer_is_the_models_own(self, save, tmp_path):
         domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)

@@ -165,4 +165,4 @@ class TestInput:
 
 def test_one_setting_of_the_tokenizer_leaves_its_name():
     config = pretrain_config("toy", overrides=['text.tokenizer.version="9"'])
-    assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "simple"
+    assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "auto"

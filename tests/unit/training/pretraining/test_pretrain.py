@@ -164,6 +164,12 @@ class TestRunDirectory:
         )
         assert result.progress.tokens == 200
 
+    def test_a_resumed_run_need_not_name_its_tokenizer(self, corpus, run_dir):
+        options = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
+        config = dataclasses.replace(CONFIG, text=TextConfig())
+        assert pretrain(config, [corpus], run_dir, options).progress.tokens == 200
+        assert load_model(run_dir).tokenizer.name == "whitespace"
+
     def test_files_of_the_user_are_not_touched(self, tmp_path):
         project = tmp_path / "project"
         (project / "valid").mkdir(parents=True)
