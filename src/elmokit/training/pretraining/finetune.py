@@ -107,11 +107,12 @@ def finetune(
         run = started.training(model, softmax_first_share=first_share)
         before, after = {}, {}
         if processes.is_main and not is_fresh:
-            before = _before(run_dir, lambda: _perplexities(model, text, general))
+            before = _before(run_dir, lambda: _before_training(model, text, general))
         processes.barrier()
         result = run.run(options.on_event, save_on_signals=options.save_on_signals)
         if processes.is_main:
-            after = _perplexities(load_model(run_dir).to(processes.device), text, general)
+            after = {} if result.perplexity is None else {"in_domain": result.perplexity}
+            after |= _of_general(load_model(run_dir).to(processes.device), general)
         processes.barrier()
     return FinetuneResult(result, before, after)
 
@@ -127,19 +128,22 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": kept}
 
 
-def _perplexities(
+def _before_training(
     model: PretrainedBiLM, text: PreparedText, general: Sequence[Path]
 ) -> dict[str, PerplexityReport]:
+    """Score what the run scores at its end, in the same precision."""
     reports = {}
     if text.valid is not None:
-        reports["in_domain"] = perplexity(model, text.valid.sentences())
-    if general:
-        tokenizer, normalization = model.tokenizer, model.config.char_vocab.normalization
-        sentences = read_sentences(
-            list(general), build_tokenizer(tokenizer), normalization=normalization
-        )
-        reports["out_of_domain"] = perplexity(model, sentences)
-    return reports
+        reports["in_domain"] = perplexity(model, text.valid.sentences(), precision="fp32")
+    return reports | _of_general(model, general)
+
+
+def _of_general(model: PretrainedBiLM, general: Sequence[Path]) -> dict[str, PerplexityReport]:
+    if not general:
+        return {}
+    tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
+    sentences = read_sentences(list(general), tokenizer, normalization=form)
+    return {"out_of_domain": perplexity(model, sentences, precision="fp32")}
 
 
 def _before(

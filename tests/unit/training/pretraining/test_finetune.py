@@ -159,10 +159,27 @@ class TestFinetune:
         model_path = save()
         result = self.run(model_path, domain, tmp_path, general=[general])
         assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
-        expected = perplexity(load_model(model_path), random_sentences(20)).mean
+        expected = perplexity(load_model(model_path), random_sentences(20), precision="fp32").mean
         assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
-        tuned = perplexity(load_model(tmp_path / "tuned"), random_sentences(20)).mean
+        tuned = perplexity(
+            load_model(tmp_path / "tuned"), random_sentences(20), precision="fp32"
+        ).mean
         assert result.after["out_of_domain"].mean == pytest.approx(tuned, rel=1e-5)
+
+    def test_texts_are_scored_once_and_in_one_precision(self, save, domain, tmp_path, monkeypatch):
+        seen = []
+
+        def spy(model, sentences, *, precision="auto"):
+            found = list(sentences)
+            seen.append((len(found), precision))
+            return perplexity(model, found, precision=precision)
+
+        monkeypatch.setattr("elmokit.training.pretraining.finetune.perplexity", spy)
+        general = write_text(tmp_path / "general.txt", random_sentences(20))
+        result = self.run(save(), domain, tmp_path, general=[general])
+        assert result.after["in_domain"] == result.training.perplexity
+        num_held_out = result.after["in_domain"].sentences
+        assert seen == [(num_held_out, "fp32"), (20, "fp32"), (20, "fp32")]
 
     def test_both_perplexities_are_over_the_new_vocabulary(self, save, domain, tmp_path):
         vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
