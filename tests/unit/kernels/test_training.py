@@ -94,7 +94,7 @@ def test_without_the_library_pytorch_computes(monkeypatch):
 
 def test_the_log_says_what_computes(monkeypatch, caplog, kernels):
     load_training_kernels.cache_clear()
-    with caplog.at_level("DEBUG"):
+    with caplog.at_level("DEBUG", logger="elmokit"):
         load_training_kernels()
     assert {record.levelname for record in caplog.records} == {"DEBUG"}
     assert "training on the CPU uses compiled kernels" in caplog.text
