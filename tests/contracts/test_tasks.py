@@ -186,6 +186,12 @@ def test_the_score_follows_from_the_counts(task, data):
     assert float(found.score_from_counts(score.counts.sum(axis=0))) == pytest.approx(score.value)
 
 
+def words_of(task, text):
+    """A text as lists of words: what the tokenizer of the model makes of it."""
+    parts = [part.split() for part in text.split("\t")]
+    return parts if task.num_texts > 1 or task.name == "coref" else parts[0]
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
     from elmokit.tasks.runs.run_dir import find_split
@@ -202,6 +208,8 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     shown = [run.task.show(*answer) for answer in first]
     assert shown == [run.task.show(*again[index]) for index in (2, 0, 1)]
     json.dumps([run.task.as_json(*answer) for answer in first])
+    as_words = list(run.predict([words_of(run.task, text) for text in (a, b, c)]))
+    assert [run.task.show(*answer) for answer in as_words] == shown
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert len(rows) == result.num_epochs
 
@@ -426,9 +434,13 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
-    for bad in ("no mark and no tab", "", "*a* *b*", "* *"):
-        with pytest.raises(InputError, match=rf"Text 2: .*'{re.escape(bad)}'"):
+    for bad in ("no mark and no tab", "", "*a* *b*", "* *", ["a"], [], ["*a*", "*b*", "*"], "\0"):
+        with pytest.raises(InputError, match="Text 2: "):
             list(run.predict([TEXTS[task][0], bad]))
+    with pytest.raises(TypeError, match="one string"):
+        run.predict(TEXTS[task][0])
+    with pytest.raises(TypeError, match="Text 1: .*7"):
+        list(run.predict([["*a*", 7]]))
 
 
 @pytest.mark.parametrize("task", ["pos"])

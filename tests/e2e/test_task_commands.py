@@ -5,6 +5,9 @@ import os
 
 import pytest
 
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
 from ..builders.command_line import elmokit
 from ..builders.task_models import toy_model
 
@@ -59,6 +62,26 @@ def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
     assert from_file.splitlines() == ["good\tby the river", "bad\t갔다 ."]
     answers = json.loads(elmokit("predict", folder / "run", text, "--json").stdout)["predictions"]
     assert answers[1] == {"text": "갔다 .", "label": "bad"}
+
+
+def test_tokenized_text_may_be_given(folder, tmp_path):
+    other = tmp_path / "model"
+    toy_model(tokenizer=TokenizerConfig(name="simple")).save(other)
+    run = tmp_path / "run"
+    elmokit(
+        "train", "sentiment", "--data", folder / "data", "--model", other, "-o", run,
+        "--layer-cache", tmp_path / "layers", "--set", "train.epochs=1",
+    )  # fmt: skip
+    given = "by the river."
+    own = TaskRun.load(str(run))
+    ((by_words, _),) = own.predict([given.split()])
+    ((by_rules, _),) = own.predict([given])
+    assert (by_words.tokens[-1], by_rules.tokens[-1]) == ("river.", ".")
+    done = elmokit("predict", run, "-", "--tokenizer", "whitespace", given=given)
+    assert "'whitespace'" in done.stderr
+    assert "'simple'" in done.stderr
+    ((split, _),) = own.predict([given], tokenizer="whitespace")
+    assert split.tokens == by_words.tokens
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_state, warm_text
-from elmokit.text.char_vocab import check_text
+from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -146,7 +146,7 @@ class Embedder:
 
     def embed(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -185,7 +185,7 @@ class Embedder:
 
     def embed_stream(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -199,7 +199,7 @@ class Embedder:
 
     def embed_batch(
         self,
-        sentences: Sequence[str | Sequence[str]],
+        sentences: Sequence[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: BiLMState | None = None,
@@ -217,7 +217,7 @@ class Embedder:
 
     def stream_with_states(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -233,9 +233,7 @@ class Embedder:
         policy = check_state_policy(state)
         if batch_tokens < 1:
             raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
-        if isinstance(sentences, str):
-            raise TypeError(_ONE_STRING)
-        return self._stream(sentences, which, policy, batch_tokens, initial_state)
+        return self._stream(self._tokenized(sentences), which, policy, batch_tokens, initial_state)
 
     def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
@@ -263,14 +261,14 @@ class Embedder:
 
     def _stream(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterator[list[str]],
         layers: Layers,
         policy: StatePolicy,
         batch_tokens: int,
         state: BiLMState | None,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
         max_tokens = batch_tokens * BATCHES_PER_BUFFER
-        for buffer in fill_buffers(self._tokenized(sentences), max_tokens=max_tokens):
+        for buffer in fill_buffers(sentences, max_tokens=max_tokens):
             if policy == "carry":
                 vectors, tokens = self._bilm.encode(buffer)
                 for sentence in tokens.sentences:
@@ -298,27 +296,8 @@ class Embedder:
                 results[i] = array
         return cast(list[np.ndarray], results)
 
-    def _tokenized(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[list[str]]:
-        if isinstance(sentences, str):
-            raise TypeError(_ONE_STRING)
-        for i, sentence in enumerate(sentences):
-            if isinstance(sentence, str):
-                check_text(sentence, where=f"sentence {i}")
-                yield self.tokenizer.tokenize(sentence)
-                continue
-            if not isinstance(sentence, Iterable):
-                raise TypeError(
-                    f"sentence {i} must be a string or a list of words, got {sentence!r:.60} of "
-                    f"type {type(sentence).__name__}."
-                )
-            words = list(sentence)
-            for word in words:
-                if not isinstance(word, str):
-                    raise TypeError(
-                        f"sentence {i} must be a string or a list of words, got a list that holds "
-                        f"{word!r:.60} of type {type(word).__name__}."
-                    )
-            yield words
+    def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
+        return split_sentences(sentences, lambda text: self.tokenizer.tokenize(text))
 
     @cached_property
     def _warm_state(self) -> BiLMState:
@@ -329,9 +308,3 @@ def _signature(model_dir: Path) -> list[tuple[int, ...]]:
     """Return values that change when a file of a model directory is replaced."""
     found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
     return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
-
-
-_ONE_STRING = (
-    "`sentences` must be a list of sentences, got one string. Put it in a list: "
-    'embed(["I sat by the bank ."]).'
-)

@@ -11,10 +11,9 @@ from elmokit.inference.results import Layers
 from elmokit.metrics.significance import ScoreFunction
 from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
+from elmokit.text.given_sentences import Tokenize
 
 log = logging.getLogger(__name__)
-
-Tokenize = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)

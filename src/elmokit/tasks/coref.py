@@ -103,6 +103,10 @@ class CorefTask(Task[CorefDocument]):
         """Make a document of the sentences that the tokenizer finds."""
         return self.example_of(*map(tuple, tokenizer.sentences(text)))
 
+    def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
+        """Make a document of a list of sentences, each a string or a list of words."""
+        return self._example_of(words, tokenize)
+
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the words with mentions in brackets, numbered by cluster: ``[she]1``."""
         clusters = enumerate(prediction, 1)

@@ -300,3 +300,22 @@ def test_words_of_another_vocabulary_are_scored_as_unknown():
 def test_a_batch_of_nothing_is_refused(model):
     with pytest.raises(ValueError, match=r"`batch_size` .*\b1, .*\b0\b"):
         perplexity(model, [["a"]], batch_size=0)
+
+
+class TestSentencesAsGiven:
+    def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(self):
+        model = toy_model()
+        text = " ".join(LONG[:9])
+        by_words = perplexity(model, [LONG[:9]], state="reset")
+        assert perplexity(model, [text], state="reset") == by_words
+        assert by_words.tokens == 10
+
+    def test_one_string_is_refused(self, model):
+        with pytest.raises(TypeError, match="one string"):
+            perplexity(model, "I sat by the bank .")
+
+    def test_a_model_may_be_named(self, tmp_path):
+        model = toy_model()
+        model.save(tmp_path / "model")
+        by_name = perplexity(tmp_path / "model", SENTENCES[:3], state="reset")
+        assert by_name == perplexity(model, SENTENCES[:3], state="reset")

@@ -18,6 +18,7 @@ def predict(
         typer.Argument(metavar="TEXT", help="Files with one text per line; - is standard input."),
     ],
     *,
+    tokenizer: options.OtherTokenizerOption = None,
     model: options.ModelOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -36,7 +37,7 @@ def predict(
     first = next(numbered, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
-    answers = trained.predict(line for _, line in chain([first], numbered))
+    answers = trained.predict((line for _, line in chain([first], numbered)), tokenizer=tokenizer)
     if json:
         emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
         return

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
 from elmokit.tasks.runs.training import EpochReport, train_model
 from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.text.given_sentences import check_is_list, check_text
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
 from elmokit.weights.locate import path_of
 
@@ -179,11 +183,11 @@ class TaskRun:
     @classmethod
     def load(
         cls,
-        run_dir: Path,
+        run_dir: str | PathLike[str],
         *,
         model: str | None = None,
         device: str = "auto",
-        cache_dir: Path | None = None,
+        cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
         """Load a run directory that `train_task` wrote.
 
@@ -193,6 +197,8 @@ class TaskRun:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
         """
+        run_dir = Path(run_dir).expanduser()
+        cache_dir = None if cache_dir is None else Path(cache_dir)
         metadata = read_metadata(run_dir)
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
@@ -235,30 +241,55 @@ class TaskRun:
         held = Examples(self.task, examples, self._bilm.keep)
         return score_model(self._network, self._maker, held)
 
-    def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
-        """Yield example and prediction for each text, split by the biLM's tokenizer.
+    def predict(
+        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield example and prediction for each text.
 
         Except for new static vectors, memory does not depend on the number of texts.
 
+        Args:
+            texts: A string is split by the biLM's tokenizer, a list is taken as words. An example
+                of several texts is a string with tabs or a list of texts, a document also a list of
+                sentences.
+            tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
+
         Raises:
+            TypeError: at once if ``texts`` is one string; for a text that is neither string nor
+                list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its number.
         """
+        check_is_list(texts, name="texts")
+        own = self._bilm.tokenizer
+        if tokenizer is not None:
+            trained_with = TokenizerConfig(name=own.name, version=own.version)
+            other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
+            own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
+        return self._predictions(texts, own)
+
+    def _predictions(
+        self, texts: Iterable[str | Sequence[Any]], tokenizer: Tokenizer
+    ) -> Iterator[tuple[Any, Any]]:
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         while block := list(islice(numbered, LINES_TOGETHER)):
-            examples = [self._example(number, text) for number, text in block]
+            examples = [self._example(number, text, tokenizer) for number, text in block]
             self._look_up(examples)
             for start in range(0, len(examples), together):
                 some = examples[start : start + together]
                 held = Examples(self.task, some, self._bilm.compute)
                 yield from zip(some, predict(self._network, self._maker, held), strict=True)
 
-    def _example(self, number: int, text: str) -> Any:
+    def _example(self, number: int, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
-            return self.task.from_text(text, self._bilm.tokenizer)
-        except InputError as error:
-            raise InputError(f"Text {number}: {error}") from error
+            if isinstance(text, str):
+                check_text(text, where="it")
+                return self.task.from_text(text, tokenizer)
+            return self.task.from_words(text, tokenizer.tokenize)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else InputError
+            raise kind(f"Text {number}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add static vectors of words that are not in the training data."""
