@@ -439,7 +439,7 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
             list(run.predict([TEXTS[task][0], bad]))
     with pytest.raises(TypeError, match="one string"):
         run.predict(TEXTS[task][0])
-    with pytest.raises(TypeError, match="Text 1: .*7"):
+    with pytest.raises(TypeError, match=r"Text 1: .*7"):
         list(run.predict([["*a*", 7]]))
 
 

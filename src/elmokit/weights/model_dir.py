@@ -6,6 +6,7 @@ vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 """
 
+import copy
 import hashlib
 import json
 import logging
@@ -99,6 +100,18 @@ class PretrainedBiLM(BiLM):
             self.softmax = build_softmax(softmax_config, sizes[0], config.lstm.projection_dim)
             if initialize:
                 self.softmax.reset_parameters(torch.Generator().manual_seed(0))
+
+    def encoder(self) -> "PretrainedBiLM":
+        """Return the part that makes layers of words, with the same weights, which are shared.
+
+        It has no softmax, and a vocabulary only if it reads word ids.
+        """
+        encoder = copy.copy(self)
+        encoder._modules = dict(self._modules)
+        encoder.softmax = encoder.softmax_config = None
+        if self.config.char_cnn is not None:
+            encoder.word_vocab = None
+        return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw new weights, including the softmax."""
@@ -227,18 +240,18 @@ class PretrainedBiLM(BiLM):
         }
 
 
-def load_model(model: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
+def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
     """Load a model in evaluation mode, on the CPU, in fp32.
 
     Args:
-        model: Directory, or the name of a packaged model; default: the English one.
+        path: Directory, or the name of a packaged model; default: the English one.
 
     Raises:
         FileNotFoundError: if there is no such model.
         FormatError: if a file or a tensor is missing or damaged.
         ConfigError: if config.json holds an unknown key or a wrong value.
     """
-    directory = find_model(model)
+    directory = find_model(path)
     config = read_config(directory)
     vocab_path = directory / VOCAB_NAME
     vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None

@@ -19,7 +19,7 @@ def test_one_string_is_refused_at_once():
 
 @pytest.mark.parametrize("sentence", [7, None, ["a", 7], [["a"]], b"ab"])
 def test_what_is_no_sentence_is_named(sentence):
-    with pytest.raises(TypeError, match="sentence 1 .*got"):
+    with pytest.raises(TypeError, match=r"sentence 1 .*got"):
         list(split_sentences((one for one in [["a"], sentence]), str.split))
 
 

@@ -277,7 +277,7 @@ class TestSave:
 
 class TestLoadErrors:
     def test_no_such_directory(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="no model .*m'"):
+        with pytest.raises(FileNotFoundError, match=r"no model .*m'"):
             load_model(tmp_path / "m")
 
     def test_a_save_that_was_killed_between_two_renames_is_explained(self, directory):
