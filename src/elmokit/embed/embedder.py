@@ -11,12 +11,15 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
+from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError
 from elmokit.inference.batching import batch_by_length, fill_buffers
+from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
@@ -79,6 +82,9 @@ class Embedder:
             word_cache=word_cache,
         )
         self.precision: Precision = self._bilm.network.precision
+        self._checks = WordChecks(
+            model.tokenizer, model.char_vocab, by_characters=model.config.char_cnn is not None
+        )
 
     @classmethod
     def load(
@@ -211,7 +217,7 @@ class Embedder:
         `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
         which = check_layers(layers, self.num_layers)
-        vectors, tokens = self._bilm.encode(list(self._tokenized(sentences)))
+        vectors, tokens = self._encode(list(self._tokenized(sentences)))
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
 
@@ -270,7 +276,7 @@ class Embedder:
         max_tokens = batch_tokens * BATCHES_PER_BUFFER
         for buffer in fill_buffers(sentences, max_tokens=max_tokens):
             if policy == "carry":
-                vectors, tokens = self._bilm.encode(buffer)
+                vectors, tokens = self._encode(buffer)
                 for sentence in tokens.sentences:
                     out = self._bilm.engine.run(vectors, [sentence], layers=layers, state=state)
                     state = out.state
@@ -284,7 +290,7 @@ class Embedder:
     def _embed_buffer(
         self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
     ) -> list[np.ndarray]:
-        vectors, tokens = self._bilm.encode(buffer)
+        vectors, tokens = self._encode(buffer)
         results: list[np.ndarray | None] = [None] * len(buffer)
         lengths = [len(sentence) for sentence in tokens.sentences]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
@@ -297,7 +303,15 @@ class Embedder:
         return cast(list[np.ndarray], results)
 
     def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
-        return split_sentences(sentences, lambda text: self.tokenizer.tokenize(text))
+        def tokenize(text: str) -> list[str]:
+            return self.tokenizer.tokenize(text)
+
+        return split_sentences(sentences, tokenize, on_words=self._checks.add)
+
+    def _encode(self, sentences: list[list[str]]) -> tuple[Tensor, DistinctTokens]:
+        vectors, tokens = self._bilm.encode(sentences)
+        self._checks.tell(tokens)
+        return vectors, tokens
 
     @cached_property
     def _warm_state(self) -> BiLMState:
