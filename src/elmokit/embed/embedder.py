@@ -1,5 +1,6 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
+import copy
 import hashlib
 import logging
 from collections import deque
@@ -28,7 +29,7 @@ from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.weights.locate import find_model
+from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Embedder:
     ) -> None:
         self._model: PretrainedBiLM | None = model
         self._source: tuple[Path, list[tuple[int, ...]]] | None = None
+        self._word_cache = word_cache
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
@@ -119,25 +121,46 @@ class Embedder:
         if isinstance(model, PretrainedBiLM):
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
-        source = (model_dir, _signature(model_dir))
+        source = (model_dir.absolute(), _signature(model_dir))
         loaded = load_model(model_dir)
         embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
         # The engine has its own weights; the loaded ones would only take up memory.
         embedder._model, embedder._source = None, source
         return embedder
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a loaded embedder as its directory, which must not change, others with the model.
+
+        Packed weights and caches are made again.
+        """
+        options = {
+            "device": str(self.device), "precision": self.precision, "word_cache": self._word_cache
+        }  # fmt: skip
+        return _rebuild, (self._source or self._model, options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Embedder":
+        """Share the packed weights of a loaded embedder, which nothing can change."""
+        if self._source is None:
+            rebuild, arguments = self.__reduce__()
+            return rebuild(*copy.deepcopy(arguments, memo))
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _model=None)
+        return twin
+
+    def __repr__(self) -> str:
+        name = "a model in memory" if self._source is None else repr(lasting_name(self._source[0]))
+        return (
+            f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
+            f"{self.device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
+        )
+
     @property
     def model(self) -> PretrainedBiLM:
         """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
-            model_dir, signature = self._source
-            if _signature(model_dir) != signature:
-                raise FormatError(
-                    f"{model_dir} has changed since this embedder was loaded from it. Load a new "
-                    "one: Embedder.load(...)."
-                )
-            self._model = load_model(model_dir)
+            _check_unchanged(*self._source)
+            self._model = load_model(self._source[0])
         return self._model
 
     @property
@@ -316,6 +339,22 @@ class Embedder:
     @cached_property
     def _warm_state(self) -> BiLMState:
         return warm_state(FrozenBiLM(self.model), warm_text(self.model))
+
+
+def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
+    """Make an embedder of what `Embedder.__reduce__` returns."""
+    if isinstance(source, PretrainedBiLM):
+        return Embedder(source, **options)
+    _check_unchanged(*source)
+    return Embedder.load(source[0], **options)
+
+
+def _check_unchanged(model_dir: Path, signature: list[tuple[int, ...]]) -> None:
+    if _signature(model_dir) != signature:
+        raise FormatError(
+            f"{model_dir} has changed since this embedder was loaded from it. Load a new one: "
+            "Embedder.load(...)."
+        )
 
 
 def _signature(model_dir: Path) -> list[tuple[int, ...]]:

@@ -77,6 +77,9 @@ class CharVocab:
         self.sentence_begin = self._boundary_row(SENTENCE_BEGIN)
         self.sentence_end = self._boundary_row(SENTENCE_END)
 
+    def __repr__(self) -> str:
+        return f"CharVocab({self.config})"
+
     @property
     def max_bytes(self) -> int:
         """Bytes of a word that fit in a row."""

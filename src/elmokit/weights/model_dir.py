@@ -161,6 +161,15 @@ class PretrainedBiLM(BiLM):
             return torch.from_numpy(self.char_vocab.encode_words(words).astype(np.int64))
         return self.encode([words], boundaries=False)[0]
 
+    def extra_repr(self) -> str:
+        """Return sizes and text processing; torch shows them above the modules."""
+        words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
+        return (
+            f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
+            f"{words}, tokenizer {self.tokenizer}, normalization "
+            f"{self.config.char_vocab.normalization}"
+        )
+
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
         padding = self.token_encoder.get_parameter(

@@ -1,6 +1,7 @@
 """A trained task as a directory: made by `train_task`, loaded as a `TaskRun`."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -179,6 +180,24 @@ class TaskRun:
         self.task, self._network, self.labels = task, network, labels
         self._maker, self._bilm = maker, bilm
         self._later_words = None if vectors is None else LaterWords(vectors)
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock, which is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def __repr__(self) -> str:
+        reference = self._bilm.reference
+        reads = "no biLM"
+        if reference is not None:
+            reads = f"{self._maker.settings.embeddings} of {reference.path}, {reference.precision}"
+        return (
+            f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, "
+            f"tokenizer {self._bilm.tokenizer.name})"
+        )
 
     @classmethod
     def load(
@@ -293,14 +312,18 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add static vectors of words that are not in the training data."""
-        static = self._maker.static
-        if static is None or self._later_words is None:
+        if self._later_words is None:
             return
         words = dict.fromkeys(self.task.words(examples))
-        found = self._later_words.find([word for word in words if static.id_of(word) == 1])
-        if found is not None and found.words:
-            self._maker.static = static.extended(found)
-            self._network.inputs.set_static(self._maker.static)
+        with self._lock:
+            static = self._maker.static
+            if static is None:
+                return
+            found = self._later_words.find([word for word in words if static.id_of(word) == 1])
+            if found is not None and found.words:
+                extended = static.extended(found)  # ids of earlier words stay
+                self._network.inputs.set_static(extended)
+                self._maker.static = extended
 
 
 def _open_bilm(

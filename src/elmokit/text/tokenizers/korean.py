@@ -32,7 +32,7 @@ _OLD_HANGUL_WORD = re.compile(rf"[\w\u302e\u302f]*[{_JAMO}][\w\u302e\u302f]*")  
 
 
 class KoreanTokenizer(ShownTokenizer):
-    """Morphemes and sentences by Kiwi, which is loaded on first use, once per process (2 s), also after a fork.
+    """Morphemes and sentences by Kiwi, which each process loads on first use (2 s).
 
     A line break ends a sentence, and so does every 5,000th character of a line without an end.
 
