@@ -20,6 +20,7 @@ from elmokit.cli.options import DebugOption
 COMMANDS = (
     "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "bench", "convert",
+    "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 

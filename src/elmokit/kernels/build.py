@@ -30,6 +30,8 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 TIMEOUT_SECONDS = 120
+LIBRARY_PATTERN = r"(inference|training)-[0-9a-f]{20}\..+"
+"""Names of the files in the cache."""
 
 
 @functools.cache
