@@ -14,12 +14,8 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
         (TypeError("not callable"), False, "error: TypeError: not callable"),
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
         (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
-        (MissingExtraError("kiwipiepy", extra="ko"), True, r"elmokit\[ko\]"),
-        (
-            FileNotFoundError(2, "No such file or directory", "a.txt"),
-            True,
-            r"error: .*: a\.txt\n.+",
-        ),
+        (MissingExtraError("kiwipiepy", extra="ko"), True, r"\[ko\]"),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), True, "directory: a.txt"),
         (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
         (
             IsADirectoryError(21, "Is a directory", "a"),
