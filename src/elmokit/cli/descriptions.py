@@ -1,4 +1,4 @@
-"""Facts of anything that elmokit writes, for `elmokit info`: a function for each kind."""
+"""What anything that elmokit writes is, for `elmokit info`: a function per kind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +19,12 @@ from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
-Facts = dict[str, Any]
+Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
 
 
-def describe(name_or_path: str) -> Facts:
-    """Return the kind of a model, run or file, and its facts.
+def describe(name_or_path: str) -> Description:
+    """Return the kind of a model, run or file, and its metadata.
 
     Raises:
         FileNotFoundError: if there is no such thing.
@@ -33,9 +33,9 @@ def describe(name_or_path: str) -> Facts:
     """
     path = Path(name_or_path).expanduser()
     if path.is_dir():
-        for mark, facts in DIRECTORIES.items():
+        for mark, description in DIRECTORIES.items():
             if (path / mark).is_file():
-                return {"path": path, **facts(path)}
+                return {"path": path, **description(path)}
         if name_or_path not in packaged_models():
             raise InputError(
                 f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
@@ -47,7 +47,7 @@ def describe(name_or_path: str) -> Facts:
     return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
 
 
-def _model(directory: Path) -> Facts:
+def _model(directory: Path) -> Description:
     config, model = read_config(directory), load_model(directory)
     return {
         "kind": "model",
@@ -65,7 +65,7 @@ def _model(directory: Path) -> Facts:
     }
 
 
-def _training_run(directory: Path) -> Facts:
+def _training_run(directory: Path) -> Description:
     record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["config"])
     return {
         "kind": "unfinished training run",
@@ -74,7 +74,7 @@ def _training_run(directory: Path) -> Facts:
     }
 
 
-def _task_run(directory: Path) -> Facts:
+def _task_run(directory: Path) -> Description:
     metadata = read_metadata(directory)
     weights = directory / WEIGHTS_FILE
     return {
@@ -87,7 +87,7 @@ def _task_run(directory: Path) -> Facts:
     }
 
 
-def _experiment(directory: Path) -> Facts:
+def _experiment(directory: Path) -> Description:
     results = read_json(
         directory / RESULTS_FILE, advice=_ADVICE, required=["experiment", "made", "runs", "missing"]
     )
@@ -101,7 +101,7 @@ def _experiment(directory: Path) -> Facts:
     }
 
 
-def _shards(directory: Path) -> Facts:
+def _shards(directory: Path) -> Description:
     shards = ShardSet.open(directory)
     return {
         "kind": "shards",
@@ -114,7 +114,7 @@ def _shards(directory: Path) -> Facts:
     }
 
 
-def _embeddings(path: Path) -> Facts:
+def _embeddings(path: Path) -> Description:
     metadata = read_embedding_metadata(path)
     return {
         "kind": "embedding file",
@@ -124,7 +124,7 @@ def _embeddings(path: Path) -> Facts:
     }
 
 
-def _vectors(path: Path) -> Facts:
+def _vectors(path: Path) -> Description:
     beside = path.with_name(f"{path.name}.json")
     made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
     vectors = read_vectors(path)
@@ -141,7 +141,7 @@ def _vectors(path: Path) -> Facts:
     }
 
 
-DIRECTORIES: dict[str, Callable[[Path], Facts]] = {
+DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`elmokit info`: facts of what elmokit wrote."""
+"""`elmokit info`: what a model, run or file is."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -31,15 +31,15 @@ def info(
     if json:
         emit_json({"items": found})
         return
-    for number, facts in enumerate(found):
+    for number, description in enumerate(found):
         if number:
             typer.echo("")
-        _print(facts)
+        _print(description)
 
 
-def _print(facts: Mapping[str, Any], indent: str = "") -> None:
-    width = max(16, *(len(key) + 2 for key in facts))
-    for key, value in facts.items():
+def _print(description: Mapping[str, Any], indent: str = "") -> None:
+    width = max(16, *(len(key) + 2 for key in description))
+    for key, value in description.items():
         if value in (None, "", {}, []):
             continue
         if isinstance(value, Mapping):
