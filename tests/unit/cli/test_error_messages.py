@@ -15,7 +15,11 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
         (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
         (MissingExtraError("kiwipiepy", extra="ko"), True, r"\[ko\]"),
-        (FileNotFoundError(2, "No such file or directory", "a.txt"), True, "directory: a.txt"),
+        (
+            FileNotFoundError(2, "No such file or directory", "a.txt"),
+            True,
+            r"error: .*: a\.txt\n.+",
+        ),
         (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
         (
             IsADirectoryError(21, "Is a directory", "a"),
