@@ -43,7 +43,10 @@ def load_library(name: str) -> ctypes.CDLL | None:
     try:
         compiler = _compiler()
         if compiler is None:
-            say_once("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+            say_once(
+                "no C compiler found (cc, gcc, clang): PyTorch computes everything, slower",
+                logging.WARNING,
+            )
             return None
         return _load(name, compiler)
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:

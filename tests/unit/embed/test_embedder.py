@@ -135,7 +135,7 @@ def test_word_input_models_embed():
 
 def test_one_string_is_refused_with_help(embedder):
     for call in (embedder.embed, embedder.embed_stream):
-        with pytest.raises(TypeError, match=r"`sentences` .*string.*embed\(\["):
+        with pytest.raises(TypeError, match=r"`sentences` .*string.*list: \["):
             call("I sat by the bank .")
 
 

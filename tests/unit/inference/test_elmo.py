@@ -314,15 +314,15 @@ class TestKernels:
         assert all(p.grad is not None for p in elmo.bilm.parameters())
 
     def test_without_a_compiler_it_is_said_once(self, monkeypatch, caplog):
-        build.load_library.cache_clear()
-        load_kernels.cache_clear()
+        for function in (build.load_library, build.say_once, load_kernels):
+            function.cache_clear()
         monkeypatch.setattr(build, "_compiler", lambda: None)
         model = toy_model()
         elmo = ELMo(model)
         for _ in range(2):
             elmo(model.encode([["bank"]], boundaries=False))
-        build.load_library.cache_clear()
-        load_kernels.cache_clear()
+        for function in (build.load_library, build.say_once, load_kernels):
+            function.cache_clear()
         assert elmo._frozen is None
         (record,) = [one for one in caplog.records if one.levelname == "WARNING"]
         assert "PyTorch" in record.getMessage()
