@@ -86,9 +86,11 @@ KILL_POINTS = {
     ),
     "in the final writing": (
         "event == 'open' and 'part-' in given[0] and 'part-000000000000-' not in given[0]"
-        " and temp_path_of(output).exists()"
+        " and any(output.parent.glob('.out.h5.*.partial/out.h5'))"
     ),
-    "before the parts are removed": "event == 'shutil.rmtree' and output.exists()",
+    "before the parts are removed": (
+        "event == 'os.remove' and 'part-' in given[0] and output.exists()"
+    ),
 }
 """What the process is about to do when it is killed: an audit event of Python, with its paths."""
 
@@ -96,7 +98,6 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from elmokit.embed import job
-from elmokit.files.atomic import temp_path_of
 job.PART_BYTES = 500_000
 output = Path(sys.argv[sys.argv.index("-o") + 1])
 parts = output.with_name(output.name + ".parts")

@@ -5,7 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from elmokit.embed.writers.registry import OutputFormat, read_metadata, write_em
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
+from elmokit.files.temporary import remove_leftovers
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 PART_BYTES = 2**25
 """Vectors held in memory before they are written: 32 MB."""
+PART_SENTENCES = 4096
+"""Sentences held in memory before they are written, however short."""
 _COUNTS = ("num_sentences", "num_words")
 _TEXT_HASH = "text_sha256"
 
@@ -77,10 +80,11 @@ def embed_files(
 
     Raises:
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
-            is set.
+            is set; if another process works on the same output.
         InputError: for an invalid option, if the output is one of the texts, and if ``resume``
             finds another job or another text.
-        FormatError: for a line that cannot be read, and if there is no line at all.
+        FormatError: for a line that cannot be read, if there is no line at all, and if finished
+            sentences were removed while the job ran.
     """
     path, options = Path(output), options or EmbedOptions()
     output_format = options.check(path, num_layers=embedder.num_layers)
@@ -96,19 +100,23 @@ def embed_files(
     lines = NumberedLines(texts)
     job = _Job(embedder, lines, lines.share(*shard), path, output_format, metadata)
     store = job.store
-    check_target(path, inputs=lines.files, overwrite=options.resume or options.overwrite)
-    if store.exists and not (options.resume or options.overwrite):
-        raise FileExistsError(
-            f"{store.directory} holds sentences of an unfinished job. Continue it with --resume, "
-            "or start over with --overwrite."
-        )
-    if options.resume:
-        if store.is_finished(path):
-            return job.already_done()
-        store.resume(metadata, output=path)
-    else:
-        store.start(metadata, output=path)
-    return job.run(splitter.tokenize, options.batch_tokens, on_progress or (lambda *_: None))
+    may_replace = options.resume or options.overwrite
+    check_target(path, inputs=lines.files, overwrite=may_replace)
+    with store.held():
+        check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
+        if store.exists and not may_replace:
+            raise FileExistsError(
+                f"{store.directory} holds sentences of an unfinished job. Continue it with "
+                "--resume, or start over with --overwrite."
+            )
+        remove_leftovers(path.parent)
+        if options.resume:
+            if store.is_finished(path):
+                return job.already_done()
+            store.resume(metadata, output=path)
+        else:
+            store.start(metadata, output=path)
+        return job.run(splitter.tokenize, options.batch_tokens, on_progress or (lambda *_: None))
 
 
 @dataclass
@@ -160,7 +168,7 @@ class _Job:
         on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
         try:
             sentences, words = self._finish()
-        except (OSError, KeyboardInterrupt) as error:
+        except (OSError, FormatError, KeyboardInterrupt) as error:
             self._note_what_is_safe(error)
             raise
         return self._report(sentences, words, resumed=resumed, new_words=new_words)
@@ -218,7 +226,7 @@ class _Job:
                     block.vectors.append(vectors.astype(dtype, copy=False))
                     num_bytes += block.vectors[-1].nbytes
                     num_words += len(words)
-                    if num_bytes >= PART_BYTES:
+                    if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
                         writer.add(block, last_state)
                         block, num_bytes = Block([], [], [], []), 0
                     speed = num_words / max(time.monotonic() - self.started, 1e-9)
@@ -235,12 +243,12 @@ class _Job:
 
     def _finish(self) -> tuple[int, int]:
         """Merge the parts into the output; return its number of sentences and of words."""
-        parts = self.store.parts()
-        if not parts and not self.text.num_bytes:
+        if not self.lines.count and not self.text.num_bytes:
             self.store.remove()
             names = ", ".join(str(path) for path in self.text.files)
             raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
-        counts = (parts[-1].end if parts else 0, self.store.num_words())
+        counts = (self.store.num_sentences, self.store.num_words())  # reads every part
+        assert counts[0] == self.lines.count, "a sentence was embedded but not stored"
         self.metadata = self.metadata | {_TEXT_HASH: self.lines.sha256()}
         metadata = self.metadata | dict(zip(_COUNTS, counts, strict=True))
         with atomic_file(self.path) as temp_path:
@@ -249,20 +257,21 @@ class _Job:
                 self.store.blocks(),
                 output_format=self.output_format,
                 metadata=metadata,
-                num_bytes=sum(part.path.stat().st_size for part in parts),
+                num_bytes=sum(part.path.stat().st_size for part in self.store.parts),
             )
         self.store.remove()
         return counts
 
     def _note_what_is_safe(self, error: BaseException) -> None:
         """Add to the error what is on disk; remove the directory of parts if it is empty."""
-        if parts := self.store.parts():
+        if num_safe := self.store.num_safe:
             error.add_note(
-                f"{parts[-1].end:,} sentences are safe in {self.store.directory}; the same command "
-                "with --resume continues after them."
+                f"{num_safe:,} sentences are safe in {self.store.directory}; the same command with "
+                "--resume continues after them."
             )
         else:
-            self.store.remove()
+            with suppress(InputError, FormatError):  # files of others; the first error is reported
+                self.store.remove()
 
     def _report(self, sentences: int, words: int, *, resumed: int, new_words: int) -> EmbedReport:
         seconds = time.monotonic() - self.started

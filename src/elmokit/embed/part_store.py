@@ -2,17 +2,19 @@
 
 The directory ``OUT.parts`` holds a file for each block of finished sentences, complete or absent:
 ``part-FIRST-END.npz`` has the sentences FIRST to END - 1 of the job. ``job.json`` describes the
-job; only the same job may continue with the parts.
+job; only the same job may continue with the parts, each of which names it. One process at a time
+holds the directory.
 """
 
 import json
 import logging
-import shutil
+import re
+import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,14 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.locks import exclusive_lock
 
 logger = logging.getLogger(__name__)
 
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_JOB_NAME = "job.json"
+_PART_NAME = re.compile(r"part-(\d{12,})-(\d{12,})\.npz")
+_PART_ARRAYS = {f"{name}.npy" for name in ("job", "values", "shapes", "indices", "sentences")}
 
 
 @dataclass(frozen=True)
@@ -44,21 +50,46 @@ class Part:
 
 
 class PartStore:
-    """The directory of parts of one job: ``OUT.parts``."""
+    """The directory of parts of one job: ``OUT.parts``; files of others in it are left alone."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self._job_path = directory, directory / "job.json"
+        self.directory, self._job_path = directory, directory / _JOB_NAME
+        self.parts: list[Part] = []
+        """Finished in this run, or by the runs that it continues, in order and without gap."""
+        self._job_id = ""
 
     @property
     def exists(self) -> bool:
         """Whether an earlier run left anything."""
-        return self.directory.exists()
+        return any(True for _ in self._own_files())
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the directory, which is made; at the end it is removed if it is empty.
+
+        Raises:
+            FileExistsError: if another process holds it.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        busy = (
+            f"Another process writes to {self.directory}. Wait for it, stop it with `kill`, or "
+            "give another output."
+        )
+        with exclusive_lock(self.directory, busy=busy) as lock:
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # where open files cannot be removed
+                    lock.unlink()
+                with suppress(OSError):  # not empty
+                    self.directory.rmdir()
 
     def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
         """Start a job without parts; it will replace ``output`` if that exists."""
         self.remove()
-        self.directory.mkdir(parents=True)
-        write_json(self._job_path, {"settings": settings, "replaces": _identity(output)})
+        self._job_id = secrets.token_hex(16)
+        job = {"id": self._job_id, "settings": settings, "replaces": _identity(output)}
+        write_json(self._job_path, job)
 
     def is_finished(self, output: Path) -> bool:
         """Return whether ``output`` is finished, not an older file to be replaced."""
@@ -67,42 +98,86 @@ class PartStore:
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Continue or start the job and remove unusable files; `InputError` for another job's."""
+        """Continue or start the job and remove unusable parts; `InputError` for another job's."""
         if not self._job_path.exists():  # no earlier run, or killed before it started
             self.start(settings, output=output)
             return
-        check_same_job(self._read_job()["settings"], settings, where=str(self.directory))
-        usable = {part.path for part in self.parts()}
-        for file in self.directory.iterdir():
-            if file not in usable and file != self._job_path:
-                logger.info("%s is incomplete or follows a gap: its sentences are redone", file)
-                file.unlink()
+        job = self._read_job()
+        check_same_job(job["settings"], settings, where=str(self.directory))
+        self._job_id = job["id"]
+        found = {part.first: part for path in self._part_files() if (part := _part_of(path))}
+        self.parts = []
+        while (part := found.get(self.parts[-1].end if self.parts else 0)) is not None:
+            self.parts.append(part)
+        for part in set(found.values()) - set(self.parts):
+            logger.info("%s follows a gap: its sentences are redone", part.path)
+            part.path.unlink()
+        self._refuse_foreign_parts()
 
     def _read_job(self) -> dict[str, Any]:
         return read_json(
-            self._job_path, advice="Start over with --overwrite.", required=("settings", "replaces")
+            self._job_path,
+            advice=f"Remove {self.directory} if nothing in it is needed, or give another output.",
+            required=("id", "settings", "replaces"),
         )
 
     def remove(self) -> None:
-        """Remove the directory and all parts."""
-        if self.exists:
-            shutil.rmtree(self.directory)
+        """Remove the parts, then the job; refuse what is not of an `embed` job under such a name.
 
-    def parts(self) -> list[Part]:
-        """Return the parts, in order, up to the first gap."""
-        found = {}
-        for path in self.directory.glob("part-*-*.npz"):
-            first, end = (int(number) for number in path.stem.split("-")[1:])
-            found[first] = Part(path, first, end)
-        parts: list[Part] = []
-        while (first := parts[-1].end if parts else 0) in found:
-            parts.append(found[first])
-        return parts
+        Raises:
+            FormatError: if ``job.json`` is not that of a job.
+            InputError: for a file with the name of a part that is none.
+        """
+        if self._job_path.exists():
+            self._read_job()
+        for path in self._own_files():
+            path.unlink()
+        self.parts = []
+        self._refuse_foreign_parts()
+
+    def _own_files(self) -> Iterator[Path]:
+        """Yield what is ours by name and by content: the parts, then the job."""
+        yield from (path for path in self._part_files() if _part_of(path) is not None)
+        if self._job_path.exists():
+            yield self._job_path
+
+    def _part_files(self) -> list[Path]:
+        """Return the files and links whose name is that of a part."""
+        if not self.directory.is_dir():
+            return []
+        return [path for path in self.directory.iterdir() if _PART_NAME.fullmatch(path.name)]
+
+    def _refuse_foreign_parts(self) -> None:
+        mine = {part.path for part in self.parts}
+        for path in self._part_files():
+            if path not in mine:
+                raise InputError(
+                    f"{path} is damaged, or not a part that `elmokit embed` wrote: it is not "
+                    "touched. Remove it or move it away, or give another output."
+                )
+
+    @property
+    def num_sentences(self) -> int:
+        """Number of finished sentences."""
+        return self.parts[-1].end if self.parts else 0
+
+    @property
+    def num_safe(self) -> int:
+        """Number of finished sentences that are still on disk, up to a gap."""
+        end = 0
+        for part in self.parts:
+            if not part.path.is_file():
+                break
+            end = part.end
+        return end
 
     def add(self, first: int, block: Block, state: BiLMState | None) -> None:
         """Store a block whose first sentence is number ``first``, and the state after it."""
+        if not self._job_path.exists():
+            raise self._changed(self._job_path)
         texts = json.dumps([block.texts, block.tokens])
         arrays: dict[str, np.ndarray] = {
+            "job": np.frombuffer(self._job_id.encode("ascii"), dtype=np.uint8),
             "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
             "shapes": np.array([vectors.shape for vectors in block.vectors], dtype=np.int64),
             "indices": np.array(block.indices, dtype=np.int64),
@@ -111,9 +186,14 @@ class PartStore:
         if state is not None:
             arrays["hidden"] = state.hidden.cpu().numpy()
             arrays["cell"] = state.cell.cpu().numpy()
-        name = f"part-{first:012d}-{first + len(block.indices):012d}.npz"
-        with atomic_file(self.directory / name) as temp_path, temp_path.open("wb") as file:
-            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        end = first + len(block.indices)
+        path = self.directory / f"part-{first:012d}-{end:012d}.npz"
+        try:
+            with atomic_file(path) as temp_path, temp_path.open("wb") as file:
+                np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        except FileNotFoundError as error:
+            raise self._changed(path) from error
+        self.parts.append(Part(path, first, end))
 
     @contextmanager
     def writer(self, first: int) -> Iterator["BlockWriter"]:
@@ -125,23 +205,23 @@ class PartStore:
             except BaseException as error:
                 try:
                     writer.wait()
-                except OSError as failed:
+                except (OSError, FormatError) as failed:
                     error.add_note(f"The last sentences could not be written either: {failed}")
                 raise
             writer.wait()
 
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield index and line of every finished sentence."""
-        for part in self.parts():
-            with _opened(part) as file:
+        for part in self.parts:
+            with self._opened(part) as file:
                 texts, _ = _from_bytes(file["sentences"])
                 indices = file["indices"].tolist()
             yield from zip(indices, texts, strict=True)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the contents of the parts, in order; raise `FormatError` for a damaged one."""
-        for part in self.parts():
-            with _opened(part) as file:
+        for part in self.parts:
+            with self._opened(part) as file:
                 texts, tokens = _from_bytes(file["sentences"])
                 shapes = file["shapes"]
                 ends = np.cumsum(shapes.prod(axis=1))
@@ -153,20 +233,46 @@ class PartStore:
     def num_words(self) -> int:
         """Count the words of the finished sentences."""
         total = 0
-        for part in self.parts():
-            with _opened(part) as file:
+        for part in self.parts:
+            with self._opened(part) as file:
                 total += int(file["shapes"][:, -2].sum())
         return total
 
     def last_state(self) -> BiLMState | None:
         """Return the LSTM state after the last finished sentence, if states are kept."""
-        parts = self.parts()
-        if not parts:
+        if not self.parts:
             return None
-        with _opened(parts[-1]) as file:
+        with self._opened(self.parts[-1]) as file:
             if "hidden" not in file:
                 return None
             return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
+
+    @contextmanager
+    def _opened(self, part: Part) -> Iterator[Mapping[str, np.ndarray]]:
+        """Open a part; raise `FormatError` if it is damaged, gone, or of another job."""
+        try:
+            with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                if arrays["job"].tobytes() != self._job_id.encode("ascii") or (
+                    len(arrays["shapes"]) != part.end - part.first
+                ):
+                    raise self._changed(part.path)
+                yield arrays
+        except FormatError:
+            raise
+        except FileNotFoundError as error:
+            raise self._changed(part.path) from error
+        except _DAMAGE as error:
+            raise FormatError(
+                f"{part.path}: damaged: {error}. Remove this file and run the command again with "
+                "--resume; its sentences and those after them are embedded again."
+            ) from error
+
+    def _changed(self, path: Path) -> FormatError:
+        return FormatError(
+            f"{path} was removed or replaced while the job ran, so its sentences are lost. Run the "
+            "command again with --resume: it embeds them, and keeps what is left. Nothing but "
+            "`elmokit embed` may change that directory."
+        )
 
 
 class BlockWriter:
@@ -201,17 +307,17 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
         )
 
 
-@contextmanager
-def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
-    """Open a part; raise `FormatError` if it is damaged."""
+def _part_of(path: Path) -> Part | None:
+    """Return the part that a file is, by name and by content; None if it is none."""
+    name = _PART_NAME.fullmatch(path.name)
+    if name is None or path.is_symlink() or not path.is_file():
+        return None
     try:
-        with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            yield arrays
-    except _DAMAGE as error:
-        raise FormatError(
-            f"{part.path}: damaged: {error}. Remove this file and run the command again with "
-            "--resume; its sentences and those after them are embedded again."
-        ) from error
+        with zipfile.ZipFile(path) as file:
+            is_part = set(file.namelist()) >= _PART_ARRAYS
+    except _DAMAGE:
+        return None
+    return Part(path, int(name[1]), int(name[2])) if is_part else None
 
 
 def _from_bytes(array: np.ndarray) -> Any:

@@ -1,18 +1,27 @@
 """Files and directories that appear whole or not at all: temporary file, fsync, rename.
 
-The temporary file is hidden, beside the target, and removed on errors; a full disk leaves the old
-file intact. A kill may leave it behind; the next write replaces it. One writer per target at a
-time.
+All files of elmokit are written through here. The temporary file is in a private directory beside
+the target (`elmokit.files.temporary`), removed on errors; a full disk leaves the old file intact. A
+kill may leave it behind; the next write in that folder removes it. What is written has the mode
+that the umask gives, whatever mode the library that writes it prefers. If several processes write
+one target, the last wins.
+
+A link is written through: the file that it leads to is replaced, and the link stays, as with a
+shell's ``>``, because people link results to a larger disk. A link that another user put into a
+folder where everybody may write, such as ``/tmp``, is refused (as Linux itself does on `open`),
+and so are devices, FIFOs and sockets: they cannot be replaced by a file without being lost.
 """
 
 import errno
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
+from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
 _NO_ROOM = {
@@ -27,19 +36,19 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
     """Check before any work that an output file may be written.
 
     Raises:
-        InputError: if ``path`` is one of the inputs, which are never replaced.
+        InputError: if ``path`` is one of the inputs, which are never replaced, or as `replaced_by`.
         IsADirectoryError: if it is a directory.
         FileExistsError: if it exists and ``overwrite`` is false.
     """
     target = Path(path)
-    if not target.exists():
+    replaced = replaced_by(target)
+    if not replaced.exists():
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
         raise InputError(
             f"{target} is read by this command, so it cannot be its output too. Give another name "
             "for the output."
         )
-    _refuse_directory(target)
     if not overwrite:
         raise FileExistsError(
             f"{target} exists already. Replace it with --overwrite, or give another name."
@@ -75,76 +84,114 @@ def named(target: StrPath) -> Iterator[None]:
         yield
     except Exception as error:
         known = getattr(error, "filename", None)
-        temp_path = str(temp_path_of(Path(target)))
-        is_ours = known is None or str(known).startswith(temp_path)
+        is_ours = known is None or str(known).startswith(temporary_prefix(Path(target)))
         number = no_room(error)
         if number is not None and is_ours:
             raise OSError(number, os.strerror(number), str(target)) from error
         if isinstance(error, OSError) and error.errno is not None and known is not None and is_ours:
-            error.filename = str(target)
+            error.filename, error.filename2 = str(target), None
         raise
+
+
+def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
+    """Return the path that writing to ``path`` replaces: itself, or what a link leads to.
+
+    Raises:
+        InputError: for a device, a FIFO, a socket, and a link that another user put into a folder
+            where everybody may write.
+        IsADirectoryError: for a directory, unless one is to be written.
+        NotADirectoryError: for a file if a directory is to be written.
+    """
+    target = Path(path)
+    if target.is_symlink():
+        _refuse_planted(target)
+        target = Path(os.path.realpath(target))
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return target
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(
+            f"{path} is a device, a FIFO or a socket. Output is written whole and then takes the "
+            "place of the old file: give the name of a file."
+        )
+    if stat.S_ISDIR(mode) != directory:
+        number = errno.ENOTDIR if directory else errno.EISDIR
+        raise OSError(number, os.strerror(number), str(path))
+    return target
+
+
+def _refuse_planted(link: Path) -> None:
+    folder = link.parent.stat()
+    is_public = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    if os.name == "posix" and is_public and link.lstat().st_uid not in (
+        os.geteuid(), folder.st_uid
+    ):  # fmt: skip
+        raise InputError(
+            f"{link} is a link that another user put into a folder where everybody may write. "
+            "Remove it, or write to another folder."
+        )
 
 
 @contextmanager
 def atomic_file(path: StrPath) -> Iterator[Path]:
-    """Yield a temporary path that replaces ``path`` on success and is removed on errors.
+    """Yield the path of a temporary file that replaces ``path`` on success.
 
     On return the file survives a power cut. Missing directories are made.
 
     Raises:
-        IsADirectoryError: at once, if ``path`` is a directory.
+        InputError, IsADirectoryError: at once, as `replaced_by`.
     """
-    target = Path(path)
-    _refuse_directory(target)
+    target = replaced_by(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temp_path = temp_path_of(target)
-    try:
-        with named(target):
-            temp_path.touch()
-            yield temp_path
-            _force_to_disk(temp_path)
-            temp_path.replace(target)
-            _force_to_disk(target.parent)
-    finally:
-        with suppress(OSError):  # report the first error
-            temp_path.unlink(missing_ok=True)
+    with named(target), temporary_directory(target.parent, target.name) as folder:
+        temp_path = folder / target.name
+        mode = _create_file(temp_path)
+        yield temp_path
+        temp_path.chmod(mode)
+        _force_to_disk(temp_path)
+        temp_path.replace(target)
+        _force_to_disk(target.parent)
 
 
 @contextmanager
-def atomic_directory(path: StrPath) -> Iterator[Path]:
+def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
     It must stay flat (no subdirectories). On return it survives a power cut. A kill between the two
-    renames that replace an older directory leaves that one intact as `previous_of`.
+    renames that replace an older directory leaves that one intact as `previous_of`. ``keep`` is
+    asked at the end whether the directory that is there, perhaps from another process, stays.
+
+    Raises:
+        InputError, NotADirectoryError: at once, as `replaced_by`.
     """
-    target = Path(path)
+    target = replaced_by(path, directory=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temp_path, previous = temp_path_of(target), previous_of(target)
-    shutil.rmtree(temp_path, ignore_errors=True)
-    try:
-        with named(target):
-            temp_path.mkdir()
-            yield temp_path
-            for written in (*temp_path.iterdir(), temp_path):
-                _force_to_disk(written)
-            if target.exists():
-                shutil.rmtree(previous, ignore_errors=True)
-                target.rename(previous)
-            try:
-                temp_path.rename(target)
-            except OSError:
-                if previous.exists():
-                    previous.rename(target)
-                raise
-            _force_to_disk(target.parent)
-    finally:
-        shutil.rmtree(temp_path, ignore_errors=True)
+    previous = previous_of(target)
+    with named(target), temporary_directory(target.parent, target.name) as folder:
+        temp_path = folder / target.name
+        temp_path.mkdir()
+        mode = temp_path.stat().st_mode & 0o666
+        yield temp_path
+        for written in temp_path.iterdir():
+            written.chmod(mode)
+            _force_to_disk(written)
+        _force_to_disk(temp_path)
+        if keep():
+            return
+        if target.exists():
+            shutil.rmtree(previous, ignore_errors=True)
+            target.rename(previous)
+        try:
+            temp_path.rename(target)
+        except OSError:
+            if keep():
+                return
+            if previous.exists():
+                previous.rename(target)
+            raise
+        _force_to_disk(target.parent)
     shutil.rmtree(previous, ignore_errors=True)
-
-
-def temp_path_of(target: Path) -> Path:
-    """Return the temporary path of ``target``."""
-    return target.with_name(f".{target.name}.partial")
 
 
 def previous_of(target: Path) -> Path:
@@ -152,9 +199,14 @@ def previous_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.previous")
 
 
-def _refuse_directory(target: Path) -> None:
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+def _create_file(path: Path) -> int:
+    """Create an empty file where there must be none; return its mode, which the umask gave."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
 
 
 def _force_to_disk(path: Path) -> None:

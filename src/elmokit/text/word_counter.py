@@ -2,13 +2,14 @@
 
 import heapq
 import itertools
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.files.atomic import named
+from elmokit.files.temporary import scratch_directory
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, fits_a_line
 
 _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, "<unk>", NUM_LINES_MARKER})
@@ -31,7 +32,8 @@ class WordCounter:
         self.num_words = 0
         """Words added so far, including specials."""
         self._counts: Counter[str] = Counter()
-        self._spill_dir: tempfile.TemporaryDirectory[str] | None = None
+        self._spill_dir: Path | None = None
+        self._open = ExitStack()
         self._runs: list[Path] = []
         self._num_runs_written = 0
 
@@ -71,9 +73,8 @@ class WordCounter:
         """Clear the counts and remove the temporary files."""
         self._counts.clear()
         self._runs.clear()
-        if self._spill_dir is not None:
-            self._spill_dir.cleanup()
-            self._spill_dir = None
+        self._open.close()
+        self._spill_dir = None
 
     def _sorted_counts(self) -> Iterator[tuple[str, int]]:
         return iter(sorted(pair for pair in self._counts.items() if _is_word(pair[0])))
@@ -89,8 +90,8 @@ class WordCounter:
 
     def _write_run(self, pairs: Iterable[tuple[str, int]]) -> Path:
         if self._spill_dir is None:
-            self._spill_dir = tempfile.TemporaryDirectory(prefix="elmokit-vocab-")
-        path = Path(self._spill_dir.name) / f"run-{self._num_runs_written:06d}.txt"
+            self._spill_dir = self._open.enter_context(scratch_directory("elmokit-vocab"))
+        path = self._spill_dir / f"run-{self._num_runs_written:06d}.txt"
         self._num_runs_written += 1
         with named(path), path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{count} {word}\n" for word, count in pairs)

@@ -6,7 +6,6 @@ memory holds the vectors and the word counts, not the text.
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from elmokit.corpus.sentence_file import (
 )
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.temporary import scratch_directory
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
@@ -136,10 +136,10 @@ def train_vectors(
         check_target(path, inputs=text.inputs, overwrite=overwrite)
     tell = on_progress or (lambda stage, done, total: None)
     files = text.describe()
-    with tempfile.TemporaryDirectory(prefix="elmokit-vectors-") as folder:
+    with scratch_directory("elmokit-vectors") as folder:
         sentences = write_sentence_file(
             text,
-            Path(folder) / "sentences.txt",
+            folder / "sentences.txt",
             max_words=MAX_SENTENCE_WORDS,
             min_count=config.min_count,
             on_words=lambda num_words: tell("tokenizing", num_words, text.num_words),

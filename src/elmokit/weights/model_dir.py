@@ -11,8 +11,7 @@ import hashlib
 import json
 import logging
 import os
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +236,6 @@ class PretrainedBiLM(BiLM):
         text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
         (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
         save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
-        shutil.copymode(directory / CONFIG_NAME, directory / WEIGHTS_NAME)  # it comes as 0600
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")

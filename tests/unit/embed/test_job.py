@@ -238,6 +238,138 @@ def test_a_disk_that_fills_at_the_end_keeps_the_parts(embedder, text, tmp_path, 
     assert embed_files(embedder, text, tmp_path / "out.h5", resume=True).resumed_sentences == 41
 
 
+def parts_of(output):
+    return sorted(output.with_name(output.name + ".parts").glob("part-*.npz"))
+
+
+def when_parts(output, number, act):
+    """Return a listener that acts once, as soon as there are so many parts."""
+    done = []
+
+    def listen(*_):
+        if not done and len(parts_of(output)) >= number:
+            done.append(act())
+
+    return listen
+
+
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_part_that_is_removed_meanwhile_is_missed_and_redone(
+    embedder, text, tmp_path, which, monkeypatch
+):
+    embed_files(embedder, text, tmp_path / "whole.h5")
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output = tmp_path / "out.h5"
+    remove = when_parts(output, 4, lambda: parts_of(output)[which].unlink())
+    with pytest.raises(FormatError, match=r"part-\d+-\d+\.npz was removed .*--resume"):
+        embed_files(embedder, text, output, batch_tokens=16, on_progress=remove)
+    assert not output.exists()
+    report = embed_files(embedder, text, output, resume=True)
+    assert report.sentences == 41
+    assert_same(read(output), read(tmp_path / "whole.h5"))
+
+
+def test_so_is_the_directory_at_once(embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output, seen = tmp_path / "out.h5", []
+    remove = when_parts(output, 2, lambda: (tmp_path / "out.h5.parts").rename(tmp_path / "a"))
+
+    def listen(*given):
+        seen.append(given)
+        remove()
+
+    with pytest.raises(FormatError, match="was removed"):
+        embed_files(embedder, text, output, batch_tokens=16, on_progress=listen)
+    assert len(seen) < 41
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("change", ["of another job", "shorter"])
+def test_a_part_of_another_job_is_not_taken(embedder, text, tmp_path, change, monkeypatch):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output = tmp_path / "out.h5"
+
+    def replace():
+        part = parts_of(output)[0]
+        arrays = dict(np.load(part))
+        if change == "shorter":
+            arrays["shapes"] = arrays["shapes"][:-1]
+        else:
+            arrays["job"] = arrays["job"][::-1].copy()
+        np.savez(part, **arrays)
+
+    with pytest.raises(FormatError, match=r"part-000000000000-\d+\.npz was removed or replaced"):
+        embed_files(
+            embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, replace)
+        )
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
+def test_a_second_job_on_one_output_is_refused_and_the_first_is_whole(
+    embedder, text, tmp_path, options, monkeypatch
+):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output = tmp_path / "out.h5"
+
+    def second():
+        with pytest.raises(FileExistsError, match=r"Another process writes to .*out\.h5\.parts"):
+            embed_files(embedder, text, output, **options)
+
+    report = embed_files(
+        embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, second)
+    )
+    assert report.sentences == len(read(output)) == 41
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "text.txt"]
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
+def test_files_of_others_in_the_directory_of_parts_stay(embedder, text, tmp_path, options):
+    foreign = tmp_path / "out.h5.parts" / "thesis.txt"
+    (foreign.parent / "deep").mkdir(parents=True)
+    foreign.write_text("precious")
+    report = embed_files(embedder, text, tmp_path / "out.h5", **options)
+    assert report.sentences == 41
+    assert foreign.read_text() == "precious"
+    assert sorted(path.name for path in foreign.parent.iterdir()) == ["deep", "thesis.txt"]
+
+
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
+@pytest.mark.parametrize("name", ["job.json", "part-000000000000-000000000041.npz"])
+def test_files_of_others_under_our_names_are_refused_and_stay(
+    embedder, text, tmp_path, options, name
+):
+    foreign = tmp_path / "out.h5.parts" / name
+    foreign.parent.mkdir()
+    foreign.write_text('{"precious": 1}')
+    with pytest.raises(ValueError, match=name):
+        embed_files(embedder, text, tmp_path / "out.h5", **options)
+    assert foreign.read_text() == '{"precious": 1}'
+    assert list(foreign.parent.iterdir()) == [foreign]
+
+
+def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_SENTENCES", 100)
+    (tmp_path / "blank.txt").write_text("\n" * 1000)
+    output, most = tmp_path / "out.h5", []
+
+    def listen(*_):
+        most.append(len(parts_of(output)))
+
+    embed_files(embedder, tmp_path / "blank.txt", output, batch_tokens=16, on_progress=listen)
+    assert max(most) == 10
+    assert len(read(output)) == 1000
+
+
+def test_what_a_killed_run_left_beside_the_output_is_removed(embedder, text, tmp_path):
+    output = tmp_path / "out.h5"
+    embed_files(embedder, text, output)
+    left = tmp_path / f".out.h5.{'0' * 16}.partial"
+    left.mkdir(0o700)
+    embed_files(embedder, text, output, resume=True)
+    assert not left.exists()
+
+
 def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_path, caplog):
     (tmp_path / "t.txt").write_text("I sat by the bank.\n")
     with caplog.at_level(logging.WARNING):

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import stat
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +15,8 @@ from elmokit.files.atomic import (
     check_target,
     no_room,
     previous_of,
+    replaced_by,
     reserve,
-    temp_path_of,
 )
 
 
@@ -64,14 +66,6 @@ class TestFile:
         assert path.read_text() == "old"
         assert names(tmp_path) == ["a.txt"]
 
-    def test_what_a_kill_left_is_replaced(self, tmp_path):
-        path = tmp_path / "a.txt"
-        temp_path_of(path).write_text("half of a longer text")
-        with atomic_file(path) as temp_path:
-            temp_path.write_text("new")
-        assert path.read_text() == "new"
-        assert names(tmp_path) == ["a.txt"]
-
     def test_is_on_disk_before_it_takes_its_name(self, tmp_path, monkeypatch):
         path, forced = tmp_path / "a.txt", []
         monkeypatch.setattr(
@@ -79,7 +73,7 @@ class TestFile:
         )
         with atomic_file(path) as temp_path:
             temp_path.write_text("new")
-        assert forced == [(".a.txt.partial", False), (tmp_path.name, True)]
+        assert forced == [("a.txt", False), (tmp_path.name, True)]
 
     def test_a_directory_is_refused_at_once(self, tmp_path):
         with pytest.raises(IsADirectoryError) as raised, atomic_file(tmp_path):
@@ -210,7 +204,7 @@ class TestDirectory:
         rename = atomic.Path.rename
 
         def fails(source, target):
-            if source == temp_path_of(old):
+            if source.parent.name.endswith(".partial"):
                 raise OSError(errno.EIO, "broken")
             return rename(source, target)
 
@@ -221,10 +215,114 @@ class TestDirectory:
         assert names(old.parent) == ["model"]
 
     def test_what_a_kill_left_is_cleared(self, old):
-        for left in (temp_path_of(old), previous_of(old)):
-            left.mkdir()
-            (left / "half.txt").write_text("half")
+        previous_of(old).mkdir()
+        (previous_of(old) / "half.txt").write_text("half")
         with atomic_directory(old) as temp_path:
             (temp_path / "a.txt").write_text("new")
         assert names(old) == ["a.txt"]
         assert names(old.parent) == ["model"]
+
+    def test_one_from_another_process_may_stay(self, tmp_path):
+        path = tmp_path / "model"
+        with atomic_directory(path, keep=path.exists) as temp_path:
+            (temp_path / "a.txt").write_text("new")
+            path.mkdir()
+            (path / "other.txt").write_text("by another process")
+        assert names(path) == ["other.txt"]
+        assert names(tmp_path) == ["model"]
+
+    def test_a_file_is_refused_at_once(self, tmp_path):
+        (tmp_path / "model").write_text("precious")
+        with pytest.raises(NotADirectoryError), atomic_directory(tmp_path / "model"):
+            pytest.fail("nothing must be written")
+        assert (tmp_path / "model").read_text() == "precious"
+
+
+class TestMode:
+    """A library may write files that only the owner can read; ours follow the umask."""
+
+    @pytest.fixture(autouse=True, params=[0o022, 0o027, 0o077])
+    def mode(self, request):
+        before = os.umask(request.param)
+        yield 0o666 & ~request.param
+        os.umask(before)
+
+    def test_of_a_file(self, tmp_path, mode):
+        with atomic_file(tmp_path / "a") as temp_path:
+            temp_path.unlink()
+            temp_path.touch(0o600)
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+
+    def test_of_a_directory(self, tmp_path, mode):
+        with atomic_directory(tmp_path / "a") as temp_path:
+            (temp_path / "b").touch(0o600)
+        assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == mode
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) & 0o666 == mode
+
+
+class TestLinksAndDevices:
+    def test_a_link_is_written_through(self, tmp_path):
+        real = tmp_path / "disk" / "a.txt"
+        real.parent.mkdir()
+        real.write_text("old")
+        link = tmp_path / "a.txt"
+        link.symlink_to(real)
+        with atomic_file(link) as temp_path:
+            temp_path.write_text("new")
+        assert link.is_symlink()
+        assert real.read_text() == "new"
+        assert names(tmp_path) == ["a.txt", "disk"]
+
+    def test_so_is_a_link_to_nothing_yet_and_to_a_directory(self, tmp_path):
+        (tmp_path / "link").symlink_to(tmp_path / "new.txt")
+        with atomic_file(tmp_path / "link") as temp_path:
+            temp_path.write_text("new")
+        assert (tmp_path / "new.txt").read_text() == "new"
+        (tmp_path / "real").mkdir()
+        (tmp_path / "model").symlink_to(tmp_path / "real")
+        with atomic_directory(tmp_path / "model") as fresh:
+            (fresh / "a.txt").write_text("new")
+        assert (tmp_path / "model").is_symlink()
+        assert names(tmp_path / "real") == ["a.txt"]
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+    def test_a_link_that_another_user_planted_is_refused(self, tmp_path):
+        public = tmp_path / "public"
+        public.mkdir()
+        public.chmod(0o1777)
+        (tmp_path / "mine").write_text("precious")
+        (public / "out").symlink_to(tmp_path / "mine")
+        replaced_by(public / "out")  # of the same user
+        os.lchown(public / "out", 12345, 12345)
+        with pytest.raises(InputError, match="out is a link that another user"):
+            check_target(public / "out", overwrite=True)
+        assert (tmp_path / "mine").read_text() == "precious"
+
+    @pytest.mark.parametrize("write", [atomic_file, atomic_directory])
+    def test_devices_and_fifos_are_refused_and_stay(self, tmp_path, write):
+        os.mkfifo(tmp_path / "fifo")
+        (tmp_path / "link").symlink_to("/dev/null")
+        for path in (tmp_path / "fifo", tmp_path / "link", Path("/dev/null")):
+            before = path.stat()
+            with pytest.raises(InputError, match=f"{path} is a device, a FIFO or a socket"):
+                check_target(path, overwrite=True)
+            with pytest.raises(InputError, match=str(path)), write(path):
+                pytest.fail("nothing must be written")
+            assert path.stat().st_mode == before.st_mode
+            assert path.stat().st_ino == before.st_ino
+        assert names(tmp_path) == ["fifo", "link"]
+
+    def test_the_temporary_file_has_no_name_to_plant_a_link_at(self, tmp_path):
+        found = []
+        for _ in range(2):
+            with atomic_file(tmp_path / "a") as temp_path:
+                temp_path.write_text("new")
+                found.append(temp_path)
+                assert stat.S_IMODE(temp_path.parent.stat().st_mode) == 0o700
+        assert found[0] != found[1]
+
+    def test_the_longest_names_can_be_written(self, tmp_path):
+        path = tmp_path / ("가" * 85)
+        with atomic_file(path) as temp_path:
+            temp_path.write_text("new")
+        assert path.read_text() == "new"

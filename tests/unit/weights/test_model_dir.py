@@ -266,9 +266,9 @@ class TestSave:
             PretrainedBiLM(CONFIG).save(tmp_path / "m")
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
-        for role in ("partial", "previous"):
+        for role in (f"{'0' * 16}.partial", "previous"):
             left = directory.with_name(f".{directory.name}.{role}")
-            left.mkdir()
+            left.mkdir(0o700)
             (left / "model.safetensors").write_text("half")
         PretrainedBiLM(CONFIG).save(directory)
         assert [path.name for path in directory.parent.iterdir()] == [directory.name]

@@ -1,7 +1,5 @@
 """Finished runs on disk, each in a directory that is complete or absent."""
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,24 +109,9 @@ class RunStore:
             },
         }  # fmt: skip
         del table["result"]["counts"]
-        if run in self:
-            return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        # in a directory of its own: another process may write the same run
-        with tempfile.TemporaryDirectory(prefix=f".{run.id}-", dir=self.directory) as own:
-            with atomic_directory(Path(own) / run.id) as temp_path:
-                write_json(temp_path / RESULT_FILE, table)
-                np.savez_compressed(temp_path / COUNTS_FILE, counts=result.counts)
-            self._put(run, Path(own) / run.id)
-
-    def _put(self, run: PlannedRun, written: Path) -> None:
-        if run not in self:  # an incomplete directory
-            shutil.rmtree(self.path(run), ignore_errors=True)
-        try:
-            written.rename(self.path(run))
-        except OSError:
-            if run not in self:
-                raise
+        with atomic_directory(self.path(run), keep=lambda: run in self) as temp_path:
+            write_json(temp_path / RESULT_FILE, table)
+            np.savez_compressed(temp_path / COUNTS_FILE, counts=result.counts)
 
 
 def _table(run: PlannedRun) -> dict[str, Any]:

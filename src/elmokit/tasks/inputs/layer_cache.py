@@ -8,8 +8,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -153,8 +151,7 @@ def _write(
         "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
         len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, directory,
     )  # fmt: skip
-    own = directory.with_name(f"{directory.name}-{uuid.uuid4().hex}")  # others may write the same
-    with atomic_directory(own) as temp_path:
+    with atomic_directory(directory, keep=directory.exists) as temp_path:  # others may write it too
         np.save(temp_path / _STARTS, starts)
         values = np.lib.format.open_memmap(
             temp_path / _VALUES, mode="w+", dtype=np.float16, shape=shape
@@ -168,12 +165,6 @@ def _write(
                 on_progress(index + 1, len(sentences))
         values.flush()
         (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
-    try:
-        own.rename(directory)
-    except OSError:
-        shutil.rmtree(own)
-        if not directory.exists():
-            raise
 
 
 def _hash(sentences: Sequence[Sentence]) -> str:

@@ -5,15 +5,12 @@ at the end, the best model's files are moved up. ``.elmokit-run`` marks a direct
 when the run took it, until ``run.json`` exists. A training process locks ``.elmokit-lock``.
 """
 
-import errno
 import logging
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 import elmokit
 from elmokit.config import from_dict, to_dict
@@ -21,6 +18,7 @@ from elmokit.errors import ConfigError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.locks import exclusive_lock
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.weights.locate import CONFIG_NAME
@@ -28,7 +26,7 @@ from elmokit.weights.locate import CONFIG_NAME
 log = logging.getLogger(__name__)
 
 RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
-MARK, LOCK = ".elmokit-run", ".elmokit-lock"
+MARK = ".elmokit-run"
 FIXED_SETTINGS = (
     "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
     "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
@@ -37,8 +35,6 @@ FIXED_SETTINGS = (
 
 NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
 """Advice for damaged files of a run."""
-_NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
-"""Errors of file systems without locks, such as some network file systems."""
 
 
 def is_recorded(run_dir: Path) -> bool:
@@ -90,29 +86,13 @@ def mark_run(run_dir: Path) -> None:
         (run_dir / MARK).touch()
 
 
-@contextmanager
-def exclusive_lock(run_dir: Path) -> Iterator[None]:
-    """Keep other processes from training in this directory.
-
-    Raises:
-        FileExistsError: if another process trains there.
-    """
-    lock = FileLock(run_dir / LOCK, fallback_to_soft=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise FileExistsError(
-            f"Another process trains in {run_dir}. Wait for it, or stop it with `kill` (while "
-            "training, it writes a checkpoint first), and continue with --resume."
-        ) from None
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        log.warning("%s cannot be locked (%s): do not start a second run in it", run_dir, error)
-    try:
-        yield
-    finally:
-        lock.release()  # the file stays: removing it would let two processes lock different files
+def training_lock(run_dir: Path) -> AbstractContextManager[Path]:
+    """Keep other processes from training in this directory; `FileExistsError` if one does."""
+    busy = (
+        f"Another process trains in {run_dir}. Wait for it, or stop it with `kill` (while "
+        "training, it writes a checkpoint first), and continue with --resume."
+    )
+    return exclusive_lock(run_dir, busy=busy)
 
 
 def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:

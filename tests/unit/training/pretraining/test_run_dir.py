@@ -1,11 +1,7 @@
 """The run directory: opened, gone on with, closed."""
 
-import errno
 import json
 import logging
-import re
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +13,14 @@ from elmokit.files.json_files import write_json
 from elmokit.training.pretraining import run_dir as run_dir_module
 from elmokit.training.pretraining.run_dir import (
     BEST,
-    LOCK,
     RUN_FILE,
     absolute_paths,
     check_run,
-    exclusive_lock,
     is_recorded,
     mark_run,
     publish_best,
     record_run,
+    training_lock,
 )
 
 from ....builders.training_models import toy_model
@@ -184,48 +179,9 @@ class TestPublishing:
         assert (tmp_path / "config.json").exists()
 
 
-TRAINS = """
-import sys, time
-from pathlib import Path
-from elmokit.training.pretraining.run_dir import exclusive_lock
-with exclusive_lock(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(600)
-"""
-
-
-class TestOneProcessAtATime:
-    def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(self, tmp_path):
-        command = [sys.executable, "-c", TRAINS, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-            try:
-                assert other.stdout.readline() == "held\n"
-                refused = pytest.raises(FileExistsError, match=rf"{tmp_path.name}\. .*--resume")
-                with refused, exclusive_lock(tmp_path):
-                    pytest.fail("two processes hold one directory")
-            finally:
-                other.kill()
-        with exclusive_lock(tmp_path):
-            assert [path.name for path in tmp_path.iterdir()] == [LOCK]
-        open_run(tmp_path, CONFIG, ORIGIN, resume=False)  # what is left does not make it another's
-
-    @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
-    def test_a_file_system_without_locks_is_told(self, number, tmp_path, monkeypatch, caplog):
-        monkeypatch.setattr("fcntl.flock", refusing(number))
-        with exclusive_lock(tmp_path):
-            assert (
-                f"cannot be locked ([Errno {number}] no locks): do not start a second"
-                in caplog.text
-            )
-
-    def test_another_error_of_the_lock_is_not_hidden(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
-        with pytest.raises(OSError, match="no locks"), exclusive_lock(tmp_path):
-            pytest.fail("held what cannot be held")
-
-
-def refusing(number):
-    def flock(file, operation):
-        raise OSError(number, "no locks")
-
-    return flock
+def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):
+    with training_lock(tmp_path):
+        refused = pytest.raises(FileExistsError, match=r"trains in .* with --resume")
+        with refused, training_lock(tmp_path):
+            pytest.fail("two hold one directory")
+    open_run(tmp_path, CONFIG, ORIGIN, resume=False)
