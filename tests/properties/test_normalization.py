@@ -39,3 +39,14 @@ def test_words_are_spelled_as_in_their_line(text):
     words = text.split()
     line = normalize(" ".join(words), "plain-1")
     assert line.split() == " ".join(normalize(word, "plain-1") for word in words).split()
+
+
+marks = st.text(
+    st.sampled_from("\u0301\u0323\u0344\u0f71\u0f73\u0327\u0308\u034f\u05b0"), max_size=80
+)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), marks), max_size=6))
+def test_marks_of_a_long_text_are_ordered_as_in_a_short_one(parts):
+    text = "".join(letter + run for letter, run in parts) + "x" * 1000
+    assert normalize(text, "NFC") == unicodedata.normalize("NFC", text)

@@ -1,5 +1,6 @@
 """Profiles of spelling: what each changes, and what it leaves alone."""
 
+import time
 import unicodedata
 
 import numpy as np
@@ -64,3 +65,34 @@ def test_a_word_of_dropped_characters_keeps_its_place():
     rows = vocab.encode([["a", "\u200b", "b"]])[0]
     assert len(rows) == 5
     np.testing.assert_array_equal(rows[2], vocab.encode_word(""))
+
+
+LONG = 400_000
+HOSTILE = {
+    "marks out of order": "a" + "\u0301\u0323" * (LONG // 2),
+    "marks that consist of marks": "a" + "\u0f73\u0301\u0344" * (LONG // 3),
+    "marks parted by what is dropped": "a" + "\u0301\u034f\u0323" * (LONG // 3),
+    "backslashes": "é" + "\\" * LONG,
+    "quotes": "é" + "'" * LONG,
+    "joiners": "a" + "\u200b" * LONG + "b",
+    "brackets": "é" + "-LRB-" * (LONG // 5),
+}
+
+
+@pytest.mark.parametrize("form", ["NFC", "plain-1"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_time_grows_with_the_length_of_a_text(text, form):
+    started = time.process_time()
+    normalize(text, form)  # quadratic: minutes
+    assert time.process_time() - started < 10
+
+
+def test_marks_keep_all_that_stand_on_a_letter_in_order_of_their_class():
+    text = "e" + "\u0301\u0323" * 2000
+    expected = "\u1eb9" + "\u0323" * 1999 + "\u0301" * 2000
+    assert normalize(text, "NFC") == normalize(text, "plain-1") == expected
+
+
+@pytest.mark.parametrize("marks", ["\\", "\\\\", "\\\\\\"])
+def test_all_backslashes_before_a_slash_go_and_no_others(marks):
+    assert normalize(f"1{marks}/2{marks}x{marks}*", "plain-1") == f"1/2{marks}x*"
