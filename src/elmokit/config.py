@@ -19,6 +19,9 @@ from elmokit.errors import ConfigError
 
 T = TypeVar("T")
 
+MAX_TOML_BYTES = 2**20
+"""Of a recipe."""
+
 
 def from_dict(
     cls: type[T],
@@ -70,7 +73,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ConfigError: if it is not valid UTF-8 TOML; names the line.
+        ConfigError: if it is not valid UTF-8 TOML, naming the line; if it is too large.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -78,7 +81,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             "no file: --set train.batch_size=64."
         )
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_TOML_BYTES + 1)
+        if len(data) > MAX_TOML_BYTES:
+            raise ConfigError(f"{path}: larger than {MAX_TOML_BYTES:,} bytes: not a recipe.")
+        return tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a valid TOML file: {error}") from error
 

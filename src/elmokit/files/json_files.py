@@ -7,6 +7,7 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 
 
 def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
@@ -20,12 +21,12 @@ def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[
     """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages.
 
     Raises:
-        FormatError: if the file is missing, not UTF-8 JSON, nested too deeply, not an object, or
-            lacks a key.
+        FormatError: if the file is missing, too large, not UTF-8 JSON, nested too deeply, not an
+            object, or lacks a key.
         OSError: if it cannot be read for another reason.
     """
     try:
-        data = path.read_bytes()
+        data = read_bounded(path, MAX_SETTINGS_BYTES)
     except FileNotFoundError as error:
         raise FormatError(f"{path} is missing. {advice}") from error
     return parse_json(data, source=path, advice=advice, required=required)

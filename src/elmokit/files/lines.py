@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
 from elmokit.files.encodings import guess_encoding
 from elmokit.files.location import Location
 from elmokit.files.sources import read_pieces
@@ -103,5 +104,14 @@ def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]
 
 
 def read_text(path: Path) -> str:
-    """Read a JSON document as text, without byte order mark; errors as `numbered_lines`."""
-    return text_of_line(b"".join(read_pieces(path)).removeprefix(_UTF8_BOM), path, None)
+    """Read a JSON document as text, without byte order mark.
+
+    Raises:
+        FormatError: as `numbered_lines`, and for more than `MAX_DOCUMENT_BYTES` (decompressed).
+    """
+    data = bytearray()
+    for piece in read_pieces(path):
+        data += piece
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise too_large(path, MAX_DOCUMENT_BYTES)
+    return text_of_line(bytes(data).removeprefix(_UTF8_BOM), path, None)

@@ -14,6 +14,7 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.hashing import text_sha256
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
@@ -140,14 +141,14 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        FormatError: if the file is empty, not UTF-8, or has a blank line.
+        FormatError: if the file is empty, too large, not UTF-8, or has a blank line.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
             f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
             "`elmokit vocab CORPUS -o FILE` writes one."
         )
-    data = Path(path).read_bytes()
+    data = read_bounded(path, MAX_WORD_LIST_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
+from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.json_files import parse_json
 from elmokit.text.char_vocab import NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -27,7 +28,7 @@ ORIGINAL_OPTIONS = "original_options"
 def read_options(path: Path) -> dict[str, Any]:
     """Read the file; `parse_options` checks its contents."""
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
-    return parse_json(path.read_bytes(), source=path, advice=advice)
+    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 
 
 def parse_options(

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from elmokit.config import from_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.json_files import read_json, write_json
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.training import EpochReport
@@ -155,5 +156,5 @@ def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVector
     """Return the static vectors of a run, if it has any."""
     if not (run_dir / WORDS_FILE).exists():
         return None
-    words = (run_dir / WORDS_FILE).read_text(encoding="utf-8").split("\n")[:-1]
+    words = read_bounded(run_dir / WORDS_FILE, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
     return StaticVectors(words, tensors[STATIC_WEIGHT][2:].numpy())

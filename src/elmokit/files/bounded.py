@@ -1,0 +1,41 @@
+"""Files that are read whole, up to a size: what is larger is not what it should be."""
+
+import os
+from pathlib import Path
+
+from elmokit.errors import FormatError
+
+MAX_SETTINGS_BYTES = 2**26
+"""Of JSON and TOML files with settings and metadata: 64 MB."""
+MAX_DOCUMENT_BYTES = 2**28
+"""Of data in one JSON document: 256 MB, several times SQuAD."""
+MAX_WORD_LIST_BYTES = 2**29
+"""Of vocabularies: 512 MB, some 50 million words."""
+
+_PIECE_BYTES = 2**20
+
+
+def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    """Return the bytes of a file, which may be a pipe.
+
+    Raises:
+        FormatError: if there are more than ``max_bytes``.
+        OSError: if it cannot be read.
+    """
+    pieces, left = [], max_bytes + 1
+    with Path(path).open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= max_bytes:
+            while left and (piece := file.read(min(left, _PIECE_BYTES))):
+                pieces.append(piece)
+                left -= len(piece)
+            if left:
+                return b"".join(pieces)
+    raise too_large(path, max_bytes)
+
+
+def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
+    """Return the error for a file beyond the size."""
+    return FormatError(
+        f"{os.fspath(path)}: larger than {max_bytes:,} bytes, which is the most that is read of "
+        "such a file. Is it the right one? If it is data, split it."
+    )
