@@ -2,7 +2,7 @@
 
 Command `name` is the function `name` in `elmokit.cli.commands.name`; the first line of its
 docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid input, 1 for
-any other error, 130 after Ctrl-C and 143 after SIGTERM.
+any other error, 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
 """
 
 import sys
@@ -16,6 +16,8 @@ from typer.core import TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
+from elmokit.cli.output import configure_logging
+from elmokit.cli.standard_streams import open_standard_streams
 
 COMMANDS = (
     "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
@@ -130,6 +132,7 @@ def _root(
 
 def main() -> None:
     """Entry point of the `elmokit` command and of `python -m elmokit`."""
+    open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # escape characters that the terminal cannot show

@@ -28,7 +28,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.locks import exclusive_lock
+from elmokit.files.locks import directory_lock
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class PartStore:
             f"Another process writes to {self.directory}. Wait for it, stop it with `kill`, or "
             "give another output."
         )
-        with exclusive_lock(self.directory, busy=busy) as lock:
+        with directory_lock(self.directory, busy=busy) as lock:
             try:
                 yield
             finally:

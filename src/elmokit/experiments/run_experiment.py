@@ -21,6 +21,7 @@ from elmokit.experiments.runs.store import RunResult, RunStore
 from elmokit.experiments.runs.task_runs import TaskRuns
 from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
 from elmokit.files.hashing import file_sha256
+from elmokit.files.locks import directory_lock
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
@@ -85,12 +86,20 @@ def run_experiment(
     every run. Finished runs are not repeated, even if another call made them.
 
     Raises:
+        FileExistsError: if another process works on the same experiment.
         FileNotFoundError: before any run, if data, biLM or vectors are missing.
         FormatError: if a file is damaged.
         InputError: for an unknown name or an invalid option.
         MissingExtraError: before any run, if plots need matplotlib.
     """
-    return _Session(find_experiment(name), options, listeners).run()
+    session = _Session(find_experiment(name), options, listeners)
+    options.output.mkdir(parents=True, exist_ok=True)
+    busy = (
+        f"Another process works on the experiment in {options.output}. Wait for it, or give "
+        "another --output: experiments with outputs in one folder share their finished runs."
+    )
+    with directory_lock(options.output, busy=busy):
+        return session.run()
 
 
 @dataclass

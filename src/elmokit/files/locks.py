@@ -16,7 +16,7 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
 
 @contextmanager
-def exclusive_lock(directory: Path, *, busy: str) -> Iterator[Path]:
+def directory_lock(directory: Path, *, busy: str) -> Iterator[Path]:
     """Lock a directory, which must exist, until the end; yield the path of the lock file.
 
     The lock ends with the process, however it ends. The file may stay; who removes it must hold it.

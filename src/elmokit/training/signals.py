@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during training: noted, so that the run can write a checkpoint first."""
+"""Ctrl-C, SIGTERM, a closed terminal (SIGHUP): noted, so that a run writes a checkpoint first."""
 
 import signal
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 @dataclass
@@ -19,9 +19,10 @@ class StopRequest:
 
 @contextmanager
 def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
-    """Note Ctrl-C and SIGTERM instead of obeying them; only in the main thread.
+    """Note `SIGNALS` instead of obeying them; only in the main thread.
 
-    Ignored signals stay ignored, and those that a C library handles are left to it.
+    Ignored signals stay ignored (as SIGHUP is under `nohup`), and those that a C library handles
+    are left to it.
     ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.
     """
     request = StopRequest()

@@ -40,6 +40,20 @@ def options(folder, tmp_path):
     return options
 
 
+def test_a_second_process_on_one_output_is_refused(options, tmp_path):
+    def second(_):
+        with pytest.raises(FileExistsError, match=r"Another process works on .*table1"):
+            run_experiment("table1", options("table1", tasks=("ner",), overrides=FAST))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(
+            "table1",
+            options("table1", tasks=("ner",), overrides=FAST),
+            Listeners(on_plan=second),
+        )
+
+
 def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
     told = []
     report = run_experiment(

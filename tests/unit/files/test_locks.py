@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from elmokit.files.locks import LOCK_NAME, exclusive_lock
+from elmokit.files.locks import LOCK_NAME, directory_lock
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from elmokit.files.locks import exclusive_lock
-with exclusive_lock(Path(sys.argv[1]), busy="busy"):
+from elmokit.files.locks import directory_lock
+with directory_lock(Path(sys.argv[1]), busy="busy"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -24,35 +24,35 @@ def test_a_second_process_is_refused_and_a_killed_one_holds_nothing(tmp_path):
         try:
             assert other.stdout.readline() == "held\n"
             refused = pytest.raises(FileExistsError, match="it is busy")
-            with refused, exclusive_lock(tmp_path, busy="it is busy"):
+            with refused, directory_lock(tmp_path, busy="it is busy"):
                 pytest.fail("two processes hold one directory")
         finally:
             other.kill()
-    with exclusive_lock(tmp_path, busy="it is busy") as lock:
+    with directory_lock(tmp_path, busy="it is busy") as lock:
         assert lock == tmp_path / LOCK_NAME
         assert list(tmp_path.iterdir()) == [lock]
 
 
 def test_the_holder_may_remove_the_lock(tmp_path):
-    with exclusive_lock(tmp_path, busy="it is busy") as lock:
+    with directory_lock(tmp_path, busy="it is busy") as lock:
         lock.unlink()
-    with exclusive_lock(tmp_path, busy="it is busy"):
+    with directory_lock(tmp_path, busy="it is busy"):
         refused = pytest.raises(FileExistsError, match="it is busy")
-        with refused, exclusive_lock(tmp_path, busy="it is busy"):
+        with refused, directory_lock(tmp_path, busy="it is busy"):
             pytest.fail("two hold one directory")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
 def test_a_file_system_without_locks_is_told(number, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("fcntl.flock", refusing(number))
-    with exclusive_lock(tmp_path, busy=""):
+    with directory_lock(tmp_path, busy=""):
         told = f"cannot be locked ([Errno {number}] no locks): do not start a second"
         assert told in caplog.text
 
 
 def test_another_error_of_the_lock_is_not_hidden(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
-    with pytest.raises(OSError, match="no locks"), exclusive_lock(tmp_path, busy=""):
+    with pytest.raises(OSError, match="no locks"), directory_lock(tmp_path, busy=""):
         pytest.fail("held what cannot be held")
 
 

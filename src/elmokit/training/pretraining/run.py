@@ -117,8 +117,8 @@ class TrainingRun:
     ) -> TrainingResult:
         """Train until budget or patience ends; the run directory then holds the best model.
 
-        ``on_event`` is called on rank 0 after every update. ``save_on_signals``: on Ctrl-C and
-        SIGTERM, finish the update and write a checkpoint.
+        ``on_event`` is called on rank 0 after every update. ``save_on_signals``: on Ctrl-C,
+        SIGTERM and SIGHUP, finish the update and write a checkpoint.
 
         Raises:
             Stopped: after such a checkpoint.

@@ -18,7 +18,7 @@ from elmokit.errors import ConfigError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.locks import exclusive_lock
+from elmokit.files.locks import directory_lock
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.weights.locate import CONFIG_NAME
@@ -86,13 +86,13 @@ def mark_run(run_dir: Path) -> None:
         (run_dir / MARK).touch()
 
 
-def training_lock(run_dir: Path) -> AbstractContextManager[Path]:
+def exclusive_lock(run_dir: Path) -> AbstractContextManager[Path]:
     """Keep other processes from training in this directory; `FileExistsError` if one does."""
     busy = (
         f"Another process trains in {run_dir}. Wait for it, or stop it with `kill` (while "
         "training, it writes a checkpoint first), and continue with --resume."
     )
-    return exclusive_lock(run_dir, busy=busy)
+    return directory_lock(run_dir, busy=busy)
 
 
 def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:

@@ -27,10 +27,10 @@ from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.run_dir import (
     absolute_paths,
     check_run,
+    exclusive_lock,
     is_recorded,
     mark_run,
     record_run,
-    training_lock,
 )
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -51,7 +51,7 @@ class RunOptions:
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
     save_on_signals: bool = False
-    """On Ctrl-C and SIGTERM, finish the update and write a checkpoint."""
+    """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
     """Called on rank 0 from time to time while the text is prepared."""
     on_event: Callable[[TrainingEvent], None] | None = None
@@ -107,7 +107,7 @@ def start_run(
 
     Raises:
         FileNotFoundError: if there is no such text.
-        FileExistsError, ConfigError: as `check_run`, `training_lock` and `check_same_text`.
+        FileExistsError, ConfigError: as `check_run`, `exclusive_lock` and `check_same_text`.
         FormatError: as `prepare_text`.
     """
     origin = {
@@ -130,7 +130,7 @@ def start_run(
                 build_tokenizer(text.tokenizer)  # fails before any text is read
             sources = find_text(corpus, options.valid, may_be_gone=was_begun)
             mark_run(run_dir)
-            locks.enter_context(training_lock(run_dir))
+            locks.enter_context(exclusive_lock(run_dir))
             is_begun = is_recorded(run_dir)
             if is_begun != was_begun:  # by another process that has ended since
                 check_run(run_dir, config, origin, resume=options.resume)

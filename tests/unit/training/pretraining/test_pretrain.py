@@ -16,7 +16,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.run_dir import record_run, training_lock
+from elmokit.training.pretraining.run_dir import exclusive_lock, record_run
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.schedules import Limits
@@ -89,7 +89,7 @@ class TestRunDirectory:
         before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
         longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
         with (
-            training_lock(run_dir),
+            exclusive_lock(run_dir),
             pytest.raises(FileExistsError, match="Another process trains"),
         ):
             pretrain(CONFIG, [corpus], run_dir, longer)
@@ -100,9 +100,9 @@ class TestRunDirectory:
     ):
         def held_late(run_dir):
             record_run(run_dir, CONFIG, {})
-            return training_lock(run_dir)
+            return exclusive_lock(run_dir)
 
-        monkeypatch.setattr("elmokit.training.pretraining.start.training_lock", held_late)
+        monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
         with pytest.raises(FileExistsError, match="already holds a training run"):
             pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
         assert not (tmp_path / "new" / "shards").exists()

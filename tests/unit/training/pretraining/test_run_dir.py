@@ -16,11 +16,11 @@ from elmokit.training.pretraining.run_dir import (
     RUN_FILE,
     absolute_paths,
     check_run,
+    exclusive_lock,
     is_recorded,
     mark_run,
     publish_best,
     record_run,
-    training_lock,
 )
 
 from ....builders.training_models import toy_model
@@ -180,8 +180,8 @@ class TestPublishing:
 
 
 def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):
-    with training_lock(tmp_path):
+    with exclusive_lock(tmp_path):
         refused = pytest.raises(FileExistsError, match=r"trains in .* with --resume")
-        with refused, training_lock(tmp_path):
+        with refused, exclusive_lock(tmp_path):
             pytest.fail("two hold one directory")
     open_run(tmp_path, CONFIG, ORIGIN, resume=False)
