@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from elmokit.bilm.scalar_mix import ScalarMix
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.ids import batch_to_ids
+    from elmokit.embed.vector_sequence import open_vectors
     from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
     from elmokit.inference.elmo import ELMo
@@ -40,6 +41,7 @@ __all__ = [
     "__version__",
     "batch_to_ids",
     "load_model",
+    "open_vectors",
     "perplexity",
     "read_bilm_tf",
     "write_bilm_tf",
@@ -51,6 +53,7 @@ _MODULES = {
     "elmokit.bilm.scalar_mix": ("ScalarMix",),
     "elmokit.embed.embedder": ("Embedder",),
     "elmokit.embed.ids": ("batch_to_ids",),
+    "elmokit.embed.vector_sequence": ("open_vectors",),
     "elmokit.errors": (
         "ConfigError", "ElmokitError", "FormatError", "InputError", "MissingExtraError",
     ),

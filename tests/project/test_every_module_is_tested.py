@@ -39,7 +39,7 @@ COVERED_BY = {
         " text/tokenizers/simple_data text/tokenizers/whitespace"
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
-    "contracts/test_writers.py": "embed/options embed/writers/*",
+    "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/corpus/test_readers.py": "files/text_reader",

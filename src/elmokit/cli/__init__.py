@@ -20,7 +20,7 @@ from elmokit.cli.output import configure_logging
 from elmokit.cli.standard_streams import open_standard_streams
 
 COMMANDS = (
-    "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
+    "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "merge", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "bench", "convert",
     "info", "cache",
 )  # fmt: skip

@@ -313,17 +313,20 @@ class Embedder:
     def _embed_buffer(
         self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
     ) -> list[np.ndarray]:
-        vectors, tokens = self._encode(buffer)
-        results: list[np.ndarray | None] = [None] * len(buffer)
-        lengths = [len(sentence) for sentence in tokens.sentences]
+        vectors, tokens = self._bilm.encode(buffer)
+        leading = (self.num_layers,) if layers == "all" else ()
+        nothing = np.empty((*leading, 0, self.dim), dtype=np.float32)
+        results = [nothing] * len(buffer)  # an empty sentence needs no computing
+        filled = [i for i, words in enumerate(buffer) if words]
+        lengths = [len(tokens.sentences[i]) for i in filled]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
             rows = torch.zeros(len(batch), dtype=torch.int64)
             state = None if start is None else start.rows(rows)
-            sentences = [tokens.sentences[i] for i in batch]
+            sentences = [tokens.sentences[filled[i]] for i in batch]
             out = self._bilm.engine.run(vectors, sentences, layers=layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):
-                results[i] = array
-        return cast(list[np.ndarray], results)
+                results[filled[i]] = array
+        return results
 
     def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
         def tokenize(text: str) -> list[str]:

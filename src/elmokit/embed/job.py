@@ -15,11 +15,11 @@ import numpy as np
 
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
+from elmokit.embed.formats.block import Block
+from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_embeddings
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore, check_same_job
-from elmokit.embed.writers.block import Block
-from elmokit.embed.writers.registry import OutputFormat, read_metadata, write_embeddings
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
@@ -75,7 +75,7 @@ def embed_files(
     depend on the number of lines.
 
     Line *i* of all ``texts`` together, from 0, has key *i*; a blank line is an empty sentence. The
-    suffix of ``output`` sets the format (`elmokit.embed.writers.registry`); each shard needs its
+    suffix of ``output`` sets the format (`elmokit.embed.formats.registry`); each shard needs its
     own output.
 
     Raises:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
-from elmokit.embed.writers.registry import OutputFormat, find_format
+from elmokit.embed.formats.registry import OutputFormat, find_format
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -24,7 +24,7 @@ class EmbedOptions:
     dtype: FileDtype | str = "float32"
     """How numbers are stored."""
     file_format: str = "elmokit"
-    """Name of a format in `elmokit.embed.writers.registry`."""
+    """Name of a format in `elmokit.embed.formats.registry`."""
     tokenizer: TokenizerConfig | str | None = None
     """Used instead of the model's own tokenizer, with a warning if it differs."""
     shard: tuple[int, int] = (0, 1)

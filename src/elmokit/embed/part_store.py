@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.writers.block import Block
+from elmokit.embed.formats.block import Block
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes

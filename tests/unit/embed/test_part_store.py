@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.embed.formats.block import Block
 from elmokit.embed.part_store import PartStore
-from elmokit.embed.writers.block import Block
 from elmokit.errors import FormatError
 
 SETTINGS = {"precision": "fp32", "layers": "all"}

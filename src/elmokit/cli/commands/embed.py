@@ -8,7 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.embed.writers.registry import describe_formats, suffixes
+from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:

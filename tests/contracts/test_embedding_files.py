@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import elmokit
 from elmokit.cli import app
-from elmokit.embed import job
+from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
+from elmokit.embed.formats import registry
 from elmokit.embed.part_store import PartStore
-from elmokit.embed.writers import registry
 from elmokit.errors import FormatError
 
 from ..builders.embedding_models import embed_files, toy_model
@@ -35,7 +36,7 @@ def read_hdf5(path):
 
 def read_npz(path):
     with np.load(path, allow_pickle=False) as file:
-        return {int(key): file[key] for key in file if key != "elmokit"}
+        return {int(key): file[key] for key in file if key.isdecimal()}
 
 
 def read_parquet(path):
@@ -120,6 +121,57 @@ def test_the_file_says_what_made_it(kind, embedder, text, tmp_path):
     assert {"tokenizer", "normalization", "elmokit_version", "layers"} <= metadata.keys()
 
 
+def test_open_vectors_reads_words_vectors_and_metadata_back(kind, embedder, text, tmp_path):
+    suffix, file_format = kind
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, text, output, file_format=file_format)
+    expected = expected_vectors(embedder)
+    with elmokit.open_vectors(output) as sentences:
+        assert len(sentences) == len(LINES)
+        assert sentences.metadata == registry.read_metadata(output)
+        assert sentences.line_numbers.tolist() == list(range(len(LINES)))
+        for read in (iter(sentences), (sentences[k] for k in range(5)), sentences[-5:]):
+            for line, (tokens, vectors) in enumerate(read):
+                assert tokens == LINES[line].split()
+                np.testing.assert_array_equal(vectors, expected[line])
+                assert vectors.dtype == np.float32
+        with pytest.raises(IndexError):
+            sentences[5]
+
+
+def test_words_of_any_kind_and_number_come_back(kind, embedder, tmp_path):
+    suffix, file_format = kind
+    lines = ["가" * 30_000 + ' a"b \\ \u2028 👩', "w " * 40_000, "x"]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    output = tmp_path / f"out{suffix}"
+    options = {} if file_format == "bilm-tf" else {"layers": 0}
+    embed_files(embedder, tmp_path / "t.txt", output, file_format=file_format, **options)
+    with elmokit.open_vectors(output) as sentences:
+        tokens = [one.tokens for one in sentences]
+    split = embedder.tokenizer.tokenize
+    assert tokens == [split(line) for line in lines]
+
+
+def test_shards_merge_to_the_file_of_the_whole_text(kind, embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(merge, "PART_BYTES", 1000)
+    suffix, file_format = kind
+    whole, merged = tmp_path / f"whole{suffix}", tmp_path / f"merged{suffix}"
+    embed_files(embedder, text, whole, file_format=file_format)
+    shards = [tmp_path / f"{i}{suffix}" for i in range(3)]
+    for i, shard in enumerate(shards):
+        embed_files(embedder, text, shard, file_format=file_format, shard=(i, 3))
+    report = merge.merge_shards([shards[2], shards[0], shards[1]], merged)
+    assert (report.shards, report.sentences) == (3, len(LINES))
+    assert_same(READERS[suffix](merged), READERS[suffix](whole))
+    with elmokit.open_vectors(whole) as one, elmokit.open_vectors(merged) as other:
+        assert [s.tokens for s in one] == [s.tokens for s in other]
+        assert one.texts() == other.texts()
+        assert other.metadata["shard"] == "0/1"
+        assert other.metadata["num_words"] == one.metadata["num_words"] == report.words
+        differing = {key for key in one.metadata if one.metadata[key] != other.metadata.get(key)}
+        assert differing == {"text_sha256"}
+
+
 def test_keys_stay_line_numbers_in_a_shard(kind, embedder, text, tmp_path):
     suffix, file_format = kind
     output = tmp_path / f"out{suffix}"
@@ -187,7 +239,9 @@ def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
     output.write_bytes(output.read_bytes()[:300])
     with pytest.raises(FormatError, match=rf"out\{suffix}"):
         registry.read_metadata(output)
-    with pytest.raises(FormatError, match=rf"out\{suffix}.*--overwrite"):
+    with pytest.raises(FormatError, match=rf"out\{suffix}"), elmokit.open_vectors(output) as found:
+        list(found)
+    with pytest.raises(FormatError, match=r"--overwrite"):
         embed_files(embedder, text, output, file_format=file_format, resume=True)
 
 
@@ -238,7 +292,7 @@ def test_a_new_format_is_one_module_and_one_line(embedder, text, tmp_path, monke
         def close(self):
             self.path.write_text("\n".join(self.rows))
 
-    module = types.ModuleType("elmokit.embed.writers.lengths")
+    module = types.ModuleType("elmokit.embed.formats.lengths")
     module.Writer, module.read_metadata = Writer, lambda path: path.read_text().split("\n")[0]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     line = registry.OutputFormat("lengths", (".tsv",), "lengths", "sentence lengths")
@@ -261,5 +315,6 @@ def test_every_format_has_what_its_line_promises(one):
     if one.module_name == "parquet":
         pytest.importorskip("pyarrow")
     assert {"write", "close"} <= set(dir(one.module.Writer))
+    assert {"read", "__iter__", "close"} <= set(dir(one.module.Reader))
     assert callable(one.module.read_metadata)
     assert one.help

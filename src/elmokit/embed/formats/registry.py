@@ -1,8 +1,10 @@
 """The formats of embedding files: how one is chosen, written and read.
 
 A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
-returns JSON, and a class ``Writer(path, metadata, *, num_bytes)`` with ``write(block)`` and
-``close()``; the file is complete after ``close``. No heavy imports: `embed --help` reads this.
+returns JSON, and two classes. ``Writer(path, metadata, *, num_bytes)`` has ``write(block)`` and
+``close()``; the file is complete after ``close``. ``Reader(path)`` has ``indices``, the rising line
+numbers of its sentences, ``read(position)``, iteration, and ``close()``, and may raise anything for
+a damaged file; formats of one suffix share it. No heavy imports: `embed --help` reads this.
 """
 
 import zipfile
@@ -17,7 +19,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import parse_json
 
 if TYPE_CHECKING:
-    from elmokit.embed.writers.block import Block
+    from elmokit.embed.formats.block import Block
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class OutputFormat:
     @property
     def module(self) -> Any:
         """The module, imported on first use."""
-        return import_module(f"elmokit.embed.writers.{self.module_name}")
+        return import_module(f"elmokit.embed.formats.{self.module_name}")
 
 
 HDF5_SUFFIXES = (".h5", ".hdf5")

@@ -7,11 +7,11 @@ from typing import Any
 
 import h5py
 
-from elmokit.embed.writers import hdf5
-from elmokit.embed.writers.block import Block
-from elmokit.embed.writers.hdf5 import read_metadata
+from elmokit.embed.formats import hdf5
+from elmokit.embed.formats.block import Block
+from elmokit.embed.formats.hdf5 import Reader, read_metadata
 
-__all__ = ["Writer", "read_metadata"]
+__all__ = ["Reader", "Writer", "read_metadata"]
 
 
 class Writer(hdf5.Writer):
@@ -25,7 +25,8 @@ class Writer(hdf5.Writer):
         """Append sentences."""
         super().write(block)
         for index, text in zip(block.indices, block.texts, strict=True):
-            self._index_of[text.strip()] = str(index)
+            if text is not None:
+                self._index_of[text.strip()] = str(index)
 
     def close(self) -> None:
         """Write the index of the lines and finish the file."""

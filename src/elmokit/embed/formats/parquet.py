@@ -5,13 +5,13 @@ A layer is a list (words) of fixed-size lists (dimensions). The columns are ``la
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmokit.embed.writers.block import METADATA_KEY, Block
+from elmokit.embed.formats.block import METADATA_KEY, TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
 
 try:
@@ -19,6 +19,8 @@ try:
     from pyarrow import parquet
 except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
+
+_ROWS_TOGETHER = 64
 
 
 class Writer:
@@ -32,7 +34,7 @@ class Writer:
         self._stacked = layers == "all"
         value = pa.float16() if metadata["dtype"] == "float16" else pa.float32()
         layer = pa.list_(pa.list_(value, self._dim))
-        fields = [("id", pa.int64()), ("tokens", pa.list_(pa.string()))]
+        fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
         fields += [(name, layer) for name in columns]
         self._num_columns = len(columns)
         self._schema = pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
@@ -44,7 +46,10 @@ class Writer:
         """Append sentences as one row group."""
         if not block.indices:
             return
-        tokens = [[word.encode("utf-8", "replace") for word in words] for words in block.tokens]
+        tokens = [
+            None if words is None else [word.encode("utf-8", "replace") for word in words]
+            for words in block.tokens
+        ]
         arrays: list[Any] = [pa.array(block.indices, pa.int64())]
         arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
         lengths = [vectors.shape[-2] for vectors in block.vectors]
@@ -63,6 +68,52 @@ class Writer:
     def close(self) -> None:
         """Finish the file."""
         self._writer.close()
+
+
+class Reader:
+    """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        groups = range(self._file.num_row_groups)
+        ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
+        self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
+        self._ends = np.cumsum([len(part) for part in ids])
+        self._layers = [
+            name for name in self._file.schema_arrow.names if name not in ("id", TOKENS_KEY)
+        ]
+        self._group: tuple[int, Any] | None = None
+
+    def read(self, position: int) -> Sentence:
+        """Return the sentence at a position among those of the file."""
+        number = int(np.searchsorted(self._ends, position, side="right"))
+        if self._group is None or self._group[0] != number:
+            self._group = None  # before the next one is read
+            self._group = number, self._file.read_row_group(number)
+        table = self._group[1]
+        row = position - int(self._ends[number]) + table.num_rows
+        return next(self._sentences(table.slice(row, 1)))
+
+    def __iter__(self) -> Iterator[Sentence]:
+        for batch in self._file.iter_batches(batch_size=_ROWS_TOGETHER):
+            yield from self._sentences(pa.Table.from_batches([batch]))
+
+    def _sentences(self, table: Any) -> Iterator[Sentence]:
+        tokens = table.column(TOKENS_KEY) if TOKENS_KEY in table.column_names else None
+        columns = [table.column(name) for name in self._layers]
+        for row in range(table.num_rows):
+            layers = [_array(column[row].values) for column in columns]
+            words = None if tokens is None else tokens[row].as_py()
+            yield words, layers[0] if len(layers) == 1 else np.stack(layers)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _array(words: Any) -> np.ndarray:
+    """Return a list of vectors as (W, 2D)."""
+    return words.flatten().to_numpy(zero_copy_only=False).reshape(len(words), words.type.list_size)
 
 
 def read_metadata(path: Path) -> str:

@@ -1,0 +1,40 @@
+"""`elmokit merge`: one embedding file from the files of all shards."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.embed.formats.registry import suffixes
+
+
+def merge(
+    shards: Annotated[
+        list[Path],
+        typer.Argument(metavar="SHARD", help="All files of `embed --shard i/N`, in any order."),
+    ],
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
+        ),
+    ],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Merge the files of `embed --shard i/N` into one file.
+
+    Checks that the files were made by the same command, and that none is missing.
+    """
+    from elmokit.embed.merge import merge_shards
+
+    report = merge_shards(shards, output, overwrite=overwrite)
+    if json:
+        emit_json(report)
+        return
+    typer.echo(f"output      {report.output}, from {report.shards} shards")
+    typer.echo(f"sentences   {report.sentences:,}")
+    typer.echo(f"words       {report.words:,}")

@@ -1,0 +1,114 @@
+"""HDF5: a dataset per sentence, named by its index; metadata in an attribute of the root.
+
+The words of a sentence are an attribute ``tokens`` of its dataset, where programs for the original
+layouts do not look: a JSON list in UTF-8. A list of more than `MAX_ATTRIBUTE_BYTES`, the most that
+HDF5 stores in one attribute, continues in ``tokens1``, ``tokens2`` and so on.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import h5py
+import numpy as np
+
+from elmokit.embed.formats.block import (
+    METADATA_KEY,
+    TOKENS_KEY,
+    Block,
+    Sentence,
+    sentence_numbers,
+    tokens_from_json,
+    tokens_to_json,
+)
+from elmokit.files.atomic import reserve
+
+MAX_ATTRIBUTE_BYTES = 60_000
+
+
+class Writer:
+    """Writes datasets without compression, as the original did."""
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
+        reserve(path, num_bytes)  # the library may crash on a full disk
+        self.file = h5py.File(path, "w")
+        cache = self.file.id.get_mdc_config()  # metadata cache: at most 2 MB, not 32
+        cache.set_initial_size = True
+        cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
+        self.file.id.set_mdc_config(cache)
+        self.file.attrs[METADATA_KEY] = json.dumps(metadata)
+
+    def write(self, block: Block) -> None:
+        """Append sentences."""
+        for index, tokens, vectors in zip(block.indices, block.tokens, block.vectors, strict=True):
+            dataset = self.file.create_dataset(str(index), data=vectors)
+            text = b"" if tokens is None else tokens_to_json(tokens)
+            for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
+                piece = text[start : start + MAX_ATTRIBUTE_BYTES]
+                kind = h5py.string_dtype("utf-8", len(piece))
+                name = _attribute(start // MAX_ATTRIBUTE_BYTES)
+                dataset.attrs.create(name, np.array(piece, dtype=kind))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self.file.close()
+
+
+class Reader:
+    """Reads files of elmokit, bilm-tf and AllenNLP; data outside the file are refused."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = h5py.File(path, "r")
+        self.indices = sentence_numbers(self._file)
+
+    def read(self, position: int) -> Sentence:
+        """Return the sentence at a position among those of the file."""
+        dataset = self._dataset(str(self.indices[position]))
+        return _tokens(dataset), dataset[...]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return map(self.read, range(len(self.indices)))
+
+    def texts(self) -> dict[int, str]:
+        """Return the lines of an AllenNLP file by index; of equal lines, the index of the last."""
+        if self._file.get("sentence_to_index", getlink=True) is None:
+            return {}
+        index_of = json.loads(self._dataset("sentence_to_index")[0])
+        return {int(index): text for text, index in index_of.items()}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _dataset(self, name: str) -> h5py.Dataset:
+        if not isinstance(self._file.get(name, getlink=True), h5py.HardLink):
+            raise ValueError(f"`{name}` is a link to another place or file")
+        dataset = self._file[name]
+        if not isinstance(dataset, h5py.Dataset):
+            raise ValueError(f"`{name}` is no dataset")
+        if dataset.is_virtual or dataset.external:
+            raise ValueError(f"`{name}` keeps its data in another file")
+        if dataset.chunks is None and dataset.nbytes > dataset.id.get_storage_size():
+            raise ValueError(f"`{name}` states more values than the file has")
+        return dataset
+
+
+def _tokens(dataset: h5py.Dataset) -> list[str] | None:
+    pieces: list[bytes] = []
+    while (name := _attribute(len(pieces))) in dataset.attrs:
+        attribute = dataset.attrs.get_id(name)
+        if attribute.get_type().is_variable_str() or attribute.shape != ():
+            break  # not ours, and the library would believe any length that it states
+        pieces.append(bytes(cast(Any, dataset.attrs[name])))
+    return tokens_from_json(b"".join(pieces)) if pieces else None
+
+
+def _attribute(number: int) -> str:
+    return TOKENS_KEY if number == 0 else f"{TOKENS_KEY}{number}"
+
+
+def read_metadata(path: Path) -> str:
+    """Return the metadata as JSON."""
+    with h5py.File(path, "r") as file:
+        return cast(str, file.attrs[METADATA_KEY])

@@ -1,0 +1,144 @@
+"""The files of all shards of a text (``embed --shard i/N``) to one file."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmokit.embed.formats.block import Block
+from elmokit.embed.formats.registry import find_format, write_embeddings
+from elmokit.embed.job import PART_BYTES, PART_SENTENCES
+from elmokit.embed.vector_sequence import VectorSequence, open_vectors
+from elmokit.errors import InputError
+from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.changes import changes
+
+_OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeReport:
+    """The result of a merge."""
+
+    output: Path
+    shards: int
+    sentences: int
+    words: int
+    metadata: dict[str, Any]
+    """As in the file."""
+
+
+def merge_shards(
+    paths: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> MergeReport:
+    """Write the sentences of all shards, given in any order, to one file in the order of the text.
+
+    The suffix of ``output`` sets the format, within the format name of the shards. The metadata are
+    those of the shards, whose text hashes are listed as ``shards_text_sha256``. Memory holds 8
+    bytes per sentence and some sentences of each shard (AllenNLP: also all lines).
+
+    Raises:
+        InputError: if the files do not belong together: different settings, a shard that is
+            missing or given twice, a file that is no shard or not whole.
+        FileNotFoundError, FormatError: as `open_vectors`.
+        FileExistsError: if the output exists and ``overwrite`` is not set.
+    """
+    target = Path(output)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_vectors(path)) for path in paths]
+        shards = _in_order(opened)
+        metadata = _merged_metadata(shards)
+        output_format = find_format(target, metadata["format"])
+        check_target(target, inputs=paths, overwrite=overwrite)
+        with atomic_file(target) as temp_path:
+            write_embeddings(
+                temp_path,
+                _blocks(shards),
+                output_format=output_format,
+                metadata=metadata,
+                num_bytes=0
+                if target.suffix != shards[0].path.suffix
+                else sum(shard.path.stat().st_size for shard in shards),
+            )
+    return MergeReport(
+        output=target, shards=len(shards), sentences=metadata["num_sentences"],
+        words=metadata["num_words"], metadata=metadata,
+    )  # fmt: skip
+
+
+def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
+    """Return the shards by number, after checking that they are all there and belong together."""
+    by_number: dict[int, VectorSequence] = {}
+    for shard in opened:
+        number, count = _shard_of(shard)
+        if count != len(opened) or number in by_number:
+            given = ", ".join(f"{one.path} is {one.metadata.get('shard')}" for one in opened)
+            raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {given}.")
+        by_number[number] = shard
+        found = changes(_shared(opened[0].metadata), _shared(shard.metadata))
+        if found:
+            raise InputError(
+                f"{shard.path} and {opened[0].path} were not made by the same command: "
+                f"{'; '.join(map(str, found))}."
+            )
+    shards = [by_number[number] for number in range(len(by_number))]
+    num_lines = sum(map(len, shards))
+    for number, shard in enumerate(shards):
+        expected = np.arange(number, num_lines, len(shards))
+        if not np.array_equal(shard.line_numbers, expected):
+            raise InputError(
+                f"{shard.path} has {len(shard):,} sentences, but shard {number}/{len(shards)} of a "
+                f"text of {num_lines:,} lines, as all files have together, has {len(expected):,}: "
+                "they are not of the same text, or one of them is not whole."
+            )
+    return shards
+
+
+def _shard_of(shard: VectorSequence) -> tuple[int, int]:
+    number, _, count = str(shard.metadata.get("shard", "")).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) > 1):
+        raise InputError(
+            f"{shard.path} is no shard: give files that `elmokit embed --shard i/N` wrote."
+        )
+    return int(number), int(count)
+
+
+def _shared(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key not in _OF_ONE_SHARD}
+
+
+def _merged_metadata(shards: Sequence[VectorSequence]) -> dict[str, Any]:
+    each = [shard.metadata for shard in shards]
+    return _shared(each[0]) | {
+        "shard": "0/1",
+        "num_sentences": sum(map(len, shards)),
+        "num_words": sum(one["num_words"] for one in each),
+        "shards_text_sha256": [one["text_sha256"] for one in each],
+    }
+
+
+def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
+    """Yield the sentences in the order of the text: one of each shard in turn."""
+    texts: dict[int, str] = {}
+    for shard in shards:
+        texts |= shard.texts()
+    streams = [iter(shard) for shard in shards]
+    block, num_bytes = Block([], [], [], []), 0
+    for line in range(sum(map(len, shards))):
+        tokens, vectors = next(streams[line % len(streams)])
+        block.indices.append(line)
+        block.texts.append(texts.get(line))
+        block.tokens.append(tokens)
+        block.vectors.append(vectors)
+        num_bytes += vectors.nbytes
+        if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
+            yield block
+            block, num_bytes = Block([], [], [], []), 0
+    yield block

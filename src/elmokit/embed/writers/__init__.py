@@ -1,1 +1,0 @@
-"""Formats of embedding files: one file each, listed in `registry`."""

@@ -1,0 +1,77 @@
+"""Which files are merged; what comes out: contracts of embedding files."""
+
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.merge import merge_shards
+from elmokit.embed.vector_sequence import open_vectors
+from elmokit.errors import InputError
+
+from ...builders.command_line import elmokit
+from ...builders.embedding_models import embed_files, toy_model
+
+
+@pytest.fixture
+def shards(tmp_path):
+    (tmp_path / "t.txt").write_text("".join(f"line {i}\n" for i in range(8)))
+    embedder = Embedder(toy_model())
+
+    def make(number, count, name=None, **options):
+        path = tmp_path / f"{name or number}.h5"
+        embed_files(embedder, tmp_path / "t.txt", path, shard=(number, count), **options)
+        return path
+
+    return make
+
+
+def test_the_command_reports_what_it_merged(shards, tmp_path):
+    paths = [shards(i, 3) for i in range(3)]
+    done = elmokit("merge", *paths, "-o", tmp_path / "all.h5")
+    assert "sentences   8\nwords       16\n" in done.stdout
+    refused = elmokit("merge", *paths, "-o", tmp_path / "all.h5", expect=2)
+    assert "--overwrite" in refused.stderr
+    elmokit("merge", *paths, "-o", tmp_path / "all.h5", "--overwrite")
+    with open_vectors(tmp_path / "all.h5") as sentences:
+        assert [one.tokens for one in sentences] == [["line", str(i)] for i in range(8)]
+
+
+def test_a_missing_and_a_doubled_shard_are_told(shards, tmp_path):
+    one, two = shards(0, 3), shards(1, 3)
+    for paths in ([one, two], [one, two, two]):
+        with pytest.raises(InputError, match=r"0\.h5 is 0/3, .*1\.h5 is 1/3"):
+            merge_shards(paths, tmp_path / "all.h5")
+    assert not (tmp_path / "all.h5").exists()
+
+
+def test_what_is_no_shard_is_told(shards, tmp_path):
+    whole = shards(0, 1)
+    with pytest.raises(InputError, match=r"0\.h5 is no shard"):
+        merge_shards([whole], tmp_path / "all.h5")
+
+
+def test_shards_of_other_settings_are_told_with_the_difference(shards, tmp_path):
+    paths = [shards(0, 2), shards(1, 2, layers="top")]
+    with pytest.raises(InputError, match=r"layers was 'all' and is now 'top'"):
+        merge_shards(paths, tmp_path / "all.h5")
+
+
+def test_shards_of_texts_of_other_lengths_are_told(shards, tmp_path):
+    paths = [shards(0, 2)]
+    (tmp_path / "t.txt").write_text("short\n" * 3)
+    paths.append(shards(1, 2))
+    with pytest.raises(InputError, match="not of the same text"):
+        merge_shards(paths, tmp_path / "all.h5")
+
+
+def test_a_shard_is_never_replaced(shards, tmp_path):
+    paths = [shards(i, 2) for i in range(2)]
+    with pytest.raises(InputError, match="is read by this command"):
+        merge_shards(paths, paths[0], overwrite=True)
+
+
+def test_formats_of_one_name_can_be_exchanged(shards, tmp_path):
+    paths = [shards(i, 2) for i in range(2)]
+    merge_shards(paths, tmp_path / "all.npz")
+    with open_vectors(tmp_path / "all.npz") as sentences:
+        assert len(sentences) == 8
+        assert sentences[7].tokens == ["line", "7"]

@@ -1,0 +1,111 @@
+"""Embedding files of other programs, hostile and damaged ones; all formats: contracts."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from elmokit.embed.vector_sequence import open_vectors
+from elmokit.errors import FormatError, InputError
+
+VECTORS = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        for name in ("10", "0", "2"):
+            file[name] = VECTORS
+    return path
+
+
+def test_files_of_other_programs_have_neither_words_nor_metadata(path):
+    with h5py.File(path, "a") as file:
+        text = h5py.string_dtype("utf-8")
+        file.create_dataset("sentence_to_index", (1,), dtype=text)[0] = json.dumps({"a b": "10"})
+    with open_vectors(path) as sentences:
+        assert sentences.metadata == {}
+        assert sentences.line_numbers.tolist() == [0, 2, 10]
+        assert [one.tokens for one in sentences] == [None] * 3
+        np.testing.assert_array_equal(sentences[2].vectors, VECTORS)
+        assert sentences.texts() == {10: "a b"}
+
+
+def test_a_missing_file_and_a_wrong_suffix_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gone\.h5"):
+        open_vectors(tmp_path / "gone.h5")
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(InputError, match=r"a\.txt.*\.h5, \.hdf5, \.parquet, \.npz"):
+        open_vectors(tmp_path / "a.txt")
+
+
+def external(file, folder):
+    (folder / "secret").write_bytes(bytes(96))
+    file.create_dataset("3", (3, 2, 4), "f4", external=[(str(folder / "secret"), 0, 96)])
+
+
+def virtual(file, folder):
+    layout = h5py.VirtualLayout((3, 2, 4), "f4")
+    layout[...] = h5py.VirtualSource(str(folder / "other.h5"), "0", (3, 2, 4))
+    file.create_virtual_dataset("3", layout)
+
+
+def linked(file, folder):
+    file["3"] = h5py.ExternalLink(str(folder / "other.h5"), "0")
+
+
+def soft_linked(file, folder):
+    file["3"] = h5py.SoftLink("/0")
+
+
+def grouped(file, folder):
+    file.create_group("3")
+
+
+def never_written(file, folder):
+    file.create_dataset("3", (10**6, 10**6, 4), "f4")
+
+
+def of_whole_numbers(file, folder):
+    file["3"] = VECTORS.astype(np.int32)
+
+
+def with_other_words(file, folder):
+    file["3"] = VECTORS
+    words = json.dumps(["one"]).encode()
+    file["3"].attrs.create("tokens", np.array(words, dtype=h5py.string_dtype("utf-8", len(words))))
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        external, virtual, linked, soft_linked, grouped, never_written, of_whole_numbers,
+        with_other_words,
+    ],
+)  # fmt: skip
+def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["0"] = VECTORS
+    with h5py.File(path, "a") as file:
+        add(file, tmp_path)
+    with open_vectors(path) as sentences:
+        assert sentences[0].vectors.shape == (3, 2, 4)
+        with pytest.raises(FormatError, match=r"a\.hdf5: damaged"):
+            sentences[2]
+
+
+def test_arrays_that_claim_more_than_the_archive_has_are_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, **{"0": VECTORS})
+    path.write_bytes(path.read_bytes().replace(b"(3, 2, 4)", b"(3, 9, 9)"))
+    with open_vectors(path) as sentences, pytest.raises(FormatError, match=r"a\.npz"):
+        sentences[0]
+
+
+def test_an_archive_of_numpy_is_read(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", **{"1": VECTORS, "0": VECTORS[:, :0], "other": VECTORS})
+    with open_vectors(tmp_path / "a.npz") as sentences:
+        assert [one.vectors.shape for one in sentences] == [(3, 0, 4), (3, 2, 4)]
+        assert "2 sentences" in repr(sentences)
