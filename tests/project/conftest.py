@@ -18,6 +18,8 @@ def workplace(tmp_path_factory):
     from elmokit.bilm.char_cnn import CharCNNConfig
     from elmokit.bilm.lstmp import LSTMConfig
     from elmokit.bilm.softmax import SoftmaxConfig
+    from elmokit.embed.embedder import Embedder
+    from elmokit.embed.job import embed_files
 
     folder = tmp_path_factory.mktemp("documents")
     words = sorted({word for sentence in SENTENCES for word in sentence.split()})
@@ -35,4 +37,5 @@ def workplace(tmp_path_factory):
     vocab.write(folder / "vocab.txt")
     for name in ("corpus.txt", "text.txt", "heldout.txt", "domain.txt"):
         (folder / name).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    embed_files(Embedder(model), folder / "text.txt", folder / "vectors.h5")
     return folder

@@ -1,12 +1,15 @@
 import threading
+import tracemalloc
 
 import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.inference.word_cache import WordCache
+from elmokit.inference.word_cache import ENTRY_BYTES, WordCache
 
 from ...builders.embedding_models import largest_difference, random_sentences, toy_model
+
+ENTRY = ENTRY_BYTES + 2 * 4
 
 
 def fill(cache, words):
@@ -20,7 +23,7 @@ def fill(cache, words):
 
 
 def test_known_words_are_not_asked_for_again():
-    cache = WordCache(2, max_bytes=80)
+    cache = WordCache(2, max_bytes=10 * ENTRY)
     assert fill(cache, list("abc")) == ["a", "b", "c"]
     assert fill(cache, list("cad")) == ["d"]
     assert fill(cache, []) == []
@@ -28,7 +31,7 @@ def test_known_words_are_not_asked_for_again():
 
 
 def test_the_word_used_longest_ago_goes_first():
-    cache = WordCache(2, max_bytes=24)  # three words
+    cache = WordCache(2, max_bytes=3 * ENTRY)
     fill(cache, list("abc"))
     fill(cache, list("a"))
     assert fill(cache, list("d")) == ["d"]
@@ -38,10 +41,22 @@ def test_the_word_used_longest_ago_goes_first():
 
 
 def test_more_words_than_there_is_room_for():
-    cache = WordCache(2, max_bytes=16)
+    cache = WordCache(2, max_bytes=2 * ENTRY)
     assert fill(cache, list("abcdef")) == list("abcdef")
     assert len(cache) == 2
     assert fill(WordCache(2, max_bytes=0), list("ab")) == ["a", "b"]
+
+
+def test_words_count_as_memory_like_their_vectors():
+    words = [f"a word of some letters {i}" for i in range(30_000)]
+    tracemalloc.start()
+    cache, vectors = WordCache(1, max_bytes=2**20), torch.zeros(3000, 1)
+    for start in range(0, len(words), 3000):
+        cache.write([*words[start : start + 3000]], vectors)
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(cache) == 2**20 // (ENTRY_BYTES + 4)
+    assert used < 1.5 * 2**20
 
 
 def test_an_embedder_gives_the_same_bits_with_and_without(monkeypatch):
