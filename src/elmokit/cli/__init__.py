@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
-from elmokit.cli.output import configure_logging
 from elmokit.cli.standard_streams import open_standard_streams
 
 COMMANDS = (

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,7 +182,7 @@ class TestPublishing:
 
 def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):
     with exclusive_lock(tmp_path):
-        refused = pytest.raises(FileExistsError, match=r"trains in .* with --resume")
+        refused = pytest.raises(FileExistsError, match=rf"{tmp_path.name}\. .*--resume")
         with refused, exclusive_lock(tmp_path):
             pytest.fail("two hold one directory")
     open_run(tmp_path, CONFIG, ORIGIN, resume=False)
