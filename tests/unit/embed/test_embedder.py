@@ -1,11 +1,6 @@
-import copy
 import itertools
 import logging
-import multiprocessing
-import pickle
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
