@@ -6,8 +6,8 @@ from typing import Any
 
 from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.embed.writers.registry import read_metadata as read_embedding_metadata
-from elmokit.embed.writers.registry import suffixes
+from elmokit.embed.formats.registry import read_metadata as read_embedding_metadata
+from elmokit.embed.formats.registry import suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.experiments.results.report import RESULTS_FILE
 from elmokit.files.hashing import file_sha256
