@@ -8,8 +8,6 @@ job; only the same job may continue with the parts.
 import json
 import logging
 import shutil
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,15 +19,18 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.config import known_part, parse_record
 from elmokit.embed.writers.block import Block
 from elmokit.errors import FormatError, InputError
+from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
 from elmokit.files.json_files import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
+"""What contents of another kind than expected raise."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,14 @@ class Part:
     """Number of its first sentence within the job."""
     end: int
     """Number of its last sentence + 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """``job.json``."""
+
+    settings: dict[str, Any]
+    replaces: tuple[int, int] | None
 
 
 class PartStore:
@@ -79,9 +88,10 @@ class PartStore:
                 file.unlink()
 
     def _read_job(self) -> dict[str, Any]:
-        return read_json(
-            self._job_path, advice="Start over with --overwrite.", required=("settings", "replaces")
-        )
+        advice = "Start over with --overwrite."
+        job = read_json(self._job_path, advice=advice, required=("settings", "replaces"))
+        parse_record(_Job, known_part(_Job, job), source=self._job_path, advice=advice)
+        return job
 
     def remove(self) -> None:
         """Remove the directory and all parts."""
@@ -202,10 +212,10 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
 
 
 @contextmanager
-def _opened(part: Part) -> Iterator[Mapping[str, np.ndarray]]:
+def _opened(part: Part) -> Iterator[Archive]:
     """Open a part; raise `FormatError` if it is damaged."""
     try:
-        with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with open_archive(part.path, advice="") as arrays:
             yield arrays
     except _DAMAGE as error:
         raise FormatError(

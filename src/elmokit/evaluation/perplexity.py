@@ -86,7 +86,7 @@ def perplexity(
     scores = TargetScores(model.softmax, precision=chosen)
     start = BiLMState.zeros(model.config.lstm, 1, device=bilm.network.device)
     if state == "warm":
-        start = warm_state(bilm, warm_text(model))
+        start = warm_state(bilm, warm_text(model.warm_text))
     counter = PerplexityCounter()
     form = model.config.char_vocab.normalization
     stream = ([normalize(word, form) for word in words] for words in given if words)

@@ -8,6 +8,9 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 
+MAX_DEPTH = 64
+"""Objects and lists inside each other; deeper ones are damage, or an attack on recursion."""
+
 
 def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
     """Write a JSON file atomically. Non-ASCII text stays readable."""
@@ -43,7 +46,22 @@ def parse_json(
         raise FormatError(
             f"{source}: damaged: expected a JSON object, got {type(value).__name__}. {advice}"
         )
+    _check_depth(value, source, advice)
     missing = sorted(set(required) - value.keys())
     if missing:
         raise FormatError(f"{source}: damaged: it lacks `{'`, `'.join(missing)}`. {advice}")
     return value
+
+
+def _check_depth(value: object, source: object, advice: str) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise FormatError(f"{source}: damaged: nested more than {MAX_DEPTH} levels deep. {advice}")

@@ -174,7 +174,7 @@ def test_bf16_moves_the_figures_within_its_error_budget():
     from elmokit.weights.model_dir import load_model
 
     model = load_model(find_model("en"))
-    sentences = [line.split() for line in warm_text(model)]
+    sentences = [line.split() for line in warm_text(model.warm_text)]
     exact = perplexity(model, sentences)
     quick = perplexity_in(model, sentences, precision="bf16")
     for name in ("forward", "backward", "mean"):

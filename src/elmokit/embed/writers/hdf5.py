@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import h5py
 
 from elmokit.embed.writers.block import METADATA_KEY, Block
+from elmokit.errors import FormatError
 from elmokit.files.atomic import reserve
+from elmokit.files.hdf5 import open_hdf5
 
 
 class Writer:
@@ -35,5 +37,8 @@ class Writer:
 
 def read_metadata(path: Path) -> str:
     """Return the metadata as JSON."""
-    with h5py.File(path, "r") as file:
-        return cast(str, file.attrs[METADATA_KEY])
+    with open_hdf5(path) as file:
+        text = file.text_attribute(METADATA_KEY)
+    if text is None:
+        raise FormatError(f"{path}: no attribute `{METADATA_KEY}`.")
+    return text

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.writers.block import METADATA_KEY, Block
+from elmokit.files.arrays import open_archive
 
 
 class Writer:
@@ -36,5 +37,5 @@ class Writer:
 
 def read_metadata(path: Path) -> str:
     """Return the metadata as JSON."""
-    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-        return file[METADATA_KEY].item()
+    with open_archive(path, advice="") as file:
+        return str(file[METADATA_KEY].item())

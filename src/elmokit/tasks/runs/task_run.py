@@ -25,6 +25,7 @@ from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
+    check_sizes,
     input_settings_of,
     log_epoch,
     read_metadata,
@@ -235,11 +236,12 @@ class TaskRun:
                 "right one with --model."
             )
         tensors = read_weights(run_dir)
+        check_sizes(metadata["labels"], config.hidden_dims, tensors, run_dir)
         static = read_static(run_dir, tensors)
-        network = build_network(task, config, metadata["labels"], bilm, static)
         try:
+            network = build_network(task, config, metadata["labels"], bilm, static)
             network.load_state_dict(tensors)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise FormatError(
                 f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
             ) from error

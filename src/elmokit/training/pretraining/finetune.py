@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
@@ -153,7 +154,12 @@ def _before(
     path = run_dir / BEFORE_FILE
     if path.exists():
         saved = read_json(path, advice=NOT_RESUMABLE)
-        return {name: PerplexityReport(**report) for name, report in saved.items()}
+        return {
+            name: parse_record(
+                PerplexityReport, report, source=f"{path}, {name}", advice=NOT_RESUMABLE
+            )
+            for name, report in saved.items()
+        }
     reports = measure()
     write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
     return reports

@@ -10,13 +10,14 @@ import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 import elmokit
-from elmokit.config import from_dict, to_dict
+from elmokit.config import from_dict, known_part, parse_record, to_dict
 from elmokit.errors import ConfigError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
@@ -143,9 +144,29 @@ def publish_best(run_dir: Path) -> None:
     shutil.rmtree(done)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _BaseModel:
+    path: Any  # text, but perhaps no Unicode
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunRecord:
+    """``run.json``, besides the settings, whose types depend on the kind of run."""
+
+    config: dict[str, Any]
+    elmokit_version: str = ""
+    model: _BaseModel | None = None
+    corpus: tuple[Any, ...] = ()
+    valid: tuple[Any, ...] = ()
+    vocab: str = ""
+
+
 def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
     """Raise if a fixed setting differs from the run to be resumed; log other changes."""
     record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
+    known = known_part(_RunRecord, record)
+    parse_record(_RunRecord, known, source=run_file, advice=NOT_RESUMABLE)
     # settings newer than the run have their defaults
     saved = from_dict(type(config), record["config"], source=str(run_file))
     found = sorted(changes(to_dict(saved), to_dict(config)), key=lambda change: change.key)
@@ -164,7 +185,7 @@ def _comparable(key: str, value: Any) -> Any:
     """Leave out what may differ: the spelling of paths and the model's location."""
     if key == "model":
         return value["hash"]
-    return absolute_paths([Path(path) for path in value]) if isinstance(value, list) else value
+    return absolute_paths([Path(str(path)) for path in value]) if isinstance(value, list) else value
 
 
 def _differs(run_file: Path, change: Change) -> ConfigError:
