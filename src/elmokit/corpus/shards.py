@@ -206,7 +206,7 @@ def _read_manifest(directory: Path) -> ShardSet:
     manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
     shards = ShardSet(directory, manifest.shards, manifest.metadata, manifest.num_empty_sentences)
     known = known_part(_KnownMetadata, manifest.metadata)
-    parse_record(_KnownMetadata, known, source=f"{path}, metadata", advice=MENDING)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=MENDING)
     expected = (manifest.num_sentences, manifest.num_words)
     found = (shards.num_sentences, shards.num_words)
     if found != expected:

@@ -135,5 +135,5 @@ def read_metadata(path: Path) -> dict[str, Any]:
         raise FormatError(f"{str(error).strip()} {advice}") from error
     metadata = parse_json(text, source=path, advice=advice)
     known = known_part(_KnownMetadata, metadata)
-    parse_record(_KnownMetadata, known, source=f"{path}, metadata", advice=advice)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
     return metadata
