@@ -15,7 +15,7 @@ import operator
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
@@ -96,8 +96,9 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     hints, known = get_type_hints(cls), {}
     for name in (field.name for field in dataclasses.fields(cls) if field.name in data):
         nested, value = _dataclass_in(hints[name]), data[name]
-        is_table = nested is not None and isinstance(value, Mapping)
-        known[name] = known_part(nested, value) if is_table else value
+        if nested is not None and isinstance(value, Mapping):
+            value = known_part(nested, value)
+        known[name] = value
     return known
 
 
@@ -234,7 +235,7 @@ def _adapter(cls: type) -> Any:
 
     # of a list, because a dataclass alone takes no settings
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
-    return pydantic.TypeAdapter(list[cls], config=config)
+    return pydantic.TypeAdapter(GenericAlias(list, cls), config=config)
 
 
 def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, Any, str]]:
@@ -278,4 +279,5 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 def _dataclass_in(hint: Any) -> type | None:
     """Return the dataclass in ``X`` or ``X | None``."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return next((kind for kind in kinds if dataclasses.is_dataclass(kind)), None)
+    types = (kind for kind in kinds if isinstance(kind, type))
+    return next(filter(dataclasses.is_dataclass, types), None)

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def open_archive(path: Path, *, advice: str) -> Iterator[Archive]:
             yield Archive(file, path, advice)
 
 
-def _read_array(file: zipfile.ZipExtFile, num_bytes: int) -> np.ndarray:
+def _read_array(file: Any, num_bytes: int) -> np.ndarray:
     shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
     stated, found = math.prod(shape) * dtype.itemsize, num_bytes - file.tell()
     if dtype.hasobject or min(shape, default=0) < 0 or stated != found:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import h5py.h5l
+import h5py.h5o
 import numpy as np
 
 from elmokit.errors import FormatError
@@ -54,7 +56,9 @@ class Hdf5File:
 
     def read(self, dataset: h5py.Dataset) -> np.ndarray:
         """Read a dataset that `dataset` returned."""
-        with _damage(self.path, f"dataset `{dataset.name.strip('/')}` of shape {dataset.shape}"):
+        with _damage(
+            self.path, f"dataset `{str(dataset.name).strip('/')}` of shape {dataset.shape}"
+        ):
             return dataset[...]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -82,7 +86,7 @@ class Hdf5File:
                 raise FormatError(
                     f"{self.path}: damaged: attribute `{name}` states {length:,} bytes of text."
                 )
-            text = self._file.attrs[name]
+            text: Any = self._file.attrs[name]
             return text if isinstance(text, str) else bytes(text).decode()
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
