@@ -56,9 +56,8 @@ class Hdf5File:
 
     def read(self, dataset: h5py.Dataset) -> np.ndarray:
         """Read a dataset that `dataset` returned."""
-        with _damage(
-            self.path, f"dataset `{str(dataset.name).strip('/')}` of shape {dataset.shape}"
-        ):
+        name = str(dataset.name).strip("/")
+        with _damage(self.path, f"dataset `{name}` of shape {dataset.shape}"):
             return dataset[...]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
