@@ -21,7 +21,7 @@ BUGS = {
     "address": ("inference.c", "float before[2 * VL] = {0};", "float before[VL] = {0};"),
     "undefined": ("values.h", "each = call->columns / call->blocks;",
                   "each = INT64_MAX + call->columns;"),
-    "thread": ("inference.c", "                meet(&job->place, num_threads);\n", "\n"),
+    "thread": ("inference.c", "meet(&job->place, num_threads);", ";"),
 }  # fmt: skip
 """Sanitizer -> file, code, and the same code with a mistake that it must find."""
 

@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 
 
 def bench(
@@ -27,7 +28,7 @@ def bench(
     """Measure embedding speed on this machine: tokens/s, bottleneck, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
-    options.use_threads(threads)
+    choose_threads(threads)
     with progress_bar("measuring", total=6) as show:
         report = measure(
             model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
@@ -35,6 +36,7 @@ def bench(
     if json:
         emit_json(report)
         return
+    typer.echo(f"CPU threads: {report.threads}")
     typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10} {'spread':>7}  limited by")
     for speed in report.speeds:
         typer.echo(

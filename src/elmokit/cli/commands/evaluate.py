@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 
 
 def evaluate(
@@ -24,7 +25,7 @@ def evaluate(
     """Score a trained task model on labeled data."""
     from elmokit.tasks.runs.task_run import TaskRun
 
-    options.use_threads(threads)
+    choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
     score = trained.evaluate(data)
     if json:

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def neighbors(
 
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
-    options.use_threads(threads)
+    choose_threads(threads)
     embedder = Embedder.load(model)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))

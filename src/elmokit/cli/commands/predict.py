@@ -8,6 +8,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 
 
@@ -31,7 +32,7 @@ def predict(
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
 
-    options.use_threads(threads)
+    choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device)
     numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
     first = next(numbered, None)

@@ -10,6 +10,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.probes.registry import describe_probes, find_probe
 
 
@@ -41,7 +42,7 @@ def probe(
     """
     from elmokit.probes.probe import run_probe
 
-    options.use_threads(threads)
+    choose_threads(threads)
     done = count(1)
     with progress_bar("sentences") as update:
         scores = run_probe(

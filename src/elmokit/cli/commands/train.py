@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 
 
 def train(
@@ -56,7 +57,7 @@ def train(
     from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.task_run import train_task
 
-    options.use_threads(threads)
+    choose_threads(threads)
     suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
