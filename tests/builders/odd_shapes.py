@@ -89,7 +89,12 @@ def char_cnn(draw, kernels):
     encoder, ids, lengths = char_encoder(draw)
     packed = PackedCharCNN(
         kernels, encoder.char_embedding.weight.detach(),
-        [(conv.weight.detach(), draw.values(len(conv.bias))) for conv in encoder.convolutions],
+        [
+            (conv.get_parameter("weight").detach(), draw.values(count))
+            for conv, (_, count) in zip(
+                encoder.convolutions, encoder.config.filters, strict=True
+            )
+        ],
         max_characters=ids.shape[1], activation=encoder.config.activation, padding_id=PADDING_ID,
         kind=draw.one_of(KINDS),
     )  # fmt: skip
@@ -149,6 +154,7 @@ def train_softmax(draw, _):
 
 def train_rows(draw, _):
     kernels = load_training_kernels()
+    assert kernels is not None
     columns, inner, dtype = (
         draw.size(200),
         draw.size(90),
@@ -164,7 +170,7 @@ def train_rows(draw, _):
 CASES = (linear, logsumexp, char_cnn, lstm, train_lstm, train_cnn, train_softmax, train_rows)
 
 
-def main(sanitizer, num_cases=80, seed=0, sources=interface.SOURCE_DIR):
+def main(sanitizer, num_cases="80", seed="0", sources=str(interface.SOURCE_DIR)):
     """Run the cases; print how many ran of each kind."""
     build.SOURCE_DIR = interface.SOURCE_DIR = Path(sources)
     if sanitizer != "none":

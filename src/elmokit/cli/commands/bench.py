@@ -36,7 +36,6 @@ def bench(
     if json:
         emit_json(report)
         return
-    typer.echo(f"CPU threads: {report.threads}")
     typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10} {'spread':>7}  limited by")
     for speed in report.speeds:
         typer.echo(
@@ -44,6 +43,7 @@ def bench(
             f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
             f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
         )
+    typer.echo(f"CPU threads: {report.threads}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
     if report.corpus is not None:
         hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())
