@@ -27,9 +27,12 @@ _FORMAT = 1
 
 
 class SentenceLayers:
-    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
+    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16.
 
-    def __init__(self, directory: Path) -> None:
+    ``rows`` are the numbers of these sentences among those kept in ``directory``; none: all.
+    """
+
+    def __init__(self, directory: Path, rows: Sequence[int] | None = None) -> None:
         try:
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
@@ -38,12 +41,14 @@ class SentenceLayers:
                 f"The layers kept in {directory} are damaged: {error}. Remove that directory to "
                 "compute them again."
             ) from error
+        self._rows = range(len(self._starts) - 1) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return len(self._rows)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self._values[self._starts[index] : self._starts[index + 1]]
+        row = self._rows[index]
+        return self._values[self._starts[row] : self._starts[row + 1]]
 
     @property
     def num_layers(self) -> int:
@@ -68,6 +73,7 @@ def keep_layers(
     cache_dir: Path | None = None,
     *,
     state: StatePolicy = "reset",
+    within: Sequence[Sentence] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
@@ -80,21 +86,29 @@ def keep_layers(
         sentences: Their words; the order matters for the key.
         cache_dir: Where layers are kept; none: `default_cache_dir`.
         state: As in `Embedder.embed`.
+        within: More sentences, distinct, these among them: if the layers of all are kept already,
+            nothing is computed.
         on_progress: Called with the number of sentences done and in total.
 
     Raises:
         OSError: if the disk is full.
     """
-    metadata = {
-        "format": _FORMAT,
-        "sentences": _hash(sentences),
-        "embedder": embedder.metadata(state=state),
-    }
-    key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    directory = (cache_dir or default_cache_dir()) / key
+    made = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
+    if within:
+        directory = _directory(made | {"sentences": _hash(within)}, cache_dir)
+        if directory.exists():
+            numbers = {words: number for number, words in enumerate(within)}
+            return SentenceLayers(directory, [numbers[words] for words in sentences])
+    metadata = made | {"sentences": _hash(sentences)}
+    directory = _directory(metadata, cache_dir)
     if not directory.exists():
         _write(embedder, sentences, directory, metadata, state, on_progress)
     return SentenceLayers(directory)
+
+
+def _directory(metadata: dict[str, object], cache_dir: Path | None) -> Path:
+    key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
+    return (cache_dir or default_cache_dir()) / key
 
 
 def _write(
