@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.inputs.word_offsets import Offsets
+from elmokit.text.alignment import Offsets
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
