@@ -176,11 +176,14 @@ class QaTask(Task[QaExample]):
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
         return f"{prediction.text}\t{example.question_text}"
 
-    def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
+    def as_json(
+        self, example: QaExample, prediction: FoundAnswer, probs: None = None
+    ) -> dict[str, Any]:
         """Return the answer; ``start`` and ``end`` count characters of the context."""
         return {
-            "id": example.name, "question": example.question_text, "answer": prediction.text,
-            "start": prediction.start, "end": prediction.end, "score": prediction.score,
+            "id": example.name, "question": example.question_text, "context": example.context,
+            "answer": prediction.text, "start": prediction.start, "end": prediction.end,
+            "probability": prediction.probability,
         }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
+from elmokit.tasks.written import Mark
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
@@ -69,15 +70,22 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
                 f"One predicate must be marked, got {shown(text)}. Put asterisks around it and "
                 "nowhere else: The dog *bit* the man."
             )
-        return self.example_of(*parts)
+        return self.as_given(self.example_of(*parts), [text])
 
-    def mark(self, words: list[str], span: Span) -> None:
+    def show(self, example: PredicateRoles, prediction: list[str]) -> str:
+        """Return the text with brackets around the roles, without the asterisks."""
+        shown = super().show(example, prediction)
+        return shown if example.text is None else shown.replace("*", "")
+
+    def mark(self, span: Span) -> Mark:
         role, start, end = span
-        words[start] = f"[{role} {words[start]}"
-        words[end - 1] = f"{words[end - 1]}]"
+        return start, end, f"[{role} ", "]"
 
-    def as_json(self, example: PredicateRoles, prediction: list[str]) -> dict[str, Any]:
-        return super().as_json(example, prediction) | {"predicate": example.predicate}
+    def as_json(
+        self, example: PredicateRoles, prediction: list[str], probs: list[float] | None = None
+    ) -> dict[str, Any]:
+        predicate = {"predicate": example.predicate}  # a number of a token
+        return super().as_json(example, prediction, probs) | predicate
 
 
 def _only_verbs(record: Record) -> str:

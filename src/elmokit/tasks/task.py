@@ -66,6 +66,12 @@ class TaskModel(nn.Module, ABC):
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
         """Return the answer for each example, without using its gold answer."""
 
+    def predict_with_probs(
+        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
+    ) -> list[tuple[Any, Any]]:
+        """Return the answers, each with what `Task.as_json` shows of its probabilities, or None."""
+        return [(answer, None) for answer in self.predict(batches, examples)]
+
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw fresh weights."""
@@ -198,8 +204,11 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for people."""
 
     @abstractmethod
-    def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
-        """Return a prediction for programs."""
+    def as_json(self, example: Example, prediction: Any, probs: Any = None) -> dict[str, Any]:
+        """Return a prediction for programs, with places in the text as it was written.
+
+        ``probs`` are those of `TaskModel.predict_with_probs`.
+        """
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a data file, or the subset of its examples.

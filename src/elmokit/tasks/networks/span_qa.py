@@ -59,7 +59,7 @@ class FoundAnswer:
     text: str
     start: int
     end: int
-    score: float
+    probability: float
     """Probability of the first word times that of the last; 0 in an empty context."""
 
 

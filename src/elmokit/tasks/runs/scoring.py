@@ -19,8 +19,10 @@ def predict(
     maker: BatchMaker,
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
+    *,
+    with_probs: bool = False,
 ) -> list[Any]:
-    """Return the prediction for each example, in order."""
+    """Return the prediction for each example, in order; ``with_probs`` as the model's method."""
     model.eval()
     results: list[Any] = [None] * len(examples)
     done = 0
@@ -28,7 +30,8 @@ def predict(
     with torch.no_grad():
         for batch in prediction_batches(examples):
             chosen = [examples.examples[index] for index in batch]
-            answers = model.predict(examples.batch(maker, batch), chosen)
+            answer = model.predict_with_probs if with_probs else model.predict
+            answers = answer(examples.batch(maker, batch), chosen)
             for index, answer in zip(batch, answers, strict=True):
                 results[index] = answer
             done += len(batch)

@@ -258,6 +258,11 @@ class TaskRun:
         held = Examples(self.task, examples, self._bilm.keep)
         return score_model(self._network, self._maker, held)
 
+    def predict_json(self, texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
+        for example, (answer, probs) in self._predict(texts, with_probs=True):
+            yield self.task.as_json(example, answer, probs)
+
     def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text, split by the biLM's tokenizer.
 
@@ -267,6 +272,9 @@ class TaskRun:
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its number.
         """
+        return self._predict(texts, with_probs=False)
+
+    def _predict(self, texts: Iterable[str], *, with_probs: bool) -> Iterator[tuple[Any, Any]]:
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         while block := list(islice(numbered, LINES_TOGETHER)):
@@ -275,7 +283,8 @@ class TaskRun:
             for start in range(0, len(examples), together):
                 some = examples[start : start + together]
                 held = Examples(self.task, some, self._bilm.compute)
-                yield from zip(some, predict(self._network, self._maker, held), strict=True)
+                answers = predict(self._network, self._maker, held, with_probs=with_probs)
+                yield from zip(some, answers, strict=True)
 
     def _example(self, number: int, text: str) -> Any:
         try:
