@@ -25,7 +25,7 @@ class ClassificationTask(Task[Example]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         report = score_labels(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+        return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
 
 
 def with_probs(label: str, probs: Mapping[str, float] | None) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class CorefTask(Task[CorefDocument]):
         """Return the mean F1 of three measures, without single mentions."""
         score = score_clusters(predicted, gold)
         details = {"muc": score.muc.f1, "b3": score.b_cubed.f1, "ceaf": score.ceaf.f1}
-        return TaskScore(self.metric, score.average_f1, details, score.counts)
+        return TaskScore(self.metric, score.average_f1, details, counts=score.counts)
 
     def example_of(self, *sentences: Sentence) -> CorefDocument:
         location = Location(path=Path("text"), line=1)

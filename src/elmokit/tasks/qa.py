@@ -140,7 +140,7 @@ class QaTask(Task[QaExample]):
             counts[rows] = score_answers(texts, right, style=style).counts
         totals = counts.sum(axis=0)
         details = {"exact match": float(exact_match_of(totals))}
-        return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts)
+        return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
     def example_of(self, *sentences: Sentence) -> QaExample:
         """Make an example of the words of a question and of a context, joined by spaces.

@@ -39,7 +39,7 @@ class TaggingTask(Task[Example]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         report = score_label_sequences(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+        return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
 
     def example_of(self, *sentences: Sentence) -> Any:
         (tokens,) = sentences
@@ -94,7 +94,7 @@ class SpanTaggingTask(TaggingTask[Example]):
         report = self.score_spans(predicted, gold)
         overall = report.overall
         details = {"precision": overall.precision, "recall": overall.recall}
-        return TaskScore(self.metric, overall.f1, details, report.counts)
+        return TaskScore(self.metric, overall.f1, details, report.by_type, report.counts)
 
     def show(self, example: Any, prediction: list[str]) -> str:
         """Return the text with brackets around the spans."""

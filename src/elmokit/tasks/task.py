@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
+from elmokit.metrics.accuracy import PrecisionRecall
 from elmokit.metrics.significance import Counts
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
@@ -38,6 +39,8 @@ class TaskScore:
     """Of the metric, in percent."""
     details: dict[str, float] = field(default_factory=dict)
     """Further numbers, by name."""
+    by_label: Mapping[str, PrecisionRecall] = field(default_factory=dict)
+    """Figures of each type of span, tag or label, where the task has them."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     """(num_examples, k), whose sum determines ``value``; for significance tests."""
 

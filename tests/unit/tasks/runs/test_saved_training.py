@@ -1,5 +1,6 @@
 """Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -176,7 +177,7 @@ def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(
 
     def better(*arguments):
         found = score_model(*arguments)
-        return type(found)(found.metric, next(scores), found.details, found.counts)
+        return dataclasses.replace(found, value=next(scores))
 
     monkeypatch.setattr(training_module, "score_model", better)
     save_file, calls = run_dir_module.save_file, []
