@@ -19,6 +19,7 @@ from elmokit.probes.probe import Probe
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.task import Units
 from elmokit.text.alignment import align, covering_words
 
 WordSpan = tuple[Sentence, int, int]
@@ -158,7 +159,9 @@ def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> WordSp
     return None if place is None else (words, *place)
 
 
-def _read(files: SplitFiles, tokenize: Callable[[str], list[str]]) -> Splits[FoundPairs]:
+def _read(
+    files: SplitFiles, tokenize: Callable[[str], list[str]], units: Units
+) -> Splits[FoundPairs]:
     pairs = read_wic_data(files)
     return Splits(train=find_words(pairs.train, tokenize), dev=find_words(pairs.dev, tokenize))
 

@@ -127,7 +127,10 @@ def train_task(
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
     has_bilm = bilm.reference is not None
-    warn_of_units(train_path, task, training, config.units, bilm.tokenizer, has_bilm=has_bilm)
+    warn_of_units(
+        train_path, task.words(training), config.units, bilm.tokenizer, has_bilm=has_bilm,
+        option="--set units=morphemes" if len(task.all_units) > 1 else "",
+    )  # fmt: skip
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
