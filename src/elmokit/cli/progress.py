@@ -47,9 +47,7 @@ class TimeLeft:
         self._paces: dict[str, _Pace] = {}
         self._last: tuple[str, float] | None = None
 
-    def estimate(
-        self, stage: str, done: float, total: float | None, now: float
-    ) -> float | None:
+    def estimate(self, stage: str, done: float, total: float | None, now: float) -> float | None:
         """Record the work done at a time; return the seconds left, None if it is too early."""
         pace = self._paces.get(stage)
         if pace is None or done < pace.done:  # a new stage, or another one of that name

@@ -110,7 +110,8 @@ _MIN_QUOTED_WORDS = 5
 def _is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
     """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
     wanted, words = (
-        tuple(t.casefold() for t in tokens if any(map(str.isalnum, t))) for tokens in (query, sentence)
+        tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
+        for tokens in (query, sentence)
     )
     if wanted == words:
         return bool(wanted) or tuple(query) == tuple(sentence)
@@ -213,8 +214,8 @@ def nearest_occurrences(
 ) -> Neighborhood:
     """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
 
-    Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are or
-    contain the query's, whatever their case and punctuation.
+    Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
+    or contain the query's, whatever their case and punctuation.
     """
     (own,) = _embed(embedder, [query], layers)
     direction = unit_rows(query.vector(own))

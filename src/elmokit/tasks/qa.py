@@ -21,10 +21,10 @@ from elmokit.metrics.accuracy import check_same_length
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, exact_match_of, score_answers
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.text.alignment import Offsets, align, covering_words
 from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+from elmokit.text.alignment import Offsets, align, covering_words
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ class WrittenWords:
         self.offsets = align(words, self.text)
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return ``text``, as the model read it, ``start`` and ``end`` (characters) of each word."""
+        """Return each word's ``text``, as the model read it, and its place in characters."""
         return [
             {"text": word, **self.place(number, number + 1)}
             for number, word in enumerate(self.words)

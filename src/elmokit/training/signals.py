@@ -23,7 +23,7 @@ class StopRequest:
 
 @contextmanager
 def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
-    """Note Ctrl-C and SIGTERM, and say so at once, instead of obeying them; only in the main thread.
+    """Note Ctrl-C and SIGTERM and say so, instead of obeying them; only in the main thread.
 
     Ignored signals stay ignored, and those that a C library handles are left to it.
     ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.

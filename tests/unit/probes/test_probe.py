@@ -118,7 +118,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     module = types.ModuleType("elmokit.probes.length")
     module.PROBE = Probe(
         find=lambda data, test: data / "words.txt",
-        read=lambda path, tokenize: tokenize(path.read_text()),
+        read=lambda path, tokenize, units: tokenize(path.read_text()),
         words=set,
         measure=lambda sources, words, seed, device: tuple(
             Length(name, float(vectors.shape[-1]))
@@ -155,7 +155,10 @@ def test_every_probe_shows_fields_that_its_score_has(name):
     assert probe.counts
 
 
-KOREAN = "1\t고향은\t고향+은\tNOUN\tncn+jxt\t_\t2\t_\t_\t_\n2\t멀다\t멀+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
+KOREAN = (
+    "1\t고향은\t고향+은\tNOUN\tncn+jxt\t_\t2\t_\t_\t_\n"
+    "2\t멀다\t멀+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
+)
 
 
 def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog):

@@ -78,13 +78,18 @@ def test_a_word_that_its_next_one_follows_is_found_before_one_that_stands_alone(
             {'"': ["``", "''", "“", "”"], "(": ["-LRB-"], ")": ["-rrb-"], "...": ["…"]},
         ),
         ("서울\u200b 은 공\u200b원 so\u00adft", {"공원": ["공\u200b원"], "soft": ["so\u00adft"]}),
-        (unicodedata.normalize("NFD", "서울 은 서울"), {"서울": [unicodedata.normalize("NFD", "서울")] * 2}),
+        (
+            unicodedata.normalize("NFD", "서울 은 서울"),
+            {"서울": [unicodedata.normalize("NFD", "서울")] * 2},
+        ),
         ("cafe\u0301 ﾊﾝ Ｈello", {"café": ["cafe\u0301"], "ハン": ["ﾊﾝ"], "Hello": ["Ｈello"]}),
         ("I ♥️ 👩‍👩‍👧 soft", {"♥️": ["♥️"], "👩‍👩‍👧": ["👩‍👩‍👧"], "soft": ["soft"]}),
         ("\ufeffthe bank", {"the": ["the"], "bank": ["bank"]}),
     ],
 )
 def test_words_are_found_in_the_text_before_its_normalization(tokenizer, text, expected):
+    for module in {"korean": ["kiwipiepy"], "english": ["sacremoses", "pysbd"]}.get(tokenizer, []):
+        pytest.importorskip(module)
     splitter = NormalizingTokenizer(build_tokenizer(tokenizer), "plain-1")
     words = splitter.tokenize(text)
     offsets = align(words, text)
@@ -98,6 +103,7 @@ def test_words_are_found_in_the_text_before_its_normalization(tokenizer, text, e
 
 
 def test_morphemes_of_a_contracted_syllable_share_it():
+    pytest.importorskip("kiwipiepy")
     text = unicodedata.normalize("NFD", "김민수는 서울에 갔다.")
     words = build_tokenizer("korean").tokenize(text)
     offsets = align(words, text)
@@ -107,7 +113,9 @@ def test_morphemes_of_a_contracted_syllable_share_it():
     assert cut_out == ["김민수", "는", "서울", "에", "갔", "갔", "다", "."]
 
 
-@given(st.text(st.sampled_from("ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"), max_size=30))
+@given(
+    st.text(st.sampled_from("ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"), max_size=30)
+)
 def test_any_text_is_aligned_with_its_normalized_words(text):
     words = NormalizingTokenizer(build_tokenizer("simple"), "plain-1").tokenize(text)
     offsets = align(words, text)

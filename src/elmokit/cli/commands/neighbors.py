@@ -96,7 +96,8 @@ def neighbors(
         found = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
     if json:
         emit_json({
-            "word": word, "parts": parts, "layers": chosen, "occurrences": [_as_json(one) for one in found],
+            "word": word, "parts": parts, "layers": chosen,
+            "occurrences": [_as_json(one) for one in found],
             "static": [{"word": other, "similarity": cosine} for other, cosine in static],
         })  # fmt: skip
         return

@@ -5,6 +5,7 @@ Like `elmokit.tasks.networks.crf.viterbi`, only allowed sequences count: their p
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float
@@ -61,7 +62,7 @@ class Marginals:
         """Return the probability of these tags at the words from ``start`` on."""
         last = start + len(tags) - 1
         score = self._before[start, tags[0]] + self._after[last, tags[-1]]
-        for t, (tag, following) in enumerate(zip(tags, tags[1:], strict=False), start + 1):
+        for t, (tag, following) in enumerate(pairwise(tags), start + 1):
             score = score + self._moves[tag, following] + self._steps[t, following]
         return float((score - self._total).exp())
 

@@ -54,7 +54,7 @@ class TagModel(TaskModel):
         return self.tag_loss(logits, gold, batch.mask) + self.inputs.penalty()
 
     def probs(self, logits: Float[Tensor, "W Y"], tags: Sequence[str]) -> list[float]:
-        """Return the probabilities of a sentence's tags, or of its spans; by default the softmax."""
+        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
         ids = [self._ids[tag] for tag in tags]
         return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
 
@@ -133,7 +133,5 @@ class CRFTagger(Tagger):
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
         """Return the CRF's probability of each span, among legal tag sequences."""
         assert self.crf.allowed is not None
-        marginals = Marginals(
-            logits, transitions=self.crf.transitions, allowed=self.crf.allowed
-        )
+        marginals = Marginals(logits, transitions=self.crf.transitions, allowed=self.crf.allowed)
         return span_probs(marginals, tags, self._ids)

@@ -9,7 +9,6 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.examples import Examples, prediction_batches
 from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 
-
 OnScored = Callable[[int, int], None]
 """Called with the number of examples done and in total."""
 

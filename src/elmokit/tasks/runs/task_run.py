@@ -31,8 +31,8 @@ from elmokit.tasks.runs.run_dir import (
     vectors_of,
     write_best,
 )
-from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
+from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.schedules import Limits

@@ -47,9 +47,7 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length, w
         expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
         assert float(by_tag[t, tag]) == pytest.approx(expected, abs=1e-12)
     ids = {tag: number for number, tag in enumerate(tags)}
-    spans_of = {
-        sequence: set(read_spans([tags[tag] for tag in sequence])) for sequence in every
-    }
+    spans_of = {sequence: set(read_spans([tags[tag] for tag in sequence])) for sequence in every}
     for sequence, prob in every.items():
         assert marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
         names = [tags[tag] for tag in sequence]

@@ -85,7 +85,10 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
         assert answer.text == example.context[answer.start : answer.end]
         assert bool(answer.text) == bool(example.context)
     assert together[3] == together[5] == FoundAnswer("", 0, 0, 0.0)
-    assert (together[4].text, together[4].probability) == ("Kim", pytest.approx(1))  # there is no other
+    assert (together[4].text, together[4].probability) == (
+        "Kim",
+        pytest.approx(1),
+    )  # there is no other
     json.dumps([TASK.as_json(*pair) for pair in zip(ASKED, together, strict=True)], allow_nan=False)
 
 

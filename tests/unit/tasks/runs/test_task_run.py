@@ -293,7 +293,9 @@ def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
         right.setattr(training, "score_model", lambda model, maker, dev, on_scored: some(dev.task))
         train("ner", "right", epochs=2)
     assert "after every epoch" not in caplog.text
-    monkeypatch.setattr(training, "score_model", lambda model, maker, dev, on_scored: nothing(dev.task))
+    monkeypatch.setattr(
+        training, "score_model", lambda model, maker, dev, on_scored: nothing(dev.task)
+    )
     train("ner", epochs=2)
     assert "span F1 on" in caplog.text
     assert "is 0 after every epoch (2)" in caplog.text
