@@ -93,7 +93,7 @@ def keep_layers(
     Raises:
         OSError: if the disk is full.
     """
-    made = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
+    made: dict[str, object] = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
     if within:
         directory = _directory(made | {"sentences": _hash(within)}, cache_dir)
         if directory.exists():
