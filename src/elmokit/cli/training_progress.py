@@ -25,7 +25,7 @@ def watch_training(
         shown = Listeners(description, update)
         yield replace(
             options, save_on_signals=True, on_preparation=shown.on_preparation,
-            on_event=shown.on_event,
+            on_event=shown.on_event, on_validation=shown.on_validation,
         )  # fmt: skip
 
 
@@ -55,6 +55,12 @@ class Listeners:
         """Show the text prepared so far."""
         status = f"{event.sentences:,} sentences, {event.words:,} words"
         self._update(event.words, total=event.total_words, status=status, description=event.stage)
+
+    def on_validation(self, done: int, total: int) -> None:
+        """Show the held-out sentences scored."""
+        self._update(
+            done, total=total, status=f"{total:,} held-out sentences", description="validating"
+        )
 
     def on_event(self, event: "TrainingEvent") -> None:
         """Show a training step and the last validation."""
