@@ -81,7 +81,10 @@ def neighbors(
     if not parts:
         raise InputError("--word is empty.")
     if parts != [word]:
-        log.info("the tokenizer %s writes %r as %r", splitter.name, word, " ".join(parts))
+        log.info(
+            "the tokenizer %s writes %r as %d tokens: %r",
+            splitter.name, word, len(parts), " ".join(parts),
+        )  # fmt: skip
     query = None
     if sentence is not None:
         query = occurrence_in(splitter.tokenize(normalize(sentence, form)), parts)
