@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
-    from elmokit.bilm.elmo import ELMo
     from elmokit.bilm.scalar_mix import ScalarMix
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.ids import batch_to_ids
     from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
+    from elmokit.inference.elmo import ELMo
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
@@ -47,7 +47,7 @@ __all__ = [
 
 _MODULES = {
     "elmokit.bilm.bilm": ("BiLM", "BiLMConfig", "BiLMState"),
-    "elmokit.bilm.elmo": ("ELMo",),
+    "elmokit.inference.elmo": ("ELMo",),
     "elmokit.bilm.scalar_mix": ("ScalarMix",),
     "elmokit.embed.embedder": ("Embedder",),
     "elmokit.embed.ids": ("batch_to_ids",),

@@ -5,8 +5,10 @@ plain ``ValueError`` or ``TypeError`` from a command is a bug (exit code 1), so 
 cause by an option, a text or a setting raises `InputError` or is checked inside `as_input_error`.
 """
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class ElmokitError(Exception):
@@ -44,10 +46,20 @@ class MissingExtraError(ElmokitError, ImportError):
     def __init__(self, module: str, *, extra: str) -> None:
         super().__init__(
             f"This needs the package {module!r}, which is not installed. "
-            f'Install it with: pip install "elmokit[{extra}]"'
+            f"Install it with: {_install_command(extra)}"
         )
         self.module = module
         self.extra = extra
+
+
+def _install_command(extra: str) -> str:
+    """Return the command for an extra; in a clone, from there and with its tested versions."""
+    clone = Path(__file__).resolve().parents[2]
+    if not all((clone / name).is_file() for name in ("constraints.txt", "pyproject.toml")):
+        return f'pip install "elmokit[{extra}]"'
+    is_here = Path.cwd() == clone
+    constraints = shlex.quote("constraints.txt" if is_here else str(clone / "constraints.txt"))
+    return f'pip install -c {constraints} -e "{"." if is_here else clone}[{extra}]"'
 
 
 @contextmanager

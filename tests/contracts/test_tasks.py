@@ -213,6 +213,12 @@ def check_places(text, answer, *, is_coref):
         assert sum(answer["probabilities"].values()) == pytest.approx(1)
 
 
+def words_of(task, text):
+    """A text as lists of words: what the tokenizer of the model makes of it."""
+    parts = [part.split() for part in text.split("\t")]
+    return parts if task.num_texts > 1 or task.name == "coref" else parts[0]
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
     from elmokit.tasks.runs.run_dir import find_split
@@ -234,6 +240,8 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     assert without_numbers(other_order[1]) == without_numbers(written[0])
     for text, answer in zip((a, b, c), written, strict=True):
         check_places(text, answer, is_coref=task == "coref")
+    as_words = list(run.predict([words_of(run.task, text) for text in (a, b, c)]))
+    assert [run.task.show(*answer) for answer in as_words] == shown
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert len(rows) == result.num_epochs
 
@@ -459,9 +467,14 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
-    for bad in ("no mark and no tab", "", "*a* *b*", "* *"):
-        with pytest.raises(InputError, match=rf"Text 2: .*'{re.escape(bad)}'"):
+    for bad in ("no mark and no tab", "", "*a* *b*", "* *", ["a"], [], ["*a*", "*b*", "*"], "\0"):
+        given = f"'{re.escape(bad)}'" if isinstance(bad, str) and bad != "\0" else ""
+        with pytest.raises(InputError, match=f"Text 2: .*{given}"):
             list(run.predict([TEXTS[task][0], bad]))
+    with pytest.raises(TypeError, match="one string"):
+        run.predict(TEXTS[task][0])
+    with pytest.raises(TypeError, match=r"Text 1: .*7"):
+        list(run.predict([["*a*", 7]]))
 
 
 @pytest.mark.parametrize("task", ["pos"])

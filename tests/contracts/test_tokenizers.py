@@ -1,12 +1,22 @@
 """What holds for every tokenizer, whatever the text."""
 
+import copy
+import os
+import pickle
+import subprocess
+import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
+from elmokit.text.tokenizers.protocol import (
+    NormalizingTokenizer,
+    Tokenizer,
+    sentences_batch,
+)
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
 
 LIBRARIES = {"english": ("pysbd", "sacremoses"), "korean": ("kiwipiepy",)}
@@ -95,3 +105,39 @@ def test_whitespace_and_simple_lose_nothing(text):
             kept = kept.replace("\u200b", "").replace("\ufeff", "")
         assert "".join(tokenizer.tokenize(text)) == kept
         assert "".join(token for part in tokenizer.sentences(text) for token in part) == kept
+
+
+def test_copies_are_equal_and_say_what_they_are(tokenizer):
+    expected = [tokenizer.sentences(text) for text in TEXTS]
+    for copied in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
+        assert [copied.sentences(text) for text in TEXTS] == expected
+        assert copied.version == tokenizer.version
+        assert repr(copied) == repr(tokenizer)
+    assert len(pickle.dumps(tokenizer)) < 2000  # without caches
+    assert tokenizer.version in repr(NormalizingTokenizer(tokenizer, "plain-1"))
+
+
+def test_threads_get_what_one_alone_gets(tokenizer):
+    texts = [f"Dr. Kim went to the U.S. {n} times. 나는 {n}번 갔다! 눈이 온다." for n in range(60)]
+    expected = [tokenizer.sentences(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: [tokenizer.sentences(text) for text in texts], range(8)):
+            assert found == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_goes_on_and_ends(tokenizer):
+    code = (
+        "import os, signal, sys\n"
+        "from elmokit.text.tokenizers.protocol import sentences_batch\n"
+        "from elmokit.text.tokenizers.registry import build_tokenizer\n"
+        f"tokenizer = build_tokenizer({tokenizer.name!r})\n"
+        "texts = ['Dr. Kim left. He went.', '나는 갔다. 눈이 온다.']\n"
+        "before = list(sentences_batch(tokenizer, texts))\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    signal.alarm(60)\n"
+        "    sys.exit(list(sentences_batch(tokenizer, texts)) != before)\n"
+        "sys.exit(os.waitpid(child, 0)[1] != 0)\n"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0

@@ -8,6 +8,9 @@ import time
 
 import pytest
 
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
 from ..builders.command_line import elmokit, start_elmokit
 from ..builders.task_models import toy_model
 
@@ -100,6 +103,26 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
     done = elmokit(*arguments[:-1], 100_000, "--resume", "--minutes", 1e-6)
     assert "--resume" in done.stderr
     assert "--resume" in elmokit(*arguments, expect=2).stderr
+
+
+def test_tokenized_text_may_be_given(folder, tmp_path):
+    other = tmp_path / "model"
+    toy_model(tokenizer=TokenizerConfig(name="simple")).save(other)
+    run = tmp_path / "run"
+    elmokit(
+        "train", "sentiment", "--data", folder / "data", "--model", other, "-o", run,
+        "--layer-cache", tmp_path / "layers", "--set", "train.epochs=1",
+    )  # fmt: skip
+    given = "by the river."
+    own = TaskRun.load(str(run))
+    ((by_words, _),) = own.predict([given.split()])
+    ((by_rules, _),) = own.predict([given])
+    assert (by_words.tokens[-1], by_rules.tokens[-1]) == ("river.", ".")
+    done = elmokit("predict", run, "-", "--tokenizer", "whitespace", given=given)
+    assert "'whitespace'" in done.stderr
+    assert "'simple'" in done.stderr
+    ((split, _),) = own.predict([given], tokenizer="whitespace")
+    assert split.tokens == by_words.tokens
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.bilm.elmo import ELMo
+from elmokit.inference.elmo import ELMo
 from elmokit.weights.bilm_tf import read_bilm_tf
 
 from .oracles import FIXTURES, case

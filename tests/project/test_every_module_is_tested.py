@@ -16,6 +16,9 @@ COVERED_BY = {
     # Commands read arguments, call one function and print: they are run as users run them.
     "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
     "e2e/test_experiment_command.py": "cli/commands/experiment",
+    "e2e/test_info_and_cache_commands.py": (
+        "cli/commands/cache cli/commands/info cli/descriptions"
+    ),
     "e2e/test_pretrain_command.py": (
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
     ),
@@ -50,6 +53,7 @@ COVERED_BY = {
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
+    "unit/inference/test_elmo.py": "bilm/layer_mixes",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from elmokit import errors
 from elmokit.errors import (
     ConfigError,
     ElmokitError,
@@ -26,12 +27,24 @@ def test_each_can_be_caught_as_ours_and_as_the_builtin(error, builtin):
     assert isinstance(error, builtin)
 
 
-def test_a_missing_extra_says_what_to_install():
+@pytest.mark.parametrize(
+    ("where", "command"),
+    [
+        ("site-packages", 'pip install "elmokit[ko]"'),
+        ("clone", 'pip install -c {clone}/constraints.txt -e "{clone}[ko]"'),
+        ("in the clone", 'pip install -c constraints.txt -e ".[ko]"'),
+    ],
+)
+def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch, where, command):
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "src" / "elmokit" / "errors.py"))
+    if "clone" in where:
+        for name in ("constraints.txt", "pyproject.toml"):
+            (tmp_path / name).touch()
+    if where.startswith("in"):
+        monkeypatch.chdir(tmp_path)
     error = MissingExtraError("kiwipiepy", extra="ko")
-    assert str(error) == (
-        "This needs the package 'kiwipiepy', which is not installed. "
-        'Install it with: pip install "elmokit[ko]"'
-    )
+    assert "'kiwipiepy'" in str(error)
+    assert str(error).endswith(command.format(clone=tmp_path))
     assert (error.module, error.extra) == ("kiwipiepy", "ko")
 
 

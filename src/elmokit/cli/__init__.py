@@ -20,6 +20,7 @@ from elmokit.cli.options import DebugOption
 COMMANDS = (
     "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "bench", "convert",
+    "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 
@@ -94,7 +95,8 @@ app = typer.Typer(
     name="elmokit",
     cls=_Group,
     help="Train ELMo on your own text, or load anyone's ELMo, and use it anywhere.",
-    epilog="`elmokit COMMAND --help` shows the options of a command.",
+    epilog="Texts are UTF-8, with a sentence or a paragraph per line; - is standard input. "
+    "`elmokit COMMAND --help` shows the options of a command.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,

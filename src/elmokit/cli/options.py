@@ -56,10 +56,17 @@ ThreadsOption = Annotated[
 
 # --- text
 
-CORPUS_HELP = "Files (.txt, .gz, .xz, .zst, .jsonl, .parquet) or folders of raw text"
+CORPUS_HELP = (
+    "Files (.txt, .gz, .xz, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
+    "paragraph per line; - is standard input"
+)
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
 TextArgument = Annotated[
-    list[Path], typer.Argument(metavar="TEXT", help="One or more raw text files.")
+    list[Path],
+    typer.Argument(
+        metavar="TEXT",
+        help="Raw text files, a sentence or a paragraph per line; - is standard input.",
+    ),
 ]
 TOKENIZERS = describe_tokenizers()
 

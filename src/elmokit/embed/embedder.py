@@ -1,5 +1,6 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
+import copy
 import hashlib
 import logging
 from collections import deque
@@ -11,21 +12,24 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
+from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError
 from elmokit.inference.batching import batch_by_length, fill_buffers
+from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_state, warm_text
-from elmokit.text.char_vocab import check_text
+from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.weights.locate import find_model
+from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 logger = logging.getLogger(__name__)
@@ -69,6 +73,7 @@ class Embedder:
     ) -> None:
         self._model: PretrainedBiLM | None = model
         self._source: tuple[Path, list[tuple[int, ...]]] | None = None
+        self._word_cache = word_cache
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
@@ -79,6 +84,9 @@ class Embedder:
             word_cache=word_cache,
         )
         self.precision: Precision = self._bilm.network.precision
+        self._checks = WordChecks(
+            model.tokenizer, model.char_vocab, by_characters=model.config.char_cnn is not None
+        )
 
     @classmethod
     def load(
@@ -113,25 +121,46 @@ class Embedder:
         if isinstance(model, PretrainedBiLM):
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
-        source = (model_dir, _signature(model_dir))
+        source = (model_dir.absolute(), _signature(model_dir))
         loaded = load_model(model_dir)
         embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
         # The engine has its own weights; the loaded ones would only take up memory.
         embedder._model, embedder._source = None, source
         return embedder
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a loaded embedder as its directory, which must not change, others with the model.
+
+        Packed weights and caches are made again.
+        """
+        options = {
+            "device": str(self.device), "precision": self.precision, "word_cache": self._word_cache
+        }  # fmt: skip
+        return _rebuild, (self._source or self._model, options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Embedder":
+        """Share the packed weights of a loaded embedder, which nothing can change."""
+        if self._source is None:
+            rebuild, arguments = self.__reduce__()
+            return rebuild(*copy.deepcopy(arguments, memo))
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _model=None)
+        return twin
+
+    def __repr__(self) -> str:
+        name = "a model in memory" if self._source is None else repr(lasting_name(self._source[0]))
+        return (
+            f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
+            f"{self.device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
+        )
+
     @property
     def model(self) -> PretrainedBiLM:
         """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
-            model_dir, signature = self._source
-            if _signature(model_dir) != signature:
-                raise FormatError(
-                    f"{model_dir} has changed since this embedder was loaded from it. Load a new "
-                    "one: Embedder.load(...)."
-                )
-            self._model = load_model(model_dir)
+            _check_unchanged(*self._source)
+            self._model = load_model(self._source[0])
         return self._model
 
     @property
@@ -146,7 +175,7 @@ class Embedder:
 
     def embed(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -185,7 +214,7 @@ class Embedder:
 
     def embed_stream(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -199,7 +228,7 @@ class Embedder:
 
     def embed_batch(
         self,
-        sentences: Sequence[str | Sequence[str]],
+        sentences: Sequence[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: BiLMState | None = None,
@@ -211,13 +240,13 @@ class Embedder:
         `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
         which = check_layers(layers, self.num_layers)
-        vectors, tokens = self._bilm.encode(list(self._tokenized(sentences)))
+        vectors, tokens = self._encode(list(self._tokenized(sentences)))
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
 
     def stream_with_states(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterable[GivenSentence],
         *,
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
@@ -233,9 +262,7 @@ class Embedder:
         policy = check_state_policy(state)
         if batch_tokens < 1:
             raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
-        if isinstance(sentences, str):
-            raise TypeError(_ONE_STRING)
-        return self._stream(sentences, which, policy, batch_tokens, initial_state)
+        return self._stream(self._tokenized(sentences), which, policy, batch_tokens, initial_state)
 
     def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
@@ -263,16 +290,16 @@ class Embedder:
 
     def _stream(
         self,
-        sentences: Iterable[str | Sequence[str]],
+        sentences: Iterator[list[str]],
         layers: Layers,
         policy: StatePolicy,
         batch_tokens: int,
         state: BiLMState | None,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
         max_tokens = batch_tokens * BATCHES_PER_BUFFER
-        for buffer in fill_buffers(self._tokenized(sentences), max_tokens=max_tokens):
+        for buffer in fill_buffers(sentences, max_tokens=max_tokens):
             if policy == "carry":
-                vectors, tokens = self._bilm.encode(buffer)
+                vectors, tokens = self._encode(buffer)
                 for sentence in tokens.sentences:
                     out = self._bilm.engine.run(vectors, [sentence], layers=layers, state=state)
                     state = out.state
@@ -286,7 +313,7 @@ class Embedder:
     def _embed_buffer(
         self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
     ) -> list[np.ndarray]:
-        vectors, tokens = self._bilm.encode(buffer)
+        vectors, tokens = self._encode(buffer)
         results: list[np.ndarray | None] = [None] * len(buffer)
         lengths = [len(sentence) for sentence in tokens.sentences]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
@@ -298,40 +325,39 @@ class Embedder:
                 results[i] = array
         return cast(list[np.ndarray], results)
 
-    def _tokenized(self, sentences: Iterable[str | Sequence[str]]) -> Iterator[list[str]]:
-        if isinstance(sentences, str):
-            raise TypeError(_ONE_STRING)
-        for i, sentence in enumerate(sentences):
-            if isinstance(sentence, str):
-                check_text(sentence, where=f"sentence {i}")
-                yield self.tokenizer.tokenize(sentence)
-                continue
-            if not isinstance(sentence, Iterable):
-                raise TypeError(
-                    f"sentence {i} must be a string or a list of words, got {sentence!r:.60} of "
-                    f"type {type(sentence).__name__}."
-                )
-            words = list(sentence)
-            for word in words:
-                if not isinstance(word, str):
-                    raise TypeError(
-                        f"sentence {i} must be a string or a list of words, got a list that holds "
-                        f"{word!r:.60} of type {type(word).__name__}."
-                    )
-            yield words
+    def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
+        def tokenize(text: str) -> list[str]:
+            return self.tokenizer.tokenize(text)
+
+        return split_sentences(sentences, tokenize, on_words=self._checks.add)
+
+    def _encode(self, sentences: list[list[str]]) -> tuple[Tensor, DistinctTokens]:
+        vectors, tokens = self._bilm.encode(sentences)
+        self._checks.tell(tokens)
+        return vectors, tokens
 
     @cached_property
     def _warm_state(self) -> BiLMState:
         return warm_state(FrozenBiLM(self.model), warm_text(self.model))
 
 
+def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
+    """Make an embedder of what `Embedder.__reduce__` returns."""
+    if isinstance(source, PretrainedBiLM):
+        return Embedder(source, **options)
+    _check_unchanged(*source)
+    return Embedder.load(source[0], **options)
+
+
+def _check_unchanged(model_dir: Path, signature: list[tuple[int, ...]]) -> None:
+    if _signature(model_dir) != signature:
+        raise FormatError(
+            f"{model_dir} has changed since this embedder was loaded from it. Load a new one: "
+            "Embedder.load(...)."
+        )
+
+
 def _signature(model_dir: Path) -> list[tuple[int, ...]]:
     """Return values that change when a file of a model directory is replaced."""
     found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
     return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
-
-
-_ONE_STRING = (
-    "`sentences` must be a list of sentences, got one string. Put it in a list: "
-    'embed(["I sat by the bank ."]).'
-)

@@ -1,6 +1,6 @@
 """Sentences as a tensor of character ids: the input of `elmokit.ELMo`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from jaxtyping import Int
@@ -13,7 +13,7 @@ ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", t
 
 
 def batch_to_ids(
-    sentences: Sequence[Sequence[str]], *, char_vocab: CharVocab | None = None
+    sentences: Iterable[Sequence[str]], *, char_vocab: CharVocab | None = None
 ) -> Int[Tensor, "B W C"]:
     """Encode tokenized sentences as character ids, without sentence boundaries.
 
@@ -22,7 +22,8 @@ def batch_to_ids(
     ``char_vocab=model.char_vocab``. Rows are padded with 0 to the longest sentence.
 
     Raises:
-        TypeError: if a sentence is a string instead of a list of words.
+        TypeError: for a string: without a model there is no tokenizer. ``model.encode(sentences,
+            boundaries=False)`` splits strings.
     """
     vocab = CharVocab(ORIGINAL_CHAR_VOCAB) if char_vocab is None else char_vocab
     return torch.from_numpy(vocab.encode(sentences, boundaries=False))

@@ -7,6 +7,7 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -25,10 +26,10 @@ from elmokit.inference.target_scores import TargetScores
 from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm_text
 from elmokit.kernels.inference import load_kernels
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
+from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ ScoringPrecision = Literal["auto", "fp32", "bf16"]
 
 
 def perplexity(
-    model: PretrainedBiLM,
-    sentences: Iterable[Sequence[str]],
+    model: PretrainedBiLM | str | PathLike[str],
+    sentences: Iterable[GivenSentence],
     *,
     batch_size: int = 64,
     state: StartState | str = "warm",
@@ -55,8 +56,9 @@ def perplexity(
     """Score every word and every sentence end of ``sentences`` once, in both directions.
 
     Args:
-        model: With vocabulary and softmax.
-        sentences: Split by the model's tokenizer; empty ones are skipped.
+        model: With vocabulary and softmax; or its directory or name.
+        sentences: Strings, which the model's tokenizer splits, or lists of words; empty ones are
+            skipped.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
@@ -65,7 +67,11 @@ def perplexity(
 
     Raises:
         ValueError: for an unknown option, a model without vocabulary or softmax, or no text.
+        TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
     """
+    if not isinstance(model, PretrainedBiLM):
+        model = load_model(model)
+    given = split_sentences(sentences, model.tokenize)
     vocab = scoring_vocab(model)
     for name, value, choices in (
         ("state", state, get_args(StartState)),
@@ -85,7 +91,7 @@ def perplexity(
         start = warm_state(bilm, warm_text(model))
     counter, done = PerplexityCounter(), 0
     form = model.config.char_vocab.normalization
-    stream = ([normalize(word, form) for word in words] for words in sentences if len(words))
+    stream = ([normalize(word, form) for word in words] for words in given if words)
     for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
         vectors, tokens = bilm.encode(buffer)
         _count(tokens, vocab, counter)
@@ -182,7 +188,7 @@ def perplexity_of_files(
     ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
     default), and if too many words are unknown.
     """
-    model = load_model(find_model(model_path)).to(pick_device(device))
+    model = load_model(model_path).to(pick_device(device))
     scoring_vocab(model)
     splitter = build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
     form = model.config.char_vocab.normalization

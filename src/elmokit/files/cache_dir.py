@@ -1,6 +1,11 @@
-"""Where elmokit caches files."""
+"""Where elmokit caches files, how much there is, and removing it."""
 
 import os
+import re
+import shutil
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.errors import InputError
@@ -15,3 +20,38 @@ def cache_dir(name: str) -> Path:
         raise InputError(
             f"There is no cache directory: {error} Set XDG_CACHE_HOME to a writable directory."
         ) from error
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """A file or directory of a cache."""
+
+    path: Path
+    num_bytes: int
+    used: float
+    """Time of the last use, in seconds since the epoch."""
+
+
+def cache_entries(directory: Path, pattern: str) -> list[CacheEntry]:
+    """Return what a cache holds under names that match a regular expression, oldest use first."""
+    if not directory.is_dir():
+        return []
+    found = []
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):  # another process may remove it meanwhile
+            if re.fullmatch(pattern, path.name) and not path.is_symlink():
+                inside = [one.stat().st_size for one in path.rglob("*") if one.is_file()]
+                size = sum(inside) if path.is_dir() else path.stat().st_size
+                found.append(CacheEntry(path, size, path.stat().st_mtime))
+    return sorted(found, key=lambda entry: entry.used)
+
+
+def remove_entry(entry: CacheEntry) -> None:
+    """Remove an entry, never leaving a part of it under its name."""
+    with suppress(OSError):  # another process may have removed it
+        if entry.path.is_dir():
+            doomed = entry.path.with_name(f".removing-{uuid.uuid4().hex}")
+            entry.path.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
+        else:
+            entry.path.unlink()

@@ -66,6 +66,7 @@ class Engine:
         *,
         layers: Layers = "all",
         state: BiLMState | None = None,
+        boundaries: bool = False,
     ) -> EngineOutput:
         """Read sentences in both directions.
 
@@ -75,12 +76,13 @@ class Engine:
             layers: Which to return.
             state: Row *k* is the LSTM state before sentence *k*; sentences without a row start at
                 zero, rows beyond the batch are returned unchanged.
+            boundaries: Return the vectors of ``<S>`` and ``</S>``, too.
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         lstm = self.network.config.lstm
         num_layers, dim = lstm.num_layers + 1, lstm.projection_dim
-        results = Results(lengths - 2, layers, num_layers=num_layers, dim=dim)
+        results = Results(lengths, layers, num_layers=num_layers, dim=dim, boundaries=boundaries)
         results.add_token_layer(vectors, sentences)
         hidden, cell = state.hidden.clone(), state.cell.clone()
         rows = slice(0, len(sentences))
@@ -125,7 +127,9 @@ class Engine:
             position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
             sentence = order[chunk.rows]
             half = 0 if direction == "forward" else 1
-            slots = None if results is None else OutputSlots(results, half, sentence, position - 1)
+            slots = None
+            if results is not None:
+                slots = OutputSlots(results, half, sentence, position - results.margin)
             outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
             if on_top is not None:
                 on_top(outputs, sentence, position)

@@ -1,11 +1,14 @@
 """A biLM that does not learn: words to token vectors of the distinct words, then the engine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import cast
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
 from elmokit.inference.backend import Precision
 from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
 from elmokit.inference.engine import Engine
@@ -23,7 +26,7 @@ class FrozenBiLM:
 
     def __init__(
         self,
-        model: PretrainedBiLM,
+        model: BiLM,
         *,
         device: torch.device | None = None,
         precision: Precision = "fp32",
@@ -32,12 +35,14 @@ class FrozenBiLM:
         chosen = next(model.parameters()).device if device is None else device
         self.network = build_network(model, precision=precision, device=chosen)
         self.engine = Engine(self.network)
-        by_characters = model.config.char_cnn is not None
+        self._by_characters = model.config.char_cnn is not None
         vocab = model.char_vocab  # not `model`, so that a character model can be freed
         self._ids_of = (
-            vocab.encode_words if by_characters else lambda words: model.encode_words(words).numpy()
+            vocab.encode_words
+            if self._by_characters
+            else lambda words: cast(PretrainedBiLM, model).encode_words(words).numpy()
         )
-        keep = word_cache and by_characters and chosen.type == "cpu"
+        keep = word_cache and self._by_characters and chosen.type == "cpu"
         self._cache = WordCache(model.config.lstm.projection_dim) if keep else None
 
     def encode(
@@ -46,12 +51,41 @@ class FrozenBiLM:
         """Return the token vectors of the distinct words, and the sentences as rows of these."""
         tokens = find_distinct_tokens(sentences)
         words = tokens.words
-        if self._cache is None:
-            return self.engine.encode_tokens(self._ids_of(words)), tokens
-        vectors, missing = self._cache.read(words)
-        if len(missing):
-            new_words = [words[i] for i in missing]
-            new_vectors = self.engine.encode_tokens(self._ids_of(new_words))
-            vectors.numpy()[missing] = new_vectors.numpy()
-            self._cache.write(new_words, new_vectors)
+        vectors = self._token_vectors(words, lambda rows: self._ids_of([words[i] for i in rows]))
         return vectors, tokens
+
+    def run(
+        self, ids: Int[Tensor, "B T C"] | Int[Tensor, "B T"], *, state: BiLMState | None = None
+    ) -> BiLMOutput:
+        """Return what `BiLM.forward` returns, without gradients.
+
+        ``ids`` are on the CPU; they have boundaries, and padding only at the end.
+        """
+        mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+        real = ids[mask].numpy().astype(np.uint16 if self._by_characters else np.int64)
+        rows: dict[Hashable, int] = {}
+        index = np.array([rows.setdefault(row.tobytes(), len(rows)) for row in real], dtype=np.intp)
+        distinct = real[np.unique(index, return_index=True)[1]]
+        vectors = self._token_vectors(list(rows), lambda missing: distinct[missing])
+        lengths = mask.sum(dim=1).tolist()
+        sentences = np.split(index, np.cumsum(lengths)[:-1])
+        out = self.engine.run(vectors, sentences, state=state, boundaries=True)
+        lstm, num_rows = self.network.config.lstm, len(ids)
+        layers = torch.zeros(lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim)
+        for row, array in enumerate(out.vectors):
+            layers[:, row, : array.shape[1]] = torch.from_numpy(array)
+        after = out.state.rows(slice(0, num_rows))
+        return BiLMOutput(layers, mask, BiLMState(after.hidden.clone(), after.cell.clone()))
+
+    def _token_vectors(
+        self, tokens: Sequence[Hashable], ids_of: Callable[[np.ndarray], np.ndarray]
+    ) -> Float[Tensor, "U D"]:
+        """Return the vectors of distinct tokens; ``ids_of`` gives the ids of those at positions."""
+        if self._cache is None:
+            return self.engine.encode_tokens(ids_of(np.arange(len(tokens))))
+        vectors, missing = self._cache.read(tokens)
+        if len(missing):
+            new_vectors = self.engine.encode_tokens(ids_of(missing))
+            vectors.numpy()[missing] = new_vectors.numpy()
+            self._cache.write([tokens[i] for i in missing], new_vectors)
+        return vectors

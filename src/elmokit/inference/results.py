@@ -26,17 +26,28 @@ def check_layers(layers: str | int, num_layers: int) -> Layers:
 
 
 class Results:
-    """The vectors of some sentences, filled piece by piece; L includes the token layer."""
+    """The vectors of some sentences, filled piece by piece; L includes the token layer.
+
+    ``lengths`` count the boundaries; only with ``boundaries`` have these vectors, too.
+    """
 
     def __init__(
-        self, num_words: Integer[np.ndarray, " B"], layers: Layers, *, num_layers: int, dim: int
+        self,
+        lengths: Integer[np.ndarray, " B"],
+        layers: Layers,
+        *,
+        num_layers: int,
+        dim: int,
+        boundaries: bool = False,
     ) -> None:
-        self.num_words, self.layers = num_words, layers
+        self.margin = 0 if boundaries else 1
+        """Positions at each end of a sentence that are dropped."""
+        self.num_words, self.layers = lengths - 2 * self.margin, layers
         self.num_layers, self.dim = num_layers, dim
         leading = (num_layers,) if layers == "all" else ()
         make = np.zeros if layers == "average" else np.empty
         self.arrays: list[np.ndarray] = [
-            make((*leading, int(n), 2 * dim), dtype=np.float32) for n in num_words
+            make((*leading, int(n), 2 * dim), dtype=np.float32) for n in self.num_words
         ]
         self.starts = np.array([array.ctypes.data for array in self.arrays], dtype=np.int64)
         """Addresses of the arrays (B,)."""
@@ -67,7 +78,7 @@ class Results:
         table = vectors.cpu().numpy()
         piece = 4096  # of a long sentence at a time
         for sentence, tokens in enumerate(sentences):
-            words = tokens[1:-1]
+            words = tokens[self.margin : len(tokens) - self.margin]
             for start in range(0, len(words), piece):
                 values = table[words[start : start + piece]]
                 for half in (0, 1):

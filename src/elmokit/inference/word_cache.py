@@ -6,7 +6,7 @@ milliseconds and slow down the kernels.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import torch
@@ -23,14 +23,16 @@ class WordCache:
     def __init__(self, dim: int, *, max_bytes: int = DEFAULT_BYTES) -> None:
         self._capacity = max_bytes // (4 * dim)
         self._vectors = np.empty((self._capacity, dim), dtype=np.float32)
-        self._rows: OrderedDict[str, int] = OrderedDict()
+        self._rows: OrderedDict[Hashable, int] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def read(self, words: Sequence[str]) -> tuple[Float[Tensor, "U D"], Integer[np.ndarray, " M"]]:
-        """Return the vectors of distinct words, and the positions of those still to be filled."""
+    def read(
+        self, words: Sequence[Hashable]
+    ) -> tuple[Float[Tensor, "U D"], Integer[np.ndarray, " M"]]:
+        """Return the vectors of distinct words (or their ids), and the positions still to fill."""
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:
             for i, word in enumerate(words):
@@ -42,7 +44,7 @@ class WordCache:
             vectors[rows >= 0] = self._vectors[rows[rows >= 0]]
         return torch.from_numpy(vectors), missing
 
-    def write(self, words: Sequence[str], vectors: Float[Tensor, "U D"]) -> None:
+    def write(self, words: Sequence[Hashable], vectors: Float[Tensor, "U D"]) -> None:
         """Keep the vectors of distinct words, as many as fit."""
         words = words[: self._capacity]
         rows = np.empty(len(words), dtype=np.int64)

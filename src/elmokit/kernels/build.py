@@ -30,6 +30,8 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 TIMEOUT_SECONDS = 120
+LIBRARY_PATTERN = r"(inference|training)-[0-9a-f]{20}\..+"
+"""Names of the files in the cache."""
 
 
 @functools.cache
@@ -41,7 +43,10 @@ def load_library(name: str) -> ctypes.CDLL | None:
     try:
         compiler = _compiler()
         if compiler is None:
-            say_once("no C compiler found (cc, gcc, clang): PyTorch computes everything, slower")
+            say_once(
+                "no C compiler found (cc, gcc, clang): PyTorch computes everything, slower",
+                logging.WARNING,
+            )
             return None
         return _load(name, compiler)
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:

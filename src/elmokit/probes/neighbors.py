@@ -12,6 +12,7 @@ import numpy as np
 
 from elmokit.errors import InputError
 from elmokit.probes.occurrences import blocks, unit_rows
+from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import StaticVectors
 
 Layers = Literal["top", "average"] | int
@@ -121,11 +122,13 @@ def _is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
 def find_occurrences(
     sentences: Iterable[Sequence[str]], word: str | Sequence[str], *, limit: int = 200
 ) -> list[Occurrence]:
-    """Return the first occurrences of ``word`` or of its parts, one per distinct sentence."""
+    """Return the first occurrences of ``word`` or of its parts, one per distinct sentence.
+
+    Sentences are lists of words.
+    """
     parts = _parts(word)
     found: dict[tuple[str, ...], Occurrence] = {}
-    for sentence in sentences:
-        tokens = tuple(sentence)
+    for tokens in map(tuple, split_sentences(sentences, None)):
         if parts[0] in tokens and tokens not in found:
             index = _index_of(tokens, parts)
             if index is None:
@@ -221,7 +224,7 @@ def nearest_occurrences(
     direction = unit_rows(query.vector(own))
     best: list[tuple[float, int, Occurrence]] = []
     number = 0
-    for block in blocks((s for s in sentences if len(s)), _SENTENCES_TOGETHER):
+    for block in blocks((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):
         starts = [Occurrence(tuple(sentence), 0) for sentence in block]
         for start, vectors in zip(starts, _embed(embedder, starts, layers), strict=True):
             cosines = unit_rows(vectors) @ direction

@@ -13,10 +13,9 @@ from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
 from elmokit.tasks.inputs.word_units import usual_units, warn_of_units
 from elmokit.tasks.task import Units
+from elmokit.text.given_sentences import Tokenize
 
 log = logging.getLogger(__name__)
-
-Tokenize = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)

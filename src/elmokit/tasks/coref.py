@@ -105,6 +105,10 @@ class CorefTask(Task[CorefDocument]):
         example = self.example_of(*map(tuple, tokenizer.sentences(text)))
         return replace(example, text=text)
 
+    def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
+        """Make a document of a list of sentences, each a string or a list of words."""
+        return self._example_of(words, tokenize)
+
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""
         clusters = enumerate(prediction, 1)

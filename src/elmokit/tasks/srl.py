@@ -18,6 +18,7 @@ from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import Mark
+from elmokit.text.given_sentences import split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
@@ -66,11 +67,17 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         marked = _MARKED.fullmatch(text)
         parts = [tuple(tokenizer.tokenize(part)) for part in marked.groups()] if marked else []
         if not parts or not parts[1]:
-            raise InputError(
-                f"One predicate must be marked, got {shown(text)}. Put asterisks around it and "
-                "nowhere else: The dog *bit* the man."
-            )
+            raise _unmarked(text)
         return self.as_given(self.example_of(*parts), [text])
+
+    def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
+        """Make an example of words, of which one is between asterisks."""
+        tokens = tuple(split_sentence(words, tokenize, where="it"))
+        marked = [(i, m.group(2)) for i, w in enumerate(tokens) if (m := _MARKED.fullmatch(w))]
+        if len(marked) != 1 or tokens[marked[0][0]] != f"*{marked[0][1]}*" or not marked[0][1]:
+            raise _unmarked(" ".join(tokens))
+        ((index, predicate),) = marked
+        return self.example_of(tokens[:index], (predicate,), tokens[index + 1 :])
 
     def show(self, example: PredicateRoles, prediction: list[str]) -> str:
         """Return the text with brackets around the roles, without the asterisks."""
@@ -98,3 +105,10 @@ def _only_verbs(record: Record) -> str:
         if pos[index].startswith(("V", "MD")):
             verbs.append(one.fields)
     return json.dumps({**record.fields, "predicates": verbs}, ensure_ascii=False) + "\n"
+
+
+def _unmarked(text: str) -> InputError:
+    return InputError(
+        f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
+        "else: The dog *bit* the man."
+    )

@@ -19,13 +19,13 @@ from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.sampling import DataFile
+from elmokit.text.given_sentences import Tokenize, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 Example = TypeVar("Example")
 Labels = list[str]
 Widths = tuple[int, ...]
 """Of recurrent layers, one direction."""
-Tokenize = Callable[[str], list[str]]
 Units = Literal["words", "morphemes"]
 """What a token of the data is: a written word or a morpheme."""
 
@@ -197,6 +197,27 @@ class Task(ABC, Generic[Example]):
             )
         example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
         return self.as_given(example, parts)
+
+    def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> Example:
+        """Make an example of a list of words; of several texts, a list with each of them.
+
+        A text among several may be a string, which ``tokenize`` splits.
+
+        Raises:
+            InputError: if these are not as many texts as an example needs.
+            TypeError: if anything in a list of words is not a string.
+        """
+        texts = [words] if self.num_texts == 1 else list(words)
+        if len(texts) != self.num_texts:
+            raise InputError(
+                f"The task {self.name} needs a list of {self.num_texts} texts (strings or lists of "
+                f"words), got {len(texts)}: {words!r:.60}."
+            )
+        return self._example_of(texts, tokenize)
+
+    def _example_of(self, texts: Iterable[Any], tokenize: Tokenize) -> Example:
+        parts = (split_sentence(text, tokenize, where="it") for text in texts)
+        return self.example_of(*map(tuple, parts))
 
     def as_given(self, example: Example, texts: Sequence[str]) -> Example:
         """Return an example of raw texts with the originals, if the task shows them."""

@@ -8,13 +8,14 @@ boundaries are the words ``[WORD_BEGIN, SENTENCE_BEGIN, WORD_END, ...]`` and lik
 Source: bilm-tf ``data.py`` (``UnicodeCharsVocabulary``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from elmokit.errors import ConfigError
+from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
 SENTENCE_BEGIN, SENTENCE_END = 256, 257
@@ -32,37 +33,6 @@ SENTENCE_BEGIN_WORD, SENTENCE_END_WORD = "<S>", "</S>"
 """The words with the sentence boundary rows, as in vocabulary files."""
 
 Truncation = Literal["character", "byte"]
-
-
-def check_text(text: str, *, where: str) -> None:
-    """Refuse strings that cannot be in a text file.
-
-    Raises:
-        ValueError: for NUL or half of a surrogate pair.
-    """
-    if "\0" in text:
-        raise ValueError(
-            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
-            "text. Remove it: text.replace('\\0', '')."
-        )
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
-            "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
-            "text.encode('utf-8', 'ignore').decode()."
-        ) from error
-
-
-def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
-    """Raise a ``TypeError`` if a string stands where a list of words belongs."""
-    for item in (sentences, *sentences):
-        if isinstance(item, str):
-            raise TypeError(
-                f"`sentences` must be a list of lists of words, got the string {item[:40]!r} "
-                f"instead of a list. Tokenize it first, for example with text.split()."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +77,9 @@ class CharVocab:
         self.sentence_begin = self._boundary_row(SENTENCE_BEGIN)
         self.sentence_end = self._boundary_row(SENTENCE_END)
 
+    def __repr__(self) -> str:
+        return f"CharVocab({self.config})"
+
     @property
     def max_bytes(self) -> int:
         """Bytes of a word that fit in a row."""
@@ -140,7 +113,7 @@ class CharVocab:
                 rows[i] = boundaries[word]
         return rows
 
-    def encode(self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True) -> np.ndarray:
+    def encode(self, sentences: Iterable[Sequence[str]], *, boundaries: bool = True) -> np.ndarray:
         """Encode lists of words as int64 ids (B, T, C), padded with 0 to the longest.
 
         ``boundaries`` puts ``<S>`` before and ``</S>`` after every sentence.
@@ -148,12 +121,12 @@ class CharVocab:
         Raises:
             TypeError: if a sentence is a string instead of a list of words.
         """
-        check_sentences(sentences)
-        rows = self.encode_words([word for sentence in sentences for word in sentence])
+        given = list(split_sentences(sentences, None))
+        rows = self.encode_words([word for words in given for word in words])
         margin = int(boundaries)
-        lengths = np.array([len(sentence) for sentence in sentences], dtype=np.intp)
+        lengths = np.array([len(words) for words in given], dtype=np.intp)
         num_steps = lengths.max() + 2 * margin if lengths.size else 0
-        shape = (len(sentences), num_steps, self.config.max_characters)  # (B, T, C)
+        shape = (len(given), num_steps, self.config.max_characters)  # (B, T, C)
         char_ids = np.zeros(shape, dtype=np.int64)
         step = np.arange(num_steps)
         char_ids[(step >= margin) & (step < lengths[:, None] + margin)] = rows

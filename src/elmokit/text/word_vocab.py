@@ -68,6 +68,9 @@ class WordVocab:
         ):
             file.writelines(f"{word}\n" for word in self.words)
 
+    def __repr__(self) -> str:
+        return f"WordVocab({len(self):,} words)"
+
     def __len__(self) -> int:
         """Return V, the number of softmax classes (without padding)."""
         return len(self.words)

@@ -28,7 +28,7 @@ from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.weights.locate import find_model
-from elmokit.weights.model_files import no_directory, read_config
+from elmokit.weights.model_files import read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 Stage = Literal["tokenizing", "training"]
@@ -169,10 +169,7 @@ def open_corpus_of_model(
     """Open a corpus, with the tokenizer and normalization of a model if one is given."""
     if model is None:
         return open_corpus(corpus, tokenizer=tokenizer)
-    directory = find_model(model)
-    if not directory.is_dir():
-        raise FileNotFoundError(no_directory(directory))
-    config = read_config(directory)
+    config = read_config(find_model(model))
     return open_corpus(
         corpus,
         tokenizer=tokenizer_for_model(config.tokenizer, tokenizer),

@@ -5,6 +5,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from elmokit.files.atomic import previous_of
+
 log = logging.getLogger(__name__)
 
 CONFIG_NAME = "config.json"
@@ -25,11 +27,16 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
     A model directory with the name of a packaged model takes precedence, with a warning.
 
     Raises:
-        FileNotFoundError: if neither exists; the message lists the places searched.
+        FileNotFoundError: if neither exists, or the path is a file; the message lists the places
+            searched.
     """
     if name_or_path is None:
         return PACKAGED_MODELS / DEFAULT_MODEL
     path, names = Path(name_or_path).expanduser(), packaged_models()
+    if path.is_file():
+        raise FileNotFoundError(
+            f"{path} is a file; give the model directory that holds {CONFIG_NAME}."
+        )
     named = os.fspath(name_or_path) in names
     if (path / CONFIG_NAME).exists() or (path.exists() and not named):
         if named:
@@ -37,9 +44,12 @@ def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
         return path
     if named:
         return PACKAGED_MODELS / name_or_path
+    place = "not there"
+    if (previous := previous_of(path)).exists():
+        place += f"; a save was interrupted: the previous model is whole in {previous}, rename it"
     raise FileNotFoundError(
         f"There is no model {os.fspath(name_or_path)!r}. Looked for:\n"
-        f"  a directory {path.absolute()}: not there\n"
+        f"  a directory {path.absolute()}: {place}\n"
         f"  a model of this name in the package: it has {', '.join(names)}\n"
         "Check the path; `elmokit pretrain CORPUS -o DIR` makes a model directory."
     )

@@ -6,12 +6,13 @@ vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 """
 
+import copy
 import hashlib
 import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory
-from elmokit.text.char_vocab import check_sentences
+from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
-from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_files import (
     CARD_NAME,
     VOCAB_NAME,
@@ -40,7 +42,6 @@ from elmokit.weights.model_files import (
     ModelDirConfig,
     check_replaceable,
     load_tensors,
-    no_directory,
     read_config,
 )
 from elmokit.weights.storage import Storage, pack, round_to
@@ -100,6 +101,18 @@ class PretrainedBiLM(BiLM):
             if initialize:
                 self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
+    def encoder(self) -> "PretrainedBiLM":
+        """Return the part that makes layers of words, with the same weights, which are shared.
+
+        It has no softmax, and a vocabulary only if it reads word ids.
+        """
+        encoder = copy.copy(self)
+        encoder._modules = dict(self._modules)
+        encoder.softmax = encoder.softmax_config = None
+        if self.config.char_cnn is not None:
+            encoder.word_vocab = None
+        return encoder
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw new weights, including the softmax."""
         super().reset_parameters(generator)
@@ -107,30 +120,35 @@ class PretrainedBiLM(BiLM):
         if softmax is not None:
             softmax.reset_parameters(generator)
 
+    def tokenize(self, sentence: str) -> list[str]:
+        """Normalize one sentence and split it into words, as the training text was."""
+        form = self.config.char_vocab.normalization
+        return NormalizingTokenizer(build_tokenizer(self.tokenizer), form).tokenize(sentence)
+
     def encode(
-        self, sentences: Sequence[Sequence[str]], *, boundaries: bool = True
+        self, sentences: Iterable[GivenSentence], *, boundaries: bool = True
     ) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
-        """Turn lists of words into the ids that this model reads, padded with 0.
+        """Turn sentences into the ids that this model reads, padded with 0.
 
         Character ids (B, T, C), or word ids (B, T) for a word-input model; ``boundaries`` adds
-        ``<S>`` and ``</S>``.
+        ``<S>`` and ``</S>``. A string goes through `tokenize`, a list is taken as words.
 
         Raises:
-            ValueError: if a word-input model has no vocabulary.
-            TypeError: if a sentence is a string instead of a list of words.
+            ValueError: if a word-input model has no vocabulary, or a string is no text.
+            TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
         """
+        given = list(split_sentences(sentences, self.tokenize))
         if self.config.char_cnn is not None:
-            return torch.from_numpy(self.char_vocab.encode(sentences, boundaries=boundaries))
+            return torch.from_numpy(self.char_vocab.encode(given, boundaries=boundaries))
         vocab = self.word_vocab
         if vocab is None:
             raise InputError(
                 "This model reads word ids and has no vocabulary, so it cannot encode words. Load "
                 "it with one: read_bilm_tf(options, weights, vocab='vocab.txt')."
             )
-        check_sentences(sentences)
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
-        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in sentences)
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in given)
         rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
@@ -142,6 +160,15 @@ class PretrainedBiLM(BiLM):
         if self.config.char_cnn is not None:
             return torch.from_numpy(self.char_vocab.encode_words(words).astype(np.int64))
         return self.encode([words], boundaries=False)[0]
+
+    def extra_repr(self) -> str:
+        """Return sizes and text processing; torch shows them above the modules."""
+        words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
+        return (
+            f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
+            f"{words}, tokenizer {self.tokenizer}, normalization "
+            f"{self.config.char_vocab.normalization}"
+        )
 
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
@@ -222,17 +249,18 @@ class PretrainedBiLM(BiLM):
         }
 
 
-def load_model(path: str | os.PathLike[str]) -> PretrainedBiLM:
-    """Load a model directory, in evaluation mode, on the CPU, in fp32.
+def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
+    """Load a model in evaluation mode, on the CPU, in fp32.
+
+    Args:
+        path: Directory, or the name of a packaged model; default: the English one.
 
     Raises:
-        FileNotFoundError: if there is no such directory.
+        FileNotFoundError: if there is no such model.
         FormatError: if a file or a tensor is missing or damaged.
         ConfigError: if config.json holds an unknown key or a wrong value.
     """
-    directory = Path(path).expanduser()
-    if not directory.is_dir():
-        raise FileNotFoundError(no_directory(directory))
+    directory = find_model(path)
     config = read_config(directory)
     vocab_path = directory / VOCAB_NAME
     vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None

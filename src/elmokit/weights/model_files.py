@@ -14,7 +14,6 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import from_dict
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.atomic import previous_of
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
@@ -168,13 +167,3 @@ def _is_model_dir(directory: Path) -> bool:
     except (OSError, FormatError):
         return False
     return config.get("model_type") == MODEL_TYPE
-
-
-def no_directory(directory: Path) -> str:
-    """Return the error message for a missing model directory."""
-    if directory.exists():
-        return f"{directory} is a file; give the model directory that holds {CONFIG_NAME}."
-    message = f"There is no model directory {directory.absolute()}."
-    if (previous := previous_of(directory)).exists():
-        message += f" A save was interrupted: the previous model is whole in {previous}; rename it."
-    return message

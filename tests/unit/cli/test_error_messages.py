@@ -14,7 +14,7 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
         (TypeError("not callable"), False, "error: TypeError: not callable"),
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
         (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
-        (MissingExtraError("kiwipiepy", extra="ko"), True, r"elmokit\[ko\]"),
+        (MissingExtraError("kiwipiepy", extra="ko"), True, r"\[ko\]"),
         (
             FileNotFoundError(2, "No such file or directory", "a.txt"),
             True,

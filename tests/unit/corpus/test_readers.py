@@ -298,7 +298,7 @@ def test_parquet_without_its_package_names_the_extra(write_parquet, monkeypatch)
 
     path = write_parquet({"text": ["one"]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pyarrow.*elmokit\[arrow\]"):
+    with pytest.raises(MissingExtraError, match=r"pyarrow.*\[arrow\]"):
         list(read_lines([path], ReadReport()))
 
 

@@ -1,6 +1,11 @@
+import copy
 import itertools
 import logging
+import multiprocessing
+import pickle
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -130,7 +135,7 @@ def test_word_input_models_embed():
 
 def test_one_string_is_refused_with_help(embedder):
     for call in (embedder.embed, embedder.embed_stream):
-        with pytest.raises(TypeError, match=r"`sentences` .*string.*embed\(\["):
+        with pytest.raises(TypeError, match=r"`sentences` .*string.*list: \["):
             call("I sat by the bank .")
 
 
@@ -246,3 +251,79 @@ def test_a_model_of_another_type_is_converted():
     expected = Embedder(toy_model()).embed(sentences)
     for got, wanted in zip(Embedder(toy_model().double()).embed(sentences), expected, strict=True):
         assert np.abs(got - wanted).max() <= 2e-6
+
+
+def saved_embedder(tmp_path, **options):
+    toy_model().save(tmp_path / "model")
+    return Embedder.load(tmp_path / "model", device="cpu", **options)
+
+
+class TestCopies:
+    SENTENCES = random_sentences(12)
+
+    @pytest.mark.parametrize("precision", ["fp32", "bf16"])
+    @pytest.mark.parametrize("from_directory", [True, False])
+    def test_copies_give_the_same_bits(self, tmp_path, precision, from_directory):
+        embedder = Embedder(toy_model(), precision=precision)
+        if from_directory:
+            embedder = saved_embedder(tmp_path, precision=precision)
+        expected = embedder.embed(self.SENTENCES)
+        for copied in (pickle.loads(pickle.dumps(embedder)), copy.deepcopy(embedder)):
+            assert largest_difference(copied.embed(self.SENTENCES), expected) == 0
+            assert repr(copied) == repr(embedder)
+            assert copied.metadata() == embedder.metadata()
+
+    def test_a_pickle_of_a_loaded_embedder_is_its_directory(self, tmp_path):
+        data = pickle.dumps(saved_embedder(tmp_path))
+        assert len(data) < 1000
+        (tmp_path / "model" / "config.json").touch()
+        with pytest.raises(FormatError, match="changed"):
+            pickle.loads(data)
+
+    def test_a_deep_copy_does_not_share_a_model_that_can_change(self):
+        embedder = Embedder(toy_model())
+        assert copy.deepcopy(embedder).model is not embedder.model
+
+    def test_spawned_workers_embed(self, tmp_path):
+        embedder = saved_embedder(tmp_path)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            (found,) = pool.map(embedder.embed, [self.SENTENCES])
+        assert largest_difference(found, embedder.embed(self.SENTENCES)) == 0
+
+    def test_forked_workers_embed(self):
+        if "fork" not in multiprocessing.get_all_start_methods():
+            pytest.skip("no fork on this system")
+        embedder = Embedder.load("en", device="cpu", word_cache=False)
+        sentences = random_sentences(200)  # enough for two threads
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)  # the second one does not exist in the child
+        try:
+            expected = embedder.embed(sentences)
+            child = multiprocessing.get_context("fork").Process(
+                target=lambda: sys.exit(largest_difference(embedder.embed(sentences), expected) > 0)
+            )
+            child.start()
+            child.join(60)
+            child.kill()
+        finally:
+            torch.set_num_threads(before)
+        child.join()
+        assert child.exitcode == 0
+
+    def test_eight_threads_get_what_one_alone_gets(self, backend, embedder):
+        texts = [random_sentences(20, seed=seed) for seed in range(8)]
+        expected = [Embedder(embedder.model, word_cache=False).embed(text) for text in texts]
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(5):
+                for found, alone in zip(pool.map(embedder.embed, texts), expected, strict=True):
+                    assert largest_difference(found, alone) == 0
+
+
+def test_what_it_is_can_be_read():
+    embedder = Embedder.load("en", device="cpu")
+    for part in ("'en'", "3 layers", str(embedder.dim), "fp32", "cpu", "simple", "NFC"):
+        assert part in repr(embedder)
+    assert f"{embedder.model.num_parameters():,} parameters" in repr(embedder.model)
+    assert "simple" in repr(embedder.model)
+    assert repr(embedder.model.word_vocab).startswith("WordVocab(")
+    assert "max_characters=50" in repr(embedder.model.char_vocab)

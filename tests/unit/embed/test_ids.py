@@ -34,5 +34,5 @@ def test_nothing_gives_an_empty_tensor():
 
 
 def test_a_string_is_not_a_sentence():
-    with pytest.raises(TypeError, match=r"`sentences` .*'not tokenized'"):
+    with pytest.raises(TypeError, match=r"sentence 0 .*list of words"):
         batch_to_ids(["not tokenized"])

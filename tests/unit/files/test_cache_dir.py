@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.files.cache_dir import cache_dir
+from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
 
 
 def test_the_users_cache_is_taken(monkeypatch, tmp_path):
@@ -22,3 +23,18 @@ def test_without_a_home_the_error_says_what_to_set(monkeypatch):
     monkeypatch.setattr(Path, "home", no_home)
     with pytest.raises(InputError, match="XDG_CACHE_HOME"):
         cache_dir("layers")
+
+
+def test_entries_are_named_by_a_pattern_and_removed_whole(tmp_path):
+    (tmp_path / "a1").mkdir()
+    (tmp_path / "a1" / "data").write_bytes(b"123")
+    (tmp_path / "a2").write_bytes(b"12345")
+    (tmp_path / "other").touch()
+    (tmp_path / "a3").symlink_to(tmp_path / "other")
+    os.utime(tmp_path / "a2", (1, 1))
+    found = cache_entries(tmp_path, r"a\d")
+    assert [(entry.path.name, entry.num_bytes) for entry in found] == [("a2", 5), ("a1", 3)]
+    for entry in [*found, *found]:  # the second time, as if another process had done it
+        remove_entry(entry)
+    assert sorted(os.listdir(tmp_path)) == ["a3", "other"]
+    assert cache_entries(tmp_path / "none", ".*") == []

@@ -130,5 +130,5 @@ def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"`runs` .* none"):
         plot_layer_weights([], tmp_path / "weights.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"elmokit\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
         plot_layer_weights(runs, tmp_path / "weights.png")

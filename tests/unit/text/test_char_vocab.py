@@ -117,7 +117,7 @@ def test_empty_batches(sentences, boundaries, shape):
 
 @pytest.mark.parametrize("sentences", ["a sentence", ["a sentence"], [["ok"], "not ok"]])
 def test_a_string_in_place_of_words_is_refused(sentences):
-    with pytest.raises(TypeError, match=r"`sentences` .*'(a sentence|not ok)' .*split\(\)"):
+    with pytest.raises(TypeError, match=r"one string|is the string"):
         CharVocab().encode(sentences)
 
 

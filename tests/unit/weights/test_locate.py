@@ -60,3 +60,12 @@ def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_pat
     assert lasting_name(tmp_path / "a" / ".." / "ko") == str(tmp_path / "ko")
     assert path_of("ko") == str(PACKAGED_MODELS / "ko")
     assert path_of(str(tmp_path / "ko")) == str(tmp_path / "ko")
+
+
+def test_a_file_is_no_model_and_an_interrupted_save_is_told(tmp_path):
+    (tmp_path / "model").touch()
+    with pytest.raises(FileNotFoundError, match="is a file"):
+        find_model(tmp_path / "model")
+    (tmp_path / ".other.previous").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"interrupted: .*\.other\.previous"):
+        find_model(tmp_path / "other")

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def embed(
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT", help="Text files (also .gz or .xz), one sentence per line."),
+        typer.Argument(
+            metavar="TEXT",
+            help="Text files (also .gz or .xz), one sentence per line; - is standard input.",
+        ),
     ],
     *,
     output: Annotated[
@@ -64,9 +67,9 @@ def embed(
 ) -> None:
     """Write contextual vectors of a text to a file.
 
-    Each line of TEXT is a sentence; its key is its line number, counted from 0. A blank line is an
-    empty sentence. Lines are streamed, so memory use does not depend on their number. Finished
-    sentences are kept in OUT.parts until OUT is complete.
+    Each line of TEXT is one sentence, even if a paragraph stands there; its key is its line number,
+    counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use does not
+    depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
     """
     from elmokit.embed.embedder import Embedder
     from elmokit.embed.job import embed_files

@@ -18,6 +18,7 @@ def predict(
         typer.Argument(metavar="TEXT", help="Files with one text per line; - is standard input."),
     ],
     *,
+    tokenizer: options.OtherTokenizerOption = None,
     model: options.ModelOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -42,8 +43,8 @@ def predict(
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
     lines = (line for _, line in chain([first], numbered))
     if json:
-        for answer in trained.predict_json(lines):
+        for answer in trained.predict_json(lines, tokenizer=tokenizer):
             emit_json(answer)
         return
-    for answer in trained.predict(lines):
+    for answer in trained.predict(lines, tokenizer=tokenizer):
         typer.echo(trained.task.show(*answer))

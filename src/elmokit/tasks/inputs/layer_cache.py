@@ -1,6 +1,7 @@
 """A frozen biLM's layers of a data set, computed once by an `Embedder` and kept on disk.
 
-Kept in half precision and memory-mapped: a few kilobytes per word.
+Kept in half precision and memory-mapped: a few kilobytes per word. Above `size_limit` the entries
+whose last use is longest ago are removed.
 """
 
 import hashlib
@@ -10,13 +11,15 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from elmokit.embed.embedder import Embedder, StatePolicy
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
+from elmokit.files.cache_dir import CacheEntry, cache_dir, cache_entries, remove_entry
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +27,10 @@ Sentence = tuple[str, ...]
 """Words."""
 _VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
 _FORMAT = 1
+LIMIT_VARIABLE = "ELMOKIT_LAYER_CACHE_GB"
+"""Environment variable: the most that a layer cache holds."""
+DEFAULT_LIMIT_GB = 10
+ENTRY_PATTERN = "[0-9a-f]{24}"
 
 
 class SentenceLayers:
@@ -61,16 +68,29 @@ class SentenceLayers:
         return self._values.shape[2]
 
 
-def default_cache_dir() -> Path:
-    """Return where layers are kept by default."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "elmokit" / "layers"
+def size_limit() -> int:
+    """Return the bytes that a layer cache may hold; raise `InputError` if the setting is wrong."""
+    text = os.environ.get(LIMIT_VARIABLE, str(DEFAULT_LIMIT_GB))
+    try:
+        limit = float(text)
+        if not 0 <= limit < float("inf"):
+            raise ValueError(text)
+    except ValueError:
+        raise InputError(
+            f"{LIMIT_VARIABLE} must be a number of gigabytes, such as 10 or 0.5, got {text!r}."
+        ) from None
+    return int(limit * 1e9)
+
+
+def kept_layers(directory: Path | None = None) -> list[CacheEntry]:
+    """Return the entries of a layer cache (none: the default one), oldest use first."""
+    return cache_entries(directory or cache_dir("layers"), ENTRY_PATTERN)
 
 
 def keep_layers(
     embedder: Embedder,
     sentences: Sequence[Sentence],
-    cache_dir: Path | None = None,
+    directory: Path | None = None,
     *,
     state: StatePolicy = "reset",
     within: Sequence[Sentence] = (),
@@ -84,7 +104,7 @@ def keep_layers(
     Args:
         embedder: The frozen biLM.
         sentences: Their words; the order matters for the key.
-        cache_dir: Where layers are kept; none: `default_cache_dir`.
+        directory: Where layers are kept; none: the user's cache.
         state: As in `Embedder.embed`.
         within: More sentences, distinct, these among them: if the layers of all are kept already,
             nothing is computed.
@@ -95,20 +115,47 @@ def keep_layers(
     """
     made: dict[str, object] = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
     if within:
-        directory = _directory(made | {"sentences": _hash(within)}, cache_dir)
-        if directory.exists():
+        entry = _entry(made | {"sentences": _hash(within)}, directory)
+        if entry.exists():
+            _note_use(entry)
             numbers = {words: number for number, words in enumerate(within)}
-            return SentenceLayers(directory, [numbers[words] for words in sentences])
+            return SentenceLayers(entry, [numbers[words] for words in sentences])
     metadata = made | {"sentences": _hash(sentences)}
-    directory = _directory(metadata, cache_dir)
-    if not directory.exists():
-        _write(embedder, sentences, directory, metadata, state, on_progress)
-    return SentenceLayers(directory)
+    entry = _entry(metadata, directory)
+    if entry.exists():
+        _note_use(entry)
+        return SentenceLayers(entry)
+    limit = size_limit()
+    _write(embedder, sentences, entry, metadata, state, on_progress)
+    layers = SentenceLayers(entry)
+    _shrink(entry, limit)
+    return layers
 
 
-def _directory(metadata: dict[str, object], cache_dir: Path | None) -> Path:
+def _note_use(entry: Path) -> None:
+    with suppress(PermissionError):  # of a cache that others made
+        os.utime(entry)
+
+
+def _shrink(newest: Path, limit: int) -> None:
+    """Remove the oldest entries of a cache until the rest fits; the newest stays in any case."""
+    entries = kept_layers(newest.parent)
+    total, removed = sum(entry.num_bytes for entry in entries), []
+    for entry in entries:
+        if total > limit and entry.path != newest:
+            remove_entry(entry)
+            removed.append(entry.num_bytes)
+            total -= entry.num_bytes
+    if removed:
+        log.info(
+            "%d older entries (%.0f MB) of the layer cache are removed: %s allows it %g GB",
+            len(removed), sum(removed) / 1e6, LIMIT_VARIABLE, limit / 1e9,
+        )  # fmt: skip
+
+
+def _entry(metadata: dict[str, object], directory: Path | None) -> Path:
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    return (cache_dir or default_cache_dir()) / key
+    return (directory or cache_dir("layers")) / key
 
 
 def _write(

@@ -117,7 +117,7 @@ class TaskBiLM:
         )  # fmt: skip
         embedder = None
         if finetune:
-            loaded.softmax = None  # not needed by tasks
+            loaded = loaded.encoder()
         elif settings.has_layers:
             with as_input_error():  # the precision is checked there
                 embedder = Embedder(loaded, device=device, precision=precision)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.elmo import LayerChoice, LayerMixes
+from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings, MixPosition
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors

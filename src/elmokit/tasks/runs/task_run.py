@@ -1,9 +1,11 @@
 """A trained task as a directory: made by `train_task`, loaded as a `TaskRun`."""
 
 import logging
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,9 @@ from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_d
 from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
 from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.text.given_sentences import check_is_list, check_text
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
 from elmokit.weights.locate import path_of
@@ -201,15 +206,33 @@ class TaskRun:
         self.task, self._network, self.labels = task, network, labels
         self._maker, self._bilm = maker, bilm
         self._later_words = None if vectors is None else LaterWords(vectors)
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock, which is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def __repr__(self) -> str:
+        reference = self._bilm.reference
+        reads = "no biLM"
+        if reference is not None:
+            reads = f"{self._maker.settings.embeddings} of {reference.path}, {reference.precision}"
+        return (
+            f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, "
+            f"tokenizer {self._bilm.tokenizer.name})"
+        )
 
     @classmethod
     def load(
         cls,
-        run_dir: Path,
+        run_dir: str | PathLike[str],
         *,
         model: str | None = None,
         device: str = "auto",
-        cache_dir: Path | None = None,
+        cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
         """Load a run directory that `train_task` wrote.
 
@@ -219,6 +242,8 @@ class TaskRun:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
         """
+        run_dir = Path(run_dir).expanduser()
+        cache_dir = None if cache_dir is None else Path(cache_dir)
         metadata = read_metadata(run_dir)
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
@@ -261,27 +286,52 @@ class TaskRun:
         held = Examples(self.task, examples, self._bilm.keep)
         return score_model(self._network, self._maker, held)
 
-    def predict_json(self, texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def predict_json(
+        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        for example, (answer, probs) in self._predict(texts, with_probs=True):
+        for example, (answer, probs) in self._predict(texts, tokenizer, with_probs=True):
             yield self.task.as_json(example, answer, probs)
 
-    def predict(self, texts: Iterable[str]) -> Iterator[tuple[Any, Any]]:
-        """Yield example and prediction for each text, split by the biLM's tokenizer.
+    def predict(
+        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield example and prediction for each text.
 
         Except for new static vectors, memory does not depend on the number of texts.
 
+        Args:
+            texts: A string is split by the biLM's tokenizer, a list is taken as words. An example
+                of several texts is a string with tabs or a list of texts, a document also a list of
+                sentences.
+            tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
+
         Raises:
+            TypeError: at once if ``texts`` is one string; for a text that is neither string nor
+                list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its number.
         """
-        return self._predict(texts, with_probs=False)
+        return self._predict(texts, tokenizer, with_probs=False)
 
-    def _predict(self, texts: Iterable[str], *, with_probs: bool) -> Iterator[tuple[Any, Any]]:
+    def _predict(
+        self, texts: Iterable[str | Sequence[Any]], tokenizer: str | None, *, with_probs: bool
+    ) -> Iterator[tuple[Any, Any]]:
+        check_is_list(texts, name="texts")
+        own = self._bilm.tokenizer
+        if tokenizer is not None:
+            trained_with = TokenizerConfig(name=own.name, version=own.version)
+            other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
+            own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
+        return self._predictions(texts, own, with_probs=with_probs)
+
+    def _predictions(
+        self, texts: Iterable[str | Sequence[Any]], tokenizer: Tokenizer, *, with_probs: bool
+    ) -> Iterator[tuple[Any, Any]]:
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         while block := list(islice(numbered, LINES_TOGETHER)):
-            examples = [self._example(number, text) for number, text in block]
+            examples = [self._example(number, text, tokenizer) for number, text in block]
             self._look_up(examples)
             for start in range(0, len(examples), together):
                 some = examples[start : start + together]
@@ -289,22 +339,30 @@ class TaskRun:
                 answers = predict(self._network, self._maker, held, with_probs=with_probs)
                 yield from zip(some, answers, strict=True)
 
-    def _example(self, number: int, text: str) -> Any:
+    def _example(self, number: int, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
-            return self.task.from_text(text, self._bilm.tokenizer)
-        except InputError as error:
-            raise InputError(f"Text {number}: {error}") from error
+            if isinstance(text, str):
+                check_text(text, where="it")
+                return self.task.from_text(text, tokenizer)
+            return self.task.from_words(text, tokenizer.tokenize)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else InputError
+            raise kind(f"Text {number}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add static vectors of words that are not in the training data."""
-        static = self._maker.static
-        if static is None or self._later_words is None:
+        if self._later_words is None:
             return
         words = dict.fromkeys(self.task.words(examples))
-        found = self._later_words.find([word for word in words if static.id_of(word) == 1])
-        if found is not None and found.words:
-            self._maker.static = static.extended(found)
-            self._network.inputs.set_static(self._maker.static)
+        with self._lock:
+            static = self._maker.static
+            if static is None:
+                return
+            found = self._later_words.find([word for word in words if static.id_of(word) == 1])
+            if found is not None and found.words:
+                extended = static.extended(found)  # ids of earlier words stay
+                self._network.inputs.set_static(extended)
+                self._maker.static = extended
 
 
 def _open_bilm(

@@ -5,15 +5,17 @@ They were trained on the 1 Billion Word Benchmark, which was tokenized with the 
 closer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 """
 
+import functools
 from importlib.metadata import PackageNotFoundError, version
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.long_text import cut_long_text
+from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_TEXT_CHARACTERS = 20_000
 
 
-class EnglishTokenizer:
+class EnglishTokenizer(ShownTokenizer):
     """Moses tokens by sacremoses, sentences by pySBD.
 
     Raises:
@@ -29,7 +31,7 @@ class EnglishTokenizer:
             from sacremoses import MosesTokenizer
         except (PackageNotFoundError, ImportError) as error:
             raise MissingExtraError("sacremoses and pysbd", extra="en") from error
-        self._segmenter = pysbd.Segmenter(language="en", clean=False)
+        self._segmenter = functools.partial(pysbd.Segmenter, language="en", clean=False)
         self._moses = MosesTokenizer(lang="en")
 
     def tokenize(self, sentence: str) -> list[str]:
@@ -42,6 +44,6 @@ class EnglishTokenizer:
             part
             for line in text.splitlines()
             for piece in cut_long_text(line, _MAX_TEXT_CHARACTERS)
-            for part in self._segmenter.segment(piece)
+            for part in self._segmenter().segment(piece)  # it keeps the text: one per call
         )
         return [tokens for part in parts if (tokens := self.tokenize(part))]

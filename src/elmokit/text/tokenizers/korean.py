@@ -9,8 +9,10 @@ one token, since Kiwi would split it into letters. The text cannot be restored f
 is composed (NFC) first, and lone surrogates are dropped.
 """
 
+import ctypes
 import functools
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +21,7 @@ from typing import Any
 from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.long_text import cut_long_text
+from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
@@ -28,8 +31,8 @@ _JAMO = (
 _OLD_HANGUL_WORD = re.compile(rf"[\w\u302e\u302f]*[{_JAMO}][\w\u302e\u302f]*")  # with tone marks
 
 
-class KoreanTokenizer:
-    """Morphemes and sentences by Kiwi, which is loaded on first use, once per process (2 s).
+class KoreanTokenizer(ShownTokenizer):
+    """Morphemes and sentences by Kiwi, which each process loads on first use (2 s).
 
     A line break ends a sentence, and so does every 5,000th character of a line without an end.
 
@@ -85,7 +88,7 @@ class KoreanTokenizer:
         text = pieces if isinstance(pieces, str) else " ".join(pieces)
         old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}
-        return _kiwi().tokenize(pieces, compatible_jamo=True, **words)
+        return _kiwi(os.getpid()).tokenize(pieces, compatible_jamo=True, **words)
 
     def _sentences_of(self, piece: str, tokens: Iterable[Any]) -> Iterator[list[str]]:
         old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(piece)
@@ -115,7 +118,12 @@ def _old_hangul_words(text: str) -> list[tuple[int, int, str]]:
 
 
 @functools.cache
-def _kiwi() -> Any:
+def _kiwi(process: int) -> Any:
+    """Load Kiwi for a process: its threads do not survive a fork, and waiting for them hangs."""
     from kiwipiepy import Kiwi
 
-    return Kiwi()
+    kiwi = Kiwi()
+    if hasattr(os, "register_at_fork"):  # it must not be freed in a child, not even at its exit
+        leak = functools.partial(ctypes.pythonapi.Py_IncRef, ctypes.py_object(kiwi))
+        os.register_at_fork(after_in_child=leak)
+    return kiwi

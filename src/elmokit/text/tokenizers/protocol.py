@@ -44,6 +44,15 @@ def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list
     return map(tokenizer.sentences, texts)
 
 
+class ShownTokenizer:
+    """A tokenizer whose ``repr`` shows its version."""
+
+    version: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(version={self.version!r})"
+
+
 class NormalizingTokenizer:
     """Normalizes text before the tokenizer, as corpus readers do.
 
@@ -54,6 +63,9 @@ class NormalizingTokenizer:
         self.name, self.version = tokenizer.name, tokenizer.version
         self._tokenizer = tokenizer
         self._form: Normalization = "none" if normalization == "NFC" else normalization
+
+    def __repr__(self) -> str:
+        return f"NormalizingTokenizer({self._tokenizer!r}, {self._form!r})"
 
     def tokenize(self, sentence: str) -> list[str]:
         """Normalize one sentence and split it into tokens."""

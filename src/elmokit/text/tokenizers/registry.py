@@ -45,6 +45,9 @@ class TokenizerConfig:
     version: str = ""
     """Version used on the model's training text; empty if unknown."""
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".strip()
+
     def __post_init__(self) -> None:
         """Check the name."""
         if self.name not in (AUTO, *TOKENIZERS):

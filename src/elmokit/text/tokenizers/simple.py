@@ -13,9 +13,10 @@ import functools
 import re
 import sys
 import unicodedata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elmokit.text.tokenizers import simple_data as data
+from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_CACHED_CHUNKS = 200_000  # 55 MB; 90 % hits on English Wikipedia
 _MAX_CACHED_CHARACTERS = 40  # longer chunks rarely recur
@@ -40,7 +41,7 @@ _END_CLOSER = 6  # a quote or bracket by itself: the end if the text before it h
 _GLUED = 7  # sentences without white space between them; the tokens are the pieces
 
 
-class SimpleTokenizer:
+class SimpleTokenizer(ShownTokenizer):
     """Split raw text into sentences and tokens by rules.
 
     The tokens joined are the text without its white space (including zero-width spaces). A line
@@ -55,6 +56,10 @@ class SimpleTokenizer:
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
         self._glue = _patterns().glue
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the cache out of copies and pickles."""
+        return {**self.__dict__, "_cache": {}}
 
     @classmethod
     def of_version(cls, version: str) -> "SimpleTokenizer | None":

@@ -1,7 +1,9 @@
 """Text that is already tokenized."""
 
+from elmokit.text.tokenizers.protocol import ShownTokenizer
 
-class WhitespaceTokenizer:
+
+class WhitespaceTokenizer(ShownTokenizer):
     """Tokens between white space, one sentence a line."""
 
     name = "whitespace"

@@ -29,5 +29,5 @@ def test_nothing_is_drawn_of_nothing(tmp_path, plot):
 
 def test_the_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"elmokit\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
         check_plots()

@@ -1,8 +1,10 @@
+import os
+
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
@@ -75,3 +77,42 @@ def test_a_full_disk_is_told(embedder, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         keep_layers(embedder, SENTENCES, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+class TestLimit:
+    def keep(self, embedder, tmp_path, name, when):
+        """Keep the layers of a sentence; return their directory, last used at a time."""
+        before = set(tmp_path.iterdir())
+        keep_layers(embedder, [(name,) * 100], tmp_path)
+        (made,) = set(tmp_path.iterdir()) - before or {None}
+        if made is not None:
+            os.utime(made, (when, when))
+        return made
+
+    def test_what_was_not_used_for_longest_goes_first(
+        self, embedder, tmp_path, monkeypatch, caplog
+    ):
+        first, second = (
+            self.keep(embedder, tmp_path, name, 1000 + n) for n, name in enumerate("ab")
+        )
+        size = sum(path.stat().st_size for path in first.iterdir())
+        monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", str(2.5 * size / 1e9))
+        keep_layers(embedder, [("a",) * 100], tmp_path)  # uses the first one again
+        (tmp_path / "notes.txt").write_text("not ours")
+        with caplog.at_level("INFO"):
+            third = self.keep(embedder, tmp_path, "c", 3000)
+        assert set(tmp_path.iterdir()) == {first, third, tmp_path / "notes.txt"}
+        assert not second.exists()
+        assert "ELMOKIT_LAYER_CACHE_GB" in caplog.text
+
+    def test_the_newest_stays_whatever_its_size(self, embedder, tmp_path, monkeypatch):
+        monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "0")
+        for name in "ab":
+            kept = keep_layers(embedder, [(name,) * 100], tmp_path)
+        assert kept[0].shape == (100, embedder.num_layers, embedder.dim)
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_a_wrong_setting_is_told_before_the_work(self, embedder, tmp_path, monkeypatch):
+        monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "ten")
+        with pytest.raises(InputError, match=r"ELMOKIT_LAYER_CACHE_GB.*'ten'"):
+            keep_layers(embedder, SENTENCES, tmp_path)

@@ -1,8 +1,11 @@
 """Task runs: what is written down, where layers are read, and a biLM that learns with the task."""
 
+import copy
 import dataclasses
 import hashlib
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -347,3 +350,27 @@ def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatc
     with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
         TaskRun.load(run_dir)
     assert TaskRun.load(run_dir, model="en").labels
+
+
+class TestCopies:
+    TEXTS = ("Minji sat .", "the ocean by night", "by the Bank")
+
+    def test_copies_answer_the_same_and_say_what_they_are(self, train):
+        run = TaskRun.load(str(train("ner")))
+        expected = list(run.predict(self.TEXTS))
+        for copied in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
+            assert list(copied.predict(self.TEXTS)) == expected
+            assert repr(copied) == repr(run)
+        for part in ("ner", f"{len(run.labels)} labels", "elmo of", "fp32", "whitespace"):
+            assert part in repr(run)
+
+    def test_threads_get_what_one_alone_gets_also_with_later_words(self, train, tmp_path):
+        vectors = tmp_path / "vectors.txt"
+        words = [f"w{n}" for n in range(64)]
+        vectors.write_text("".join(f"{w} {n} {-n}\n" for n, w in enumerate(["sat", *words])))
+        run_dir = train("ner", inputs={"embeddings": "static"}, vectors=vectors, epochs=3)
+        texts = [[[words[8 * n + k], "sat", words[k]] for k in range(8)] for n in range(8)]
+        expected = [list(TaskRun.load(run_dir).predict(some)) for some in texts]
+        run = TaskRun.load(run_dir)
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda some: list(run.predict(some)), texts)) == expected

@@ -31,5 +31,5 @@ def test_versions_are_named(tokenizer):
 
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pysbd", None)
-    with pytest.raises(MissingExtraError, match=r'pysbd.*pip install "elmokit\[en\]"'):
+    with pytest.raises(MissingExtraError, match=r"pysbd.*pip install .*\[en\]"):
         EnglishTokenizer()

@@ -1,14 +1,22 @@
 """The ELMo layer of a task model: one biLM pass, several mixtures, frozen or not."""
 
+import copy
+
 import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.elmo import ELMo
 from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.inference import elmo as elmo_module
+from elmokit.inference.elmo import ELMo
+from elmokit.kernels import build
+from elmokit.kernels.inference import load_kernels
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
+
+from ...builders.embedding_models import random_sentences, toy_model
 
 LSTM = LSTMConfig(num_layers=2, cell_dim=12, projection_dim=6)
 CONFIG = BiLMConfig(
@@ -237,3 +245,132 @@ class TestWordInput:
         model = BiLM(BiLMConfig(char_cnn=None, num_words=9, lstm=LSTM))
         with pytest.raises(ValueError, match="`word_vocab`"):
             ELMo(model)(torch.tensor([[4, 5]]))
+
+
+class TestKernels:
+    """A frozen biLM runs through the compiled kernels; the modules define its numbers."""
+
+    @pytest.fixture(autouse=True)
+    def _compiled(self):
+        if load_kernels() is None:
+            pytest.skip("no C compiler on this machine")
+
+    @pytest.fixture
+    def plain(self, monkeypatch):
+        """What a layer computes through the plain modules."""
+
+        def plain(elmo, ids, **given):
+            with monkeypatch.context() as patched:
+                patched.setattr(elmo_module, "load_kernels", lambda: None)
+                return elmo(ids, **given)
+
+        return plain
+
+    @pytest.mark.parametrize("keep_boundaries", [True, False])
+    @pytest.mark.parametrize("word_input", [True, False])
+    def test_the_numbers_are_those_of_the_modules(self, plain, word_input, keep_boundaries):
+        model = toy_model(words=word_input)
+        ids = model.encode([*random_sentences(9), []], boundaries=False)
+        elmo = ELMo(model, num_mixes=2, dropout=0.0, keep_boundaries=keep_boundaries)
+        before = elmo(ids.flip(0)).state
+        for given in ({}, {"state": before}):
+            out, expected = elmo(ids, **given), plain(elmo, ids, **given)
+            assert elmo._frozen is not None
+            assert torch.equal(out.mask, expected.mask)
+            for ours, theirs in zip(
+                (*out.mixes, out.state.hidden, out.state.cell),
+                (*expected.mixes, expected.state.hidden, expected.state.cell), strict=True,
+            ):  # fmt: skip
+                torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+                assert not ours.is_inference()
+
+    def test_gradients_of_the_mixtures_are_the_same(self, plain):
+        model = toy_model()
+        elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(5), boundaries=False)
+        gradients = []
+        for run in (elmo, lambda ids: plain(elmo, ids)):
+            elmo.zero_grad()
+            run(ids).mixes[0].square().sum().backward()
+            gradients.append([p.grad.clone() for p in elmo.scalar_mixes.parameters()])
+        for ours, theirs in zip(*gradients, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
+
+    def test_changed_weights_are_seen(self, plain):
+        model = toy_model()
+        elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(3), boundaries=False)
+        first = elmo(ids).mixes[0]
+        elmo.load_state_dict({name: 0.5 * value for name, value in elmo.state_dict().items()})
+        second = elmo(ids).mixes[0]
+        assert (second - first).abs().max() > 1e-3
+        torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
+
+    def test_other_types_of_numbers_and_training_use_the_modules(self):
+        model = toy_model()
+        ids = model.encode([["bank"]], boundaries=False)
+        assert ELMo(model).double()(ids).mixes[0].dtype == torch.float64
+        elmo = ELMo(toy_model(), trainable_bilm=True)
+        elmo(ids).mixes[0].sum().backward()
+        assert elmo._frozen is None
+        assert all(p.grad is not None for p in elmo.bilm.parameters())
+
+    def test_without_a_compiler_it_is_said_once(self, monkeypatch, caplog):
+        for function in (build.load_library, build.say_once, load_kernels):
+            function.cache_clear()
+        monkeypatch.setattr(build, "_compiler", lambda: None)
+        model = toy_model()
+        elmo = ELMo(model)
+        for _ in range(2):
+            elmo(model.encode([["bank"]], boundaries=False))
+        for function in (build.load_library, build.say_once, load_kernels):
+            function.cache_clear()
+        assert elmo._frozen is None
+        (record,) = [one for one in caplog.records if one.levelname == "WARNING"]
+        assert "PyTorch" in record.getMessage()
+
+
+class TestSaving:
+    def test_what_it_cannot_use_is_not_kept(self, tmp_path):
+        model = PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig(), num_words=50_000)
+        network = torch.nn.Sequential(ELMo(model), torch.nn.Linear(12, 3))
+        own = sum(p.numel() for name, p in network.named_parameters() if "softmax" not in name)
+        assert own == sum(p.numel() for p in network.parameters())
+        network[0](network[0].encode(["the bank"]))  # packs the weights, which are not saved
+        for saved in (network, network.state_dict()):
+            torch.save(saved, tmp_path / "network.pt")
+            assert (tmp_path / "network.pt").stat().st_size < 4 * own + 50_000
+        assert model.softmax is not None
+        assert network[0].bilm.forward_layers[0] is model.forward_layers[0]
+
+    def test_a_saved_network_is_loaded_and_answers_the_same(self, tmp_path):
+        model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
+        elmo = ELMo(model).eval()
+        ids = elmo.encode(["I sat by the bank"])
+        expected = elmo(ids).mixes[0]
+        torch.save(elmo, tmp_path / "whole.pt")
+        whole = torch.load(tmp_path / "whole.pt", weights_only=False)
+        fresh = toy_model()
+        fresh.reset_parameters(torch.Generator().manual_seed(8))
+        other = ELMo(fresh).eval()
+        other.load_state_dict(elmo.state_dict())
+        for loaded in (whole, other, copy.deepcopy(elmo)):
+            assert torch.equal(loaded(ids).mixes[0], expected)
+
+    def test_a_state_of_an_earlier_version_still_loads(self):
+        model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
+        elmo = torch.nn.ModuleDict({"elmo": ELMo(model)})
+        old = elmo.state_dict()
+        old |= {f"elmo.bilm.softmax.{k}": v for k, v in model.softmax.state_dict().items()}
+        elmo.load_state_dict(old)
+
+
+class TestNames:
+    def test_a_model_may_be_named_and_strings_go_through_its_tokenizer(self):
+        elmo = ELMo("en")
+        assert torch.equal(elmo.encode(["I sat by the bank."]), ELMo().encode(
+            [["I", "sat", "by", "the", "bank", "."]]
+        ))  # fmt: skip
+        assert elmo(elmo.encode(["I sat ."])).mask.sum() == 3
+
+    def test_an_unknown_name_is_told(self):
+        with pytest.raises(FileNotFoundError, match="'fr'"):
+            ELMo("fr")

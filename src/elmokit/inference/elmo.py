@@ -2,22 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from os import PathLike
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from elmokit.bilm.bilm import BiLM, BiLMState
+from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
+from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
 from elmokit.bilm.masking import lengths_of
-from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
-
-LayerChoice = Literal["mix", "average", "top", "layer0"]
-"""The layers of a mixture.
-
-``mix``: all, with learned weights. ``average``: all, weighted equally. ``top``: the last one.
-``layer0``: the token layer. The scale gamma is always learned.
-"""
+from elmokit.bilm.scalar_mix import LayerNorm
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.kernels.inference import load_kernels
+from elmokit.text.given_sentences import GivenSentence
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 
 @dataclass(frozen=True)
@@ -32,80 +31,21 @@ class ELMoOutput:
     """The biLM's memory after each row."""
 
 
-class LayerMixes(nn.Module):
-    """Learned mixtures of biLM layers that are given: the part of ELMo that a task trains.
-
-    Args:
-        num_layers: L of the biLM, the token layer included.
-        num_mixes: Separate mixtures, one for each place where the task model reads ELMo.
-        layers: The layers of each.
-        dropout: Of each.
-        layer_norm: Normalization before mixing; True means ``token``.
-        l2: λ of `penalty`.
-
-    Source: Peters et al. 2018, sections 3.2 and 3.3.
-    """
-
-    def __init__(
-        self,
-        num_layers: int,
-        *,
-        num_mixes: int = 1,
-        layers: LayerChoice = "mix",
-        dropout: float = 0.5,
-        layer_norm: bool | LayerNorm = False,
-        l2: float = 1e-3,
-    ) -> None:
-        super().__init__()
-        if isinstance(layer_norm, bool):
-            layer_norm = "token" if layer_norm else "none"
-        self.l2 = l2
-        self.layers: LayerChoice = layers
-        count = num_layers if layers in ("mix", "average") else 1
-        self.scalar_mixes = nn.ModuleList(
-            ScalarMix(count, layer_norm=layer_norm, trainable=layers == "mix")
-            for _ in range(num_mixes)
-        )
-        self.dropout = nn.Dropout(dropout)
-
-    def mix(
-        self, index: int, layers: Float[Tensor, "L B T E2"], mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, "B T E2"]:
-        """Return mixture number ``index`` of all the biLM's layers, with dropout in training."""
-        return self.dropout(self._mixed(index, layers, mask))
-
-    def _mixed(self, index: int, layers: Tensor, mask: Tensor) -> Tensor:
-        chosen = {"top": layers[-1:], "layer0": layers[:1]}.get(self.layers, layers)
-        return self.scalar_mixes[index](chosen, mask)
-
-    @torch.no_grad()
-    def scale_to(self, rms: float, samples: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Set every gamma so that its mixture of ``samples`` has this root mean square.
-
-        ``samples`` holds layers with their mask; without a real position nothing changes.
-        """
-        samples = list(samples)
-        for index, mix in enumerate(self.scalar_mixes if samples else ()):
-            assert isinstance(mix, ScalarMix)
-            real = torch.cat([self._mixed(index, layers, mask)[mask] for layers, mask in samples])
-            found = real.square().mean().sqrt()
-            if real.numel() and found > 0:
-                mix.gamma.mul_(rms / found)
-
-    def penalty(self) -> Float[Tensor, ""]:
-        """Return ``l2`` times the sum of all mixtures' squared layer weights."""
-        penalties = [mix.penalty() for mix in self.scalar_mixes]  # pyright: ignore[reportCallIssue]
-        return self.l2 * torch.stack(penalties).sum()
-
-
 class ELMo(LayerMixes):
     """Contextual word vectors for a task model.
 
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
-    separate weights, removes the boundaries and applies dropout.
+    separate weights, removes the boundaries and applies dropout. A frozen biLM in fp32 on the CPU
+    runs through the compiled kernels, within 1e-5 of the plain modules.
+
+    Saved with a network (``state_dict`` or ``torch.save``) it holds the biLM, so that the file is
+    complete, but neither the softmax nor the vocabulary of its targets, which it cannot use. To
+    load the state, build the network with the same model first.
 
     Args:
-        model: The biLM; frozen and in evaluation mode unless ``trainable_bilm``.
+        model: The biLM, which shares its weights with this layer; its directory or name; default:
+            the English model in the package. Frozen and in evaluation mode unless
+            ``trainable_bilm``.
         num_mixes: This and ``layers``, ``dropout``, ``layer_norm``, ``l2``: see `LayerMixes`.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
@@ -119,7 +59,7 @@ class ELMo(LayerMixes):
 
     def __init__(
         self,
-        model: BiLM,
+        model: BiLM | str | PathLike[str] | None = None,
         *,
         num_mixes: int = 1,
         layers: LayerChoice = "mix",
@@ -136,15 +76,23 @@ class ELMo(LayerMixes):
                 "layer_norm='batch' leaves out the boundaries, so they cannot be kept; use "
                 "layer_norm='batch_with_boundaries'."
             )
+        if not isinstance(model, BiLM):
+            model = load_model(model)
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
             layer_norm=layer_norm, l2=l2,
         )  # fmt: skip
-        self.bilm = model
+        self.bilm = model.encoder() if isinstance(model, PretrainedBiLM) else model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries
-        model.requires_grad_(trainable_bilm)
+        self.bilm.requires_grad_(trainable_bilm)
+        self._frozen: tuple[FrozenBiLM, object] | None = None
+        self.register_load_state_dict_pre_hook(_drop_softmax)
         self.train(self.training)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the packed weights out of copies and pickles; they are made again."""
+        return {**self.__dict__, "_frozen": None}
 
     def train(self, mode: bool = True) -> "ELMo":
         """Set the mode; a frozen biLM stays in evaluation mode."""
@@ -152,6 +100,21 @@ class ELMo(LayerMixes):
         if not self.trainable_bilm:
             self.bilm.eval()
         return self
+
+    def encode(
+        self, sentences: Iterable[GivenSentence]
+    ) -> Int[Tensor, "B W C"] | Int[Tensor, "B W"]:
+        """Turn sentences into the input of `forward`, on the biLM's device.
+
+        The model's tokenizer splits strings; lists are taken as words. Raise what
+        `PretrainedBiLM.encode` raises.
+        """
+        ids = (
+            self.bilm.encode(sentences, boundaries=False)
+            if isinstance(self.bilm, PretrainedBiLM)
+            else torch.from_numpy(self.bilm.char_vocab.encode(sentences, boundaries=False))
+        )
+        return ids.to(next(self.bilm.parameters()).device)
 
     def forward(
         self, ids: Int[Tensor, "B W C"] | Int[Tensor, "B W"], *, state: BiLMState | None = None
@@ -164,13 +127,38 @@ class ELMo(LayerMixes):
             state: Memory to start from; none: zeros.
         """
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
-        with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
-            out = self.bilm(self._add_boundaries(ids, lengths_of(mask)), state=state)
+        out = self._run_bilm(self._add_boundaries(ids, lengths_of(mask)), state)
         mixes = [
             self.dropout(self._at_words(index, out.layers, out.mask, mask))
             for index in range(len(self.scalar_mixes))
         ]
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
+
+    def _run_bilm(self, ids: Tensor, state: BiLMState | None) -> BiLMOutput:
+        frozen = None if self.trainable_bilm else self._frozen_bilm()
+        if frozen is not None:
+            return frozen.run(ids, state=state)
+        with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
+            return self.bilm(ids, state=state)
+
+    def _frozen_bilm(self) -> FrozenBiLM | None:
+        """Return the biLM with packed weights, packed again after a change; none without kernels.
+
+        Other devices and types of numbers, graphs that are being compiled, and modules with
+        forward hooks run as they are.
+        """
+        weights = list(self.bilm.parameters())
+        is_plain = all(w.is_cpu and w.dtype == torch.float32 for w in weights) and not any(
+            one._forward_hooks or one._forward_pre_hooks for one in self.bilm.modules()
+        )
+        if torch.compiler.is_compiling() or not is_plain:
+            return None
+        if load_kernels() is None:  # which says so
+            return None
+        version = [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
+        if self._frozen is None or self._frozen[1] != version:
+            self._frozen = FrozenBiLM(self.bilm, word_cache=True), version
+        return self._frozen[0]
 
     def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
         """Mix and remove boundaries that are not kept; padded positions of the result are zero."""
@@ -207,3 +195,9 @@ class ELMo(LayerMixes):
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
     """Remove ``<S>`` and ``</S>``; padded positions become zero."""
     return x[:, 1:-1] * inner_mask.unsqueeze(2)
+
+
+def _drop_softmax(module: torch.nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:
+    """Leave out the softmax that earlier versions saved with the biLM."""
+    for name in [name for name in state if name.startswith(f"{prefix}bilm.softmax.")]:
+        del state[name]

@@ -1,0 +1,45 @@
+"""`elmokit cache`: what is kept in the user's cache folder."""
+
+from typing import Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+
+
+def cache(
+    *,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove the entries; they are made again when needed.")
+    ] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Show or clear compiled kernels and kept biLM layers.
+
+    The layer cache holds up to 10 GB, or what the environment variable ELMOKIT_LAYER_CACHE_GB says;
+    the entries that were not used for longest are removed first.
+    """
+    from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
+    from elmokit.kernels.build import LIBRARY_PATTERN
+    from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
+
+    found = {}
+    for name, directory, pattern, limit in (
+        ("kernels", cache_dir("native"), LIBRARY_PATTERN, None),
+        ("layers", cache_dir("layers"), ENTRY_PATTERN, size_limit()),
+    ):
+        entries = cache_entries(directory, pattern)
+        for entry in entries if clear else ():
+            remove_entry(entry)
+        num_bytes = sum(entry.num_bytes for entry in entries)
+        found[name] = {
+            "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
+        }  # fmt: skip
+    if json:
+        emit_json({"cleared": clear, **found})
+        return
+    for name, one in found.items():
+        limit = "" if one["limit_bytes"] is None else f" of at most {one['limit_bytes'] / 1e6:,.0f}"
+        counts = f"{one['entries']:6,d} entries {one['bytes'] / 1e6:10,.1f} MB{limit}"
+        typer.echo(f"{name:8}{counts}{', removed' if clear else ''}   {one['path']}")

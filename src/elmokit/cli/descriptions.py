@@ -1,0 +1,148 @@
+"""What anything that elmokit writes is, for `elmokit info`: a function per kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from elmokit.config import to_dict
+from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
+from elmokit.embed.writers.registry import read_metadata as read_embedding_metadata
+from elmokit.embed.writers.registry import suffixes
+from elmokit.errors import FormatError, InputError
+from elmokit.experiments.results.report import RESULTS_FILE
+from elmokit.files.hashing import file_sha256
+from elmokit.files.json_files import read_json
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
+from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, RUN_FILE
+from elmokit.vectors.vector_files import read_vectors
+from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
+from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_files import WEIGHTS_NAME, read_config
+
+Description = dict[str, Any]
+_ADVICE = "Copy the whole directory again."
+
+
+def describe(name_or_path: str) -> Description:
+    """Return the kind of a model, run or file, and its metadata.
+
+    Raises:
+        FileNotFoundError: if there is no such thing.
+        InputError: if a directory is none of elmokit's.
+        FormatError: if it is damaged, or a file of another program.
+    """
+    path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        for mark, description in DIRECTORIES.items():
+            if (path / mark).is_file():
+                return {"path": path, **description(path)}
+        if name_or_path not in packaged_models():
+            raise InputError(
+                f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
+            )
+    if not path.is_file():
+        directory = find_model(name_or_path)
+        return {"path": directory, **_model(directory)}
+    is_embedding = path.suffix.lower() in suffixes()
+    return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
+
+
+def _model(directory: Path) -> Description:
+    config, model = read_config(directory), load_model(directory)
+    return {
+        "kind": "model",
+        "version": config.elmokit_version,
+        "hash": model.model_hash(),
+        "layers": model.num_layers,
+        "dim": model.output_dim,
+        "parameters": model.num_parameters(),
+        "target_words": None if model.softmax is None else model.softmax.num_words,
+        "bytes": (directory / WEIGHTS_NAME).stat().st_size,
+        "tokenizer": to_dict(model.tokenizer),
+        "normalization": model.config.char_vocab.normalization,
+        "max_characters": model.config.char_vocab.max_characters,
+        "training": model.training_metadata,
+    }
+
+
+def _training_run(directory: Path) -> Description:
+    record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["config"])
+    return {
+        "kind": "unfinished training run",
+        "version": record.pop("elmokit_version", ""),
+        **record,
+    }
+
+
+def _task_run(directory: Path) -> Description:
+    metadata = read_metadata(directory)
+    weights = directory / WEIGHTS_FILE
+    return {
+        "kind": "task run",
+        "version": metadata.pop("elmokit_version", ""),
+        "task": metadata["config"].get("task"),
+        "hash": file_sha256(weights) if weights.is_file() else None,
+        "bytes": weights.stat().st_size if weights.is_file() else None,
+        **metadata,
+    }
+
+
+def _experiment(directory: Path) -> Description:
+    results = read_json(
+        directory / RESULTS_FILE, advice=_ADVICE, required=["experiment", "made", "runs", "missing"]
+    )
+    return {
+        "kind": "experiment",
+        "experiment": results["experiment"],
+        "title": results.get("title"),
+        "runs": len(results["runs"]),
+        "missing_runs": len(results["missing"]),
+        "made": results["made"],
+    }
+
+
+def _shards(directory: Path) -> Description:
+    shards = ShardSet.open(directory)
+    return {
+        "kind": "shards",
+        "hash": shards.fingerprint,
+        "shards": len(shards),
+        "sentences": shards.num_sentences,
+        "words": shards.num_words,
+        "bytes": sum((directory / entry.file).stat().st_size for entry in shards.entries),
+        **shards.metadata,
+    }
+
+
+def _embeddings(path: Path) -> Description:
+    metadata = read_embedding_metadata(path)
+    return {
+        "kind": "embedding file",
+        "version": metadata.pop("elmokit_version", ""),
+        "bytes": path.stat().st_size,
+        **metadata,
+    }
+
+
+def _vectors(path: Path) -> Description:
+    beside = path.with_name(f"{path.name}.json")
+    made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
+    vectors = read_vectors(path)
+    if not vectors.words:
+        raise FormatError(f"{path} holds no word vector.")
+    return {
+        "kind": "word vectors",
+        "version": made.pop("elmokit_version", ""),
+        "hash": file_sha256(path),
+        "bytes": path.stat().st_size,
+        "words": len(vectors.words),
+        "dim": vectors.dim,
+        **{key: value for key, value in made.items() if key != "words"},
+    }
+
+
+DIRECTORIES: dict[str, Callable[[Path], Description]] = {
+    CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
+    MANIFEST_NAME: _shards, RUN_FILE: _training_run,
+}  # fmt: skip
+"""The file that marks a kind of directory, and what describes it; the first one found counts."""

@@ -1,0 +1,102 @@
+"""Words that a model reads otherwise than it was trained to, told once with counts.
+
+Their vectors look like any others: words with punctuation that the model's own tokenizer splits off
+(``bank.``), and words that are longer than the model's rows of characters.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from elmokit.errors import MissingExtraError
+from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+
+log = logging.getLogger(__name__)
+
+MAX_GLUED_SHARE = 0.02
+"""Share of words with glued punctuation above which the text was split by other rules."""
+MAX_WORDS = 100_000
+"""Words that are looked at for glued punctuation."""
+_LAST = frozenset(".,!?;:…。！？、，；：\"'”’)]")
+_GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
+
+
+class WordChecks:
+    """Counts such words of one embedder. Cut words only matter ``by_characters``."""
+
+    def __init__(
+        self, tokenizer: TokenizerConfig, char_vocab: CharVocab, *, by_characters: bool
+    ) -> None:
+        self._config, self._char_vocab = tokenizer, char_vocab
+        self._glued: Counter[str] = Counter()
+        self._num_words = 0
+        self._looks_for_glued = tokenizer.name != "whitespace"
+        self._looks_for_cut = by_characters
+
+    def add(self, words: Sequence[str]) -> None:
+        """Count the words of a sentence that was given as a list."""
+        if not self._looks_for_glued:
+            return
+        self._num_words += len(words)
+        for word in words:
+            if word and word[-1] in _LAST and _GLUED.search(word):
+                self._glued[word] += 1
+
+    def tell(self, tokens: DistinctTokens) -> None:
+        """Warn, once for each kind, of the words counted and of those of a batch."""
+        if self._looks_for_glued and self._num_words:
+            self._tell_glued()
+        if self._looks_for_cut:
+            self._tell_cut(tokens)
+
+    def _tell_glued(self) -> None:
+        self._looks_for_glued = self._num_words < MAX_WORDS
+        limit = MAX_GLUED_SHARE * self._num_words
+        if self._glued.total() <= limit:
+            return
+        split = {word: self._split(word) for word, _ in self._glued.most_common(1000)}
+        glued = {word: pieces for word, pieces in split.items() if pieces != [word]}
+        count = sum(self._glued[word] for word in glued)
+        if count <= limit:
+            return
+        word, pieces = next(iter(glued.items()))
+        log.warning(
+            "%d of %d words end in punctuation that the model's tokenizer %r splits off, such as "
+            "%r (%s): the model reads them as words it does not know. Give whole sentences as "
+            "strings, or text that is split as in its training",
+            count, self._num_words, self._config.name, word, " ".join(pieces),
+        )  # fmt: skip
+        self._looks_for_glued = False
+
+    def _split(self, word: str) -> list[str]:
+        """Return what the model's tokenizer makes of a word inside a sentence."""
+        form = self._char_vocab.config.normalization
+        try:
+            tokenizer = NormalizingTokenizer(build_tokenizer(self._config), form)
+        except MissingExtraError:
+            return [word[:-1], word[-1]]
+        return tokenizer.tokenize(f"{word} a")[:-1]
+
+    def _tell_cut(self, tokens: DistinctTokens) -> None:
+        vocab = self._char_vocab
+        shortest = vocab.max_bytes // 4  # no character has more bytes
+        cut = [
+            index
+            for index, word in enumerate(tokens.words)
+            if len(word) > shortest and vocab.is_truncated(word)
+        ]
+        if not cut:
+            return
+        words = np.concatenate(tokens.sentences)
+        count, total = int(np.isin(words, cut).sum()), len(words) - 2 * len(tokens.sentences)
+        log.warning(
+            "%d of %d words are longer than the %d bytes that the model reads, and are cut, such "
+            "as %r", count, total, vocab.max_bytes, tokens.words[cut[0]][:60],
+        )  # fmt: skip
+        self._looks_for_cut = False

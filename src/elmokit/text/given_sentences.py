@@ -1,0 +1,100 @@
+"""Sentences as users of the Python API give them: strings, or lists of words.
+
+The same rule everywhere: the model's own tokenizer splits a string; in a list every string is one
+word; one string where a list of sentences belongs is refused.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+GivenSentence = str | Sequence[str]
+"""A string, or a list of words."""
+Tokenize = Callable[[str], list[str]]
+
+
+def check_text(text: str, *, where: str) -> None:
+    """Refuse strings that cannot be in a text file.
+
+    Raises:
+        ValueError: for NUL or half of a surrogate pair.
+    """
+    if "\0" in text:
+        raise ValueError(
+            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
+            "text. Remove it: text.replace('\\0', '')."
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
+            "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
+            "text.encode('utf-8', 'ignore').decode()."
+        ) from error
+
+
+def split_sentences(
+    sentences: Iterable[GivenSentence],
+    tokenize: Tokenize | None,
+    *,
+    on_words: Callable[[list[str]], object] | None = None,
+) -> Iterator[list[str]]:
+    """Yield the words of every sentence.
+
+    Args:
+        sentences: Strings or lists of words.
+        tokenize: Splits strings; none: they are refused.
+        on_words: Called with every list of words that was given, not with those of strings.
+
+    Raises:
+        TypeError: at once if ``sentences`` is one string; later for a sentence that is neither a
+            string nor a list of strings, or a string without ``tokenize``.
+        ValueError: for a string with NUL or half a surrogate pair.
+    """
+    check_is_list(sentences)
+    return (
+        split_sentence(sentence, tokenize, where=f"sentence {i}", on_words=on_words)
+        for i, sentence in enumerate(sentences)
+    )
+
+
+def check_is_list(sentences: object, *, name: str = "sentences") -> None:
+    """Refuse one string where a list of sentences belongs, which would be read by characters."""
+    if isinstance(sentences, str | bytes):
+        raise TypeError(
+            f"`{name}` must be a list of sentences, got one string: {sentences!r:.60}. Put it in a "
+            'list: ["I sat by the bank ."].'
+        )
+
+
+def split_sentence(
+    sentence: object,
+    tokenize: Tokenize | None,
+    *,
+    where: str,
+    on_words: Callable[[list[str]], object] | None = None,
+) -> list[str]:
+    """Return the words of one sentence; ``where`` names it in errors. See `split_sentences`."""
+    if isinstance(sentence, str):
+        if tokenize is None:
+            raise TypeError(
+                f"{where} is the string {sentence[:40]!r}, and no tokenizer is at hand: give a "
+                "list of words. `Embedder.embed` and `model.encode` of a loaded model split "
+                "strings."
+            )
+        check_text(sentence, where=where)
+        return tokenize(sentence)
+    if not isinstance(sentence, Iterable):
+        raise TypeError(
+            f"{where} must be a string or a list of words, got {sentence!r:.60} of type "
+            f"{type(sentence).__name__}."
+        )
+    words = list(sentence)
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(
+                f"{where} must be a string or a list of words, got a list that holds {word!r:.60} "
+                f"of type {type(word).__name__}."
+            )
+    if on_words is not None:
+        on_words(words)
+    return words

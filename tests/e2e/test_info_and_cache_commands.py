@@ -1,0 +1,117 @@
+"""`elmokit info` and `elmokit cache`, as a user types them."""
+
+import json
+import os
+
+import pytest
+
+from elmokit.corpus.shards import write_shards
+from elmokit.embed.embedder import Embedder
+from elmokit.tasks.inputs.layer_cache import keep_layers
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ..builders.command_line import elmokit
+from ..builders.task_models import toy_model
+
+pytestmark = pytest.mark.e2e
+
+TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One of each kind of thing that elmokit writes."""
+    folder = tmp_path_factory.mktemp("info")
+    toy_model(tokenizer=TokenizerConfig(name="simple", version="2")).save(folder / "model")
+    (folder / "text.txt").write_text("I sat by the bank.\n", encoding="utf-8")
+    for split in ("train", "dev"):
+        (folder / f"{split}.tsv").write_text(TABLE, encoding="utf-8")
+    elmokit("embed", folder / "text.txt", "-o", folder / "out.npz", "--model", folder / "model")
+    elmokit(
+        "train", "sentiment", "--data", folder, "--model", folder / "model", "-o", folder / "run",
+        "--layer-cache", folder / "layers", "--set", "train.epochs=1",
+    )  # fmt: skip
+    write_shards([["I", "sat"], ["by"]], folder / "shards", metadata={"normalization": "NFC"})
+    (folder / "vectors.txt").write_text("sat 1 2\nbank 3 4\n", encoding="utf-8")
+    (folder / "vectors.txt.json").write_text('{"elmokit_version": "0.2", "tokenizer": "simple"}')
+    (folder / "experiment").mkdir()
+    results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
+    (folder / "experiment" / "results.json").write_text(json.dumps(results | {"missing": [3]}))
+    (folder / "stopped").mkdir()
+    (folder / "stopped" / "run.json").write_text('{"elmokit_version": "0.2", "config": {"a": 1}}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("model", {"kind": "model", "layers": 3, "dim": 16, "max_characters": 16}),
+        ("out.npz", {"kind": "embedding file", "num_sentences": 1, "num_words": 6, "dim": 16}),
+        ("run", {"kind": "task run", "task": "sentiment", "labels": ["bad", "good"]}),
+        ("shards", {"kind": "shards", "sentences": 2, "words": 3, "normalization": "NFC"}),
+        ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
+        ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
+        ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
+    ],
+)
+def test_facts_of_each_kind(folder, name, expected):
+    (facts,) = json.loads(elmokit("info", folder / name, "--json").stdout)["items"]
+    assert facts["path"] == str(folder / name)
+    assert facts.items() >= expected.items()
+    shown = elmokit("info", folder / name).stdout
+    assert expected["kind"] in shown
+
+
+def test_an_embedding_file_names_the_model_that_made_it(folder):
+    model, vectors = json.loads(
+        elmokit("info", folder / "model", folder / "out.npz", "--json").stdout
+    )["items"]
+    assert vectors["model_hash"] == model["hash"]
+    assert vectors["tokenizer"] == model["tokenizer"]
+    assert (vectors["version"], model["version"]) == (model["version"], vectors["version"])
+
+
+def test_a_packaged_model_by_name():
+    shown = elmokit("info", "ko").stdout
+    assert "korean" in shown
+    assert "4,200,656" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nothing", "There is no model"), ("empty", "config.json"), ("text.txt", "text.txt, line 1")],
+)
+def test_what_is_not_ours_is_told(folder, name, message):
+    (folder / "empty").mkdir(exist_ok=True)
+    assert message in elmokit("info", folder / name, expect=2).stderr
+
+
+class TestCache:
+    @pytest.fixture
+    def cache(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        native = tmp_path / "elmokit" / "native"
+        native.mkdir(parents=True)
+        (native / f"inference-{'0' * 20}.so").write_bytes(b"12345")
+        (native / "notes.txt").touch()
+        keep_layers(Embedder(toy_model()), [("I", "sat")])
+        return tmp_path / "elmokit"
+
+    def test_sizes_are_shown_and_only_our_entries_cleared(self, cache):
+        found = json.loads(elmokit("cache", "--json").stdout)
+        assert found["kernels"] == {
+            "path": str(cache / "native"), "entries": 1, "bytes": 5, "limit_bytes": None
+        }  # fmt: skip
+        assert found["layers"]["entries"] == 1
+        assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
+        assert found["layers"]["limit_bytes"] == 10**10
+        shown = elmokit("cache", "--clear").stdout
+        assert "removed" in shown
+        assert str(cache / "layers") in shown
+        assert os.listdir(cache / "layers") == []
+        assert os.listdir(cache / "native") == ["notes.txt"]
+
+    def test_a_wrong_limit_is_told(self, cache, monkeypatch):
+        for wrong in ("much", "-1", "nan", "inf"):
+            monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", wrong)
+            assert "ELMOKIT_LAYER_CACHE_GB" in elmokit("cache", expect=2).stderr

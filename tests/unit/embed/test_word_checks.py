@@ -1,0 +1,118 @@
+"""Words that a model reads otherwise than in its training are told, once, with counts."""
+
+import pytest
+
+from elmokit.embed import word_checks
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import MissingExtraError
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ...builders.embedding_models import embed_files, toy_model
+
+GLUED = [
+    "I",
+    "sat",
+    "by",
+    "the",
+    "bank.",
+    "The",
+    "river",
+    "is",
+    "wide,",
+    "isn't",
+    "it?",
+    "Dr.",
+    "Kim",
+    "went.",
+]
+
+
+def messages(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.fixture
+def embedder():
+    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
+
+
+def test_glued_punctuation_is_told_once_with_counts_and_an_example(embedder, caplog):
+    for _ in range(2):
+        embedder.embed([GLUED, ["by", "the", "river"]])
+    (message,) = messages(caplog)
+    assert "4 of 17 words" in message
+    assert "'simple'" in message
+    assert "'bank.' (bank .)" in message
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        " ".join(GLUED),  # the tokenizer splits it
+        ["I", "sat", "by", "the", "bank", "."],
+        [
+            "Mr.",
+            "Kim",
+            "of",
+            "the",
+            "U.S.",
+            "sat",
+            "by",
+            "Dr.",
+            "Lee",
+            ",",
+            "e.g.",
+            "at",
+            "3.",
+            "No.",
+            "4",
+            "...",
+        ],  # as it would write it
+        [*GLUED, *(200 * ["river"])],  # rare enough to be part of the text
+        [],
+    ],
+)
+def test_words_as_in_training_are_not(embedder, caplog, sentence):
+    embedder.embed([sentence])
+    assert messages(caplog) == []
+
+
+def test_a_model_of_text_between_white_space_is_not_warned_of(caplog):
+    Embedder(toy_model()).embed([GLUED])
+    assert messages(caplog) == []
+
+
+def test_without_the_tokenizers_library_the_form_of_the_words_decides(caplog, monkeypatch):
+    def missing(config):
+        raise MissingExtraError("kiwipiepy", extra="ko")
+
+    monkeypatch.setattr(word_checks, "build_tokenizer", missing)
+    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="korean")))
+    embedder.embed([["배를", "타고", "갔다."]])
+    (message,) = messages(caplog)
+    assert "1 of 3 words" in message
+
+
+def test_the_command_tells_it_too(embedder, caplog, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("I sat by the bank.\n", encoding="utf-8")
+    embed_files(embedder, [text], tmp_path / "own.npz")
+    assert messages(caplog) == []
+    embedder = Embedder(embedder.model)
+    embed_files(embedder, [text], tmp_path / "split.npz", tokenizer="whitespace")
+    assert any("1 of 5 words" in message for message in messages(caplog))
+
+
+def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
+    long = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
+    for state in ("reset", "carry"):
+        embedder.embed([f"{long} {long} bank", ["a"]], state=state)
+    embedder.embed_batch([[long]])
+    (message,) = messages(caplog)
+    assert "2 of 4 words" in message
+    assert "14 bytes" in message
+
+
+def test_words_with_ids_are_never_cut(caplog):
+    Embedder(toy_model(words=True)).embed([["x" * 99]])
+    assert messages(caplog) == []
