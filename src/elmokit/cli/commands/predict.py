@@ -23,11 +23,15 @@ def predict(
     model: options.ModelOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line, with probabilities.")
+    ] = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
-    Prints one answer per line of TEXT: tagged words, brackets or labels.
+    Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
+    has the text as written, tokens with character offsets, and probabilities: softmax of labels
+    and tags; of spans, the share of the legal tag sequences that have them (ner: by its CRF).
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
@@ -38,9 +42,10 @@ def predict(
     first = next(numbered, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
-    answers = trained.predict((line for _, line in chain([first], numbered)), tokenizer=tokenizer)
+    lines = (line for _, line in chain([first], numbered))
     if json:
-        emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
+        for answer in trained.predict_json(lines, tokenizer=tokenizer):
+            emit_json(answer)
         return
-    for answer in answers:
+    for answer in trained.predict(lines, tokenizer=tokenizer):
         typer.echo(trained.task.show(*answer))
