@@ -235,7 +235,8 @@ def _adapter(cls: type) -> Any:
 
     # of a list, because a dataclass alone takes no settings
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
-    return pydantic.TypeAdapter(GenericAlias(list, cls), config=config)
+    a_list: Any = GenericAlias(list, cls)
+    return pydantic.TypeAdapter(a_list, config=config)
 
 
 def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, Any, str]]:

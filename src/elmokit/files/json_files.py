@@ -15,8 +15,13 @@ MAX_DEPTH = 64
 def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
     """Write a JSON file atomically. Non-ASCII text stays readable."""
     with atomic_file(path) as temp_path:
-        text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
-        temp_path.write_bytes(text.encode("utf-8", "surrogatepass"))  # file names may not be UTF-8
+        temp_path.write_bytes(json_bytes(data, indent=indent))
+
+
+def json_bytes(data: object, *, indent: int | None = 1) -> bytes:
+    """Return the content of a JSON file."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "surrogatepass")  # file names may not be UTF-8
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:

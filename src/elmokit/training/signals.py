@@ -1,10 +1,14 @@
 """Ctrl-C and SIGTERM during training: noted, so that the run can write a checkpoint first."""
 
+import logging
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -19,7 +23,7 @@ class StopRequest:
 
 @contextmanager
 def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
-    """Note Ctrl-C and SIGTERM instead of obeying them; only in the main thread.
+    """Note Ctrl-C and SIGTERM and say so, instead of obeying them; only in the main thread.
 
     Ignored signals stay ignored, and those that a C library handles are left to it.
     ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.
@@ -29,6 +33,10 @@ def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
     def note(number: int, frame: FrameType | None) -> None:
         if request.signal_number is None:
             request.signal_number = number
+            again = " (Ctrl-C again: stop at once, without one)" if second_stops_at_once else ""
+            # in another thread: this one may be in the middle of a log line
+            text = "stopping after this update, with a checkpoint%s"
+            threading.Thread(target=log.info, args=(text, again), daemon=True).start()
         elif second_stops_at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
 

@@ -168,17 +168,16 @@ def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
 
 
 def test_bf16_moves_the_figures_within_its_error_budget():
-    """1e-4 on a text of 100,000 words; on the few hundred words here chance adds twice that."""
-    from elmokit.inference.warm_state import warm_text
-    from elmokit.weights.locate import find_model
+    from elmokit.weights.locate import PACKAGED_MODELS
     from elmokit.weights.model_dir import load_model
 
-    model = load_model(find_model("en"))
-    sentences = [line.split() for line in warm_text(model.warm_text)]
+    model = load_model("en")
+    text = (PACKAGED_MODELS.parent / "demo" / "en.txt").read_text(encoding="utf-8")
+    sentences = [line.split() for line in text.splitlines()[:300]]  # 3,000 words
     exact = perplexity(model, sentences)
     quick = perplexity_in(model, sentences, precision="bf16")
-    for name in ("forward", "backward", "mean"):
-        assert getattr(quick, name) == pytest.approx(getattr(exact, name), rel=3e-4), name
+    for name, budget in (("forward", 5e-4), ("backward", 5e-4), ("mean", 1e-4)):
+        assert getattr(quick, name) == pytest.approx(getattr(exact, name), rel=budget), name
     assert quick != exact
 
 

@@ -2,12 +2,12 @@
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors, whose
-values are among the weights.
+values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from elmokit.config import from_dict, known_part, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.damage import damage
-from elmokit.files.json_files import read_json, write_json
+from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.runs.training import EpochReport
@@ -72,24 +72,28 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 def write_best(
     directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
 ) -> None:
-    """Write the model of the best epoch so far, and its metadata."""
+    """Write the model of the best epoch so far, and its metadata.
+
+    All files are written before the first one replaces that of an earlier epoch, so that a full
+    disk leaves the earlier model.
+    """
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
-    with atomic_file(directory / WEIGHTS_FILE) as temp_path:
-        save_file(tensors, temp_path)
-    if static is not None:
-        with atomic_file(directory / WORDS_FILE) as temp_path:
-            temp_path.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
-    write_json(directory / CONFIG_FILE, metadata)
+    words = "" if static is None else "".join(f"{word}\n" for word in static.words)
+    contents = {CONFIG_FILE: json_bytes(metadata), WORDS_FILE: words.encode()}
+    with ExitStack() as files:  # the last one replaces its file first
+        for name, content in contents.items():
+            if content:
+                files.enter_context(atomic_file(directory / name)).write_bytes(content)
+        save_file(tensors, files.enter_context(atomic_file(directory / WEIGHTS_FILE)))
 
 
-def log_epoch(directory: Path, report: EpochReport) -> None:
-    """Append a row to the metrics log."""
-    row = {
-        "epoch": report.epoch, "loss": report.loss, "seconds": round(report.seconds, 2),
+def epoch_row(report: EpochReport, step: int) -> dict[str, Any]:
+    """Return the row of an epoch in the metrics log; ``step`` is its last update."""
+    return {
+        "epoch": report.epoch, "step": step, "loss": report.loss,
+        "seconds": round(report.seconds, 2),
         "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
     }  # fmt: skip
-    with (directory / METRICS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
 
 
 def read_metadata(run_dir: Path) -> dict[str, Any]:

@@ -110,7 +110,10 @@ def finetune(
         if processes.is_main and not is_fresh:
             before = _before(run_dir, lambda: _before_training(model, text, general))
         processes.barrier()
-        result = run.run(options.on_event, save_on_signals=options.save_on_signals)
+        result = run.run(
+            options.on_event, on_validation=options.on_validation,
+            save_on_signals=options.save_on_signals,
+        )  # fmt: skip
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             after |= _of_general(load_model(run_dir).to(processes.device), general)

@@ -34,7 +34,7 @@ FIXED_SETTINGS = (
     "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
     "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
 )  # fmt: skip
-"""Settings that a resumed run cannot change."""
+"""Settings that a resumed pre-training cannot change."""
 
 NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
 """Advice for damaged files of a run."""
@@ -47,10 +47,17 @@ def is_recorded(run_dir: Path) -> bool:
     return (run_dir / RUN_FILE).exists()
 
 
-def check_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: bool) -> None:
+def check_run(
+    run_dir: Path,
+    config: Any,
+    origin: Mapping[str, Any],
+    *,
+    resume: bool,
+    fixed: Sequence[str] = FIXED_SETTINGS,
+) -> None:
     """Check that the directory can be taken, or that the run in it can be resumed.
 
-    A resumed run must have the same `FIXED_SETTINGS` of ``config`` (a dataclass) and the same
+    A resumed run must have the same ``fixed`` settings of ``config`` (a dataclass) and the same
     ``origin`` (JSON-serializable).
 
     Raises:
@@ -70,7 +77,7 @@ def check_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: 
                 f"{run_dir} already holds a training run. Add --resume to continue it, or choose "
                 "another directory."
             )
-        _check_same(run_dir / RUN_FILE, config, origin)
+        _check_same(run_dir / RUN_FILE, config, origin, fixed)
         return
     if (run_dir / CONFIG_NAME).exists():
         raise FileExistsError(f"{run_dir} already holds a model. Choose another directory.")
@@ -162,7 +169,9 @@ class _RunRecord:
     vocab: str = ""
 
 
-def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
+def _check_same(
+    run_file: Path, config: Any, origin: Mapping[str, Any], fixed: Sequence[str]
+) -> None:
     """Raise if a fixed setting differs from the run to be resumed; log other changes."""
     record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
     known = known_part(_RunRecord, record)
@@ -173,7 +182,7 @@ def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
     for change in found:
         if change.key == "text.tokenizer.name" and change.now == AUTO:
             continue  # the text is ready
-        if any(f"{change.key}.".startswith(f"{fixed}.") for fixed in FIXED_SETTINGS):
+        if any(f"{change.key}.".startswith(f"{one}.") for one in fixed):
             raise _differs(run_file, change)
         log.info("%s", change)
     for key, value in origin.items():
