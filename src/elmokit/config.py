@@ -1,7 +1,9 @@
-"""Dataclass ⇄ TOML/JSON: strict keys, checked types, dotted overrides.
+"""Dataclass ⇄ TOML/JSON: strict keys, strict types, ranges, dotted overrides.
 
-An unknown key, a value of the wrong type and a value that ``__post_init__`` refuses are all
-`ConfigError`, with the dotted path of the key and its file.
+Everything that is read back from a file goes through a dataclass: settings through `from_dict`,
+files that elmokit wrote through `read_record`. An unknown or missing key, a value of another type
+(nothing is converted, except a whole number to a float), a number that is not finite and a value
+that ``__post_init__`` refuses are all errors with the dotted path of the key and its file.
 """
 
 import copy
@@ -11,13 +13,19 @@ import functools
 import json
 import operator
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from types import GenericAlias, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, FormatError
+from elmokit.files.json_files import read_json
+from elmokit.files.location import shown
 
 T = TypeVar("T")
+_LARGEST_INT = 2**63 - 1
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+"""How messages name what a setting must be."""
 
 MAX_TOML_BYTES = 2**20
 """Of a recipe."""
@@ -48,19 +56,76 @@ def from_dict(
     context = _ErrorContext(source, tuple(overrides))
     _check_keys(cls, settings, path="", context=context)
     try:
-        return _adapter(cls).validate_python(settings)
+        built = _adapter(cls).validate_python([settings])[0]
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        where, value = first["loc"], first.get("input")
+        where, value = first["loc"][1:], first.get("input")
         message = first["msg"].removeprefix("Value error, ").removesuffix(".")
-        if isinstance(value, Mapping):  # a dataclass refused one of its values: find which
+        if first["type"] == "missing":
+            message, value = "this key is missing", None
+        elif isinstance(value, Mapping):  # a dataclass refused one of its values: find which
             key = _refused_key(cls, settings, where, context)
             where, value = (where, None) if key is None else ((*where, key), value[key])
         path = ".".join(map(str, where))
-        got = "" if value is None or ", got " in message else f", got {value!r}"
+        got = "" if value is None or ", got " in message else f", got {shown(value)}"
         raise ConfigError(
             f"{context.of(path)}: `{path or 'the table'}`: {message}{got}."
         ) from error
+    for path, value, expected in _converted(settings, built):
+        raise ConfigError(f"{context.of(path)}: `{path}`: must be {expected}, got {shown(value)}.")
+    return built
+
+
+def read_record(cls: type[T], path: Path, *, advice: str) -> T:
+    """Read a JSON file that elmokit wrote as a dataclass; ``advice`` ends error messages.
+
+    Raises:
+        FormatError: if the file is missing, damaged, or does not hold what ``cls`` says.
+        OSError: if it cannot be read for another reason.
+    """
+    return parse_record(cls, read_json(path, advice=advice), source=path, advice=advice)
+
+
+def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:
+    """Build a dataclass from a part of a file; `FormatError` as in `read_record`."""
+    try:
+        return from_dict(cls, data, source=str(source))
+    except ConfigError as error:
+        raise FormatError(f"{error} {advice}") from error
+
+
+def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``data`` without keys that are no fields, for files of other programs."""
+    hints, known = get_type_hints(cls), {}
+    for name in (field.name for field in dataclasses.fields(cls) if field.name in data):
+        nested, value = _dataclass_in(hints[name]), data[name]
+        if nested is not None and isinstance(value, Mapping):
+            value = known_part(nested, value)
+        known[name] = value
+    return known
+
+
+def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
+    """Check fields of a dataclass against (lowest, highest) values; None is always allowed.
+
+    Two ints mean that the field holds whole numbers.
+
+    Raises:
+        ConfigError: for the first value outside its range, of another type, or not finite.
+    """
+    for name, (low, high) in allowed.items():
+        value = getattr(config, name)
+        kind = int if isinstance(low, int) and isinstance(high, int) else float
+        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
+        if value is not None and not (is_number and low <= value <= high):
+            raise ConfigError(
+                f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
+                f"{shown(value)}"
+            )
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -86,7 +151,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         if len(data) > MAX_TOML_BYTES:
             raise ConfigError(f"{path}: larger than {MAX_TOML_BYTES:,} bytes: not a recipe.")
         return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:  # also numbers of too many digits
         raise ConfigError(f"{path}: not a valid TOML file: {error}") from error
 
 
@@ -98,7 +165,7 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     Raises:
         ConfigError: if an override has no ``=`` or a parent of its key is not a table.
     """
-    result = json.loads(json.dumps(data))
+    result = copy.deepcopy(dict(data))
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key.strip():
@@ -120,7 +187,7 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None if text == "none" else text
 
 
@@ -155,9 +222,9 @@ def _refused_key(
         trial = copy.deepcopy(dict(settings))
         del _at(trial, where)[key]
         try:
-            _adapter(cls).validate_python(trial)
+            _adapter(cls).validate_python([trial])
         except pydantic.ValidationError as error:
-            return any(found["loc"][: len(where)] == where for found in error.errors())
+            return any(found["loc"][1 : len(where) + 1] == where for found in error.errors())
         return False
 
     overridden_first = sorted(
@@ -175,14 +242,33 @@ def _at(settings: Any, where: tuple[int | str, ...]) -> Any:
 def _adapter(cls: type) -> Any:
     import pydantic
 
-    return pydantic.TypeAdapter(cls)
+    # of a list, because a dataclass alone takes no settings
+    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+    a_list: Any = GenericAlias(list, cls)
+    return pydantic.TypeAdapter(a_list, config=config)
+
+
+def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Yield path, value and expected type of all values that validation has converted."""
+    if isinstance(given, Mapping):
+        values = built if isinstance(built, Mapping) else vars(built)
+        for key, value in given.items():
+            yield from _converted(value, values[key], f"{path}.{key}" if path else str(key))
+    elif isinstance(given, list | tuple):
+        for index, (value, element) in enumerate(zip(given, built, strict=True)):
+            yield from _converted(value, element, f"{path}.{index}")
+    elif type(given) is not type(built) and (type(given), type(built)) != (int, float):
+        yield path, given, _KINDS.get(type(built), type(built).__name__)
+    elif type(given) is int and abs(given) > _LARGEST_INT:
+        yield path, given, f"at most {_LARGEST_INT:,}"
 
 
 def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> None:
     """Raise for the first key, at any depth, that is no field of its dataclass."""
     if not isinstance(data, Mapping):
         raise ConfigError(
-            f"{context.of(path)}: `{path or 'the top'}` must be a table of settings, got {data!r}."
+            f"{context.of(path)}: `{path or 'the top'}` must be a table of settings, got "
+            f"{shown(data)}."
         )
     hints = get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]
@@ -202,5 +288,6 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 
 def _dataclass_in(hint: Any) -> type | None:
     """Return the dataclass in ``X`` or ``X | None``."""
-    types = (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type))
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    types = (kind for kind in kinds if isinstance(kind, type))
     return next(filter(dataclasses.is_dataclass, types), None)

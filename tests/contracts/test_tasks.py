@@ -186,6 +186,33 @@ def test_the_score_follows_from_the_counts(task, data):
     assert float(found.score_from_counts(score.counts.sum(axis=0))) == pytest.approx(score.value)
 
 
+def without_numbers(answer):
+    """An answer without probabilities, whose last digits depend on the batch."""
+    return json.loads(json.dumps(answer), parse_float=lambda number: None)
+
+
+def check_places(text, answer, *, is_coref):
+    """Offsets are those of the text as it was written; probabilities are likely after training."""
+    texts = {"first_tokens": "first", "second_tokens": "second", "tokens": "text"}
+    for tokens in texts.keys() & answer.keys():
+        written = answer[texts[tokens]]
+        assert written in text.split("\t")
+        for token in answer[tokens]:
+            assert written[token["start"] : token["end"]] == token["text"]
+    spans = [answer[name] for name in ("entities", "roles") if name in answer]
+    for span in [one for found in [*spans, *answer.get("clusters", [])] for one in found]:
+        assert answer["text"][span["start"] : span["end"]] == span["text"]
+        inside = answer["tokens"][span["token_start"] : span["token_end"]]
+        assert (inside[0]["start"], inside[-1]["end"]) == (span["start"], span["end"])
+        assert is_coref or 0 < span["probability"] <= 1
+    if "answer" in answer:
+        assert answer["context"][answer["start"] : answer["end"]] == answer["answer"]
+    for one in (answer, *answer.get("tokens", [])):
+        assert 0 <= one.get("probability", 1) <= 1
+    if "probabilities" in answer:
+        assert sum(answer["probabilities"].values()) == pytest.approx(1)
+
+
 def words_of(task, text):
     """A text as lists of words: what the tokenizer of the model makes of it."""
     parts = [part.split() for part in text.split("\t")]
@@ -207,7 +234,12 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     again = list(TaskRun.load(tmp_path / "run").predict([b, c, a]))
     shown = [run.task.show(*answer) for answer in first]
     assert shown == [run.task.show(*again[index]) for index in (2, 0, 1)]
-    json.dumps([run.task.as_json(*answer) for answer in first])
+    written = list(run.predict_json([a, b, c]))
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    other_order = list(run.predict_json([c, a]))
+    assert without_numbers(other_order[1]) == without_numbers(written[0])
+    for text, answer in zip((a, b, c), written, strict=True):
+        check_places(text, answer, is_coref=task == "coref")
     as_words = list(run.predict([words_of(run.task, text) for text in (a, b, c)]))
     assert [run.task.show(*answer) for answer in as_words] == shown
     rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
@@ -220,21 +252,21 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 ):
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs import task_run as run_module
     from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.scoring import predict
     from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.tasks.runs.training import TaskTraining
 
     kept = {}
 
-    def train_and_answer(network, maker, training, dev, config):
-        for report in train_model(network, maker, training, dev, config):
+    def train_and_answer(self, on_step):
+        for report in run(self, on_step):
             if report.is_best:
-                kept.update(dev=dev, answers=predict(network, maker, dev))
+                kept.update(dev=self.dev, answers=predict(self.model, self.maker, self.dev))
             yield report
 
-    train_model = run_module.train_model
-    monkeypatch.setattr(run_module, "train_model", train_and_answer)
+    run = TaskTraining.run
+    monkeypatch.setattr(TaskTraining, "run", train_and_answer)
     result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputSettings(), epochs=4)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
     paper = find_task(task).paper_inputs
@@ -364,7 +396,7 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     (tmp_path / "run" / "model.safetensors").unlink()
-    with pytest.raises(FormatError, match=r"/run .*model\.safetensors"):
+    with pytest.raises(FormatError, match=r"/run/model\.safetensors"):
         TaskRun.load(tmp_path / "run")
     with pytest.raises(FileNotFoundError, match=r"/data .*task\.json"):
         TaskRun.load(tmp_path / "data")
@@ -387,7 +419,8 @@ def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["pos"])
 def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
     (tmp_path / "run").mkdir()
-    with pytest.raises(FileExistsError, match="/run "):
+    (tmp_path / "run" / "notes.txt").touch()
+    with pytest.raises(FileExistsError, match=r"notes\.txt"):
         run_task(task, data, tmp_path / "run", model_dir)
 
 
@@ -446,17 +479,17 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, monkeypatch):
-    from elmokit.tasks.runs import task_run as run_module
     from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.tasks.runs.training import TaskTraining
 
-    def stop_after_two(*arguments):
-        for report in train_model(*arguments):
+    def stop_after_two(self, on_step):
+        for report in run(self, on_step):
             if report.epoch == 3:
                 raise KeyboardInterrupt
             yield report
 
-    train_model = run_module.train_model
-    monkeypatch.setattr(run_module, "train_model", stop_after_two)
+    run = TaskTraining.run
+    monkeypatch.setattr(TaskTraining, "run", stop_after_two)
     with pytest.raises(KeyboardInterrupt) as caught:
         run_task(task, data, tmp_path / "run", model_dir, epochs=5)
     assert "is safe in" in caught.value.__notes__[0]
@@ -478,8 +511,16 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
     found = find_task(task)
     example = found.from_text(text, build_tokenizer("simple"))
     assert found.show(example, prediction) == f"{prediction}\t{text}"
-    assert found.as_json(example, prediction).items() >= {"label": prediction}.items()
-    assert set(text.split("\t")) < set(found.as_json(example, prediction).values())
+    answer = found.as_json(example, prediction, {"bad": 0.75, "contradiction": 0.25})
+    assert answer["label"] == prediction
+    assert answer["probability"] == answer["probabilities"][prediction]
+    assert all(part in answer.values() for part in text.split("\t"))
+    for part, tokens in zip(
+        text.split("\t"), sorted(k for k in answer if "tokens" in k), strict=True
+    ):
+        assert "".join(part[one["start"] : one["end"]] for one in answer[tokens]) == "".join(
+            part.split()
+        )
 
 
 @pytest.mark.parametrize(

@@ -137,4 +137,5 @@ def test_bench_measures_every_precision(model, text):
     assert {speed["precision"] for speed in report["speeds"]} == {"fp32", "bf16", "int8"}
     shown = elmokit(*arguments).stdout.splitlines()
     assert [line.split()[0] for line in shown[1:7]] == [s["precision"] for s in report["speeds"]]
+    assert "CPU threads: 1" in shown
     assert f"about {report['corpus']['tokens']:,} tokens" in shown[-1]

@@ -119,6 +119,9 @@ def test_neighbors_of_a_word(folder):
     assert all(len(one["neighbors"]) == 2 for one in found["occurrences"])
     shown = elmokit(*arguments, "--vectors", folder / "vectors.txt", "--context", 1).stdout
     assert "bank: 3 occurrences, layers top" in shown
+    parts = elmokit(*arguments[:3], "the bank", *arguments[4:], "--tokenizer", "simple")
+    assert "2 tokens: 'the bank'" in parts.stderr
+    assert "[the bank]" in parts.stdout
     assert "a [bank] sat" in shown
     assert "static: " in shown
     query = ("--sentence", "I sat by the bank .", "-k", 1)

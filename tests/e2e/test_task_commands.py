@@ -2,13 +2,16 @@
 
 import json
 import os
+import signal
+import subprocess
+import time
 
 import pytest
 
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ..builders.command_line import elmokit
+from ..builders.command_line import elmokit, start_elmokit
 from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
@@ -48,8 +51,15 @@ def folder(tmp_path_factory):
 
 def test_a_trained_run_is_scored(folder):
     done = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv", "--json")
-    assert json.loads(done.stdout) == {"metric": "accuracy", "value": 100.0, "examples": 4}
-    assert "accuracy" in elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv").stdout
+    found = {"correct": 2, "predicted": 2, "gold": 2}
+    perfect = {"precision": 100.0, "recall": 100.0, "f1": 100.0, **found}
+    assert json.loads(done.stdout) == {
+        "metric": "accuracy", "value": 100.0, "examples": 4,
+        "by_label": {"bad": perfect, "good": perfect},
+    }  # fmt: skip
+    lines = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv").stdout.splitlines()
+    assert lines[0].split()[:2] == ["accuracy", "100.00"]
+    assert lines[-2].split() == ["bad", "100.00", "100.00", "100.00", "2"]
 
 
 def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
@@ -60,8 +70,39 @@ def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
         from_file == elmokit("predict", folder / "run", "-", given=text.read_text("utf-8")).stdout
     )
     assert from_file.splitlines() == ["good\tby the river", "bad\t갔다 ."]
-    answers = json.loads(elmokit("predict", folder / "run", text, "--json").stdout)["predictions"]
-    assert answers[1] == {"text": "갔다 .", "label": "bad"}
+    lines = elmokit("predict", folder / "run", text, "--json").stdout.splitlines()
+    answer = json.loads(lines[1])
+    assert (len(lines), answer["text"], answer["label"]) == (2, "갔다 .", "bad")
+    assert answer["tokens"][1] == {"text": ".", "start": 3, "end": 4}
+    assert answer["probability"] == max(answer["probabilities"].values()) > 0.5
+
+
+def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_path):
+    arguments = [
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers",
+        "--set", "hidden_dims=[12]", "--set", "train.patience=100000", "--epochs", 100_000,
+    ]  # fmt: skip
+    with start_elmokit(*arguments, stderr=subprocess.PIPE) as training:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "run" / "model.safetensors").exists():
+            assert time.monotonic() < deadline
+            assert training.poll() is None
+            time.sleep(0.05)
+        training.send_signal(signal.SIGINT)
+        _, said = training.communicate(timeout=60)
+    assert training.returncode == 130
+    assert "stopping after this update" in said
+    assert "is safe in" in said
+    assert "--resume" in said
+    epochs = len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) + 2
+    arguments[-1] = epochs
+    done = elmokit(*arguments, "--resume", "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["epochs"], answer["complete"]) == (epochs, True)
+    done = elmokit(*arguments[:-1], 100_000, "--resume", "--minutes", 1e-6)
+    assert "--resume" in done.stderr
+    assert "--resume" in elmokit(*arguments, expect=2).stderr
 
 
 def test_tokenized_text_may_be_given(folder, tmp_path):

@@ -1,12 +1,23 @@
 """Dataclasses from dictionaries and back: strict keys, checked values, dotted overrides."""
 
+import datetime
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from elmokit.config import apply_overrides, from_dict, read_toml, to_dict
-from elmokit.errors import ConfigError
+from elmokit.config import (
+    apply_overrides,
+    check_ranges,
+    from_dict,
+    known_part,
+    parse_record,
+    read_record,
+    read_toml,
+    to_dict,
+)
+from elmokit.errors import ConfigError, FormatError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,3 +158,75 @@ class TestOverrides:
     def test_a_key_below_a_value_is_refused(self):
         with pytest.raises(ConfigError, match=r"^--set name\.first=5: `name` "):
             apply_overrides({"name": "y"}, ["name.first=5"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strict:
+    count: int = 1
+    share: float = 0.5
+    is_on: bool = False
+    name: str = "x"
+    parts: tuple[Part, ...] = ()
+    free: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        check_ranges(self, count=(1, 100), share=(0.0, 1.0))
+
+
+class TestStrictTypes:
+    @pytest.mark.parametrize(
+        ("data", "key"),
+        [
+            ({"count": "12"}, "count"), ({"count": True}, "count"), ({"count": 2.0}, "count"),
+            ({"count": 0}, "count"), ({"count": 10**400}, "count"), ({"count": None}, "count"),
+            ({"share": "0.5"}, "share"), ({"share": True}, "share"), ({"share": math.nan}, "share"),
+            ({"share": math.inf}, "share"), ({"share": 2}, "share"), ({"is_on": 1}, "is_on"),
+            ({"is_on": "yes"}, "is_on"), ({"name": 5}, "name"),
+            ({"parts": {}}, "parts"), ({"parts": [{"rate": "1"}]}, "parts.0.rate"),
+            ({"parts": [{"rat": 1}]}, "parts.0.rat"), ({"parts": [{"rate": -1}]}, "parts.0"),
+            ({"parts": [{"sizes": [[1, True]]}]}, "parts.0.sizes.0.1"), ({"free": []}, "free"),
+        ],
+    )  # fmt: skip
+    def test_nothing_is_converted(self, data, key):
+        with pytest.raises(ConfigError, match=rf"^f\.json: .*`{key}") as raised:
+            from_dict(Strict, data, source="f.json")
+        assert len(str(raised.value)) < 300
+
+    def test_a_whole_number_is_a_float_and_free_values_are_free(self):
+        data = {"share": 1, "free": {"a": [math.inf, "\ud800", None]}}
+        built = from_dict(Strict, data)
+        assert (built.share, built.free) == (1.0, data["free"])
+
+    def test_dates_of_toml_are_no_settings(self):
+        with pytest.raises(ConfigError, match="name"):
+            from_dict(Strict, {"name": datetime.date(2026, 1, 1)}, overrides=["count=2"])
+
+    @pytest.mark.parametrize("text", ["1" * 5000, "[" * 5000])
+    def test_toml_that_cannot_be_parsed_is_text_or_named(self, tmp_path, text):
+        with pytest.raises(ConfigError, match="count"):
+            from_dict(Strict, {}, overrides=[f"count={text}"])
+        (tmp_path / "run.toml").write_text(f"a = {text}")
+        with pytest.raises(ConfigError, match=r"run\.toml"):
+            read_toml(tmp_path / "run.toml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    name: str
+    part: Part | None = None
+
+
+class TestRecords:
+    @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"name": 1}', '{"name": "a", "b": 1}'])
+    def test_damage_names_file_and_advice(self, tmp_path, text):
+        path = tmp_path / "r.json"
+        path.write_text(text)
+        with pytest.raises(FormatError, match=r"r\.json.* Mend it\.$"):
+            read_record(Record, path, advice="Mend it.")
+
+    def test_known_parts_are_taken_of_other_programs_files(self):
+        data = {"name": "a", "other": 1, "part": {"rate": 1.0, "more": 2}}
+        known = known_part(Record, data)
+        assert known == {"name": "a", "part": {"rate": 1.0}}
+        expected = Record(name="a", part=Part(rate=1.0))
+        assert parse_record(Record, known, source="f", advice="") == expected

@@ -15,8 +15,11 @@ from torch.nn import functional
 from elmokit.bilm.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.config import check_ranges
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
+MAX_WORDS = 2**31 - 2
+"""Of a vocabulary: word ids are int32 in places."""
 Direction = Literal["forward", "backward"]
 DirectionState = tuple[Tensor, Tensor]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""
@@ -48,8 +51,7 @@ class BiLMConfig:
                 "neither; for word input, char_cnn=none and num_words=0, which pre-training sets "
                 "from the vocabulary"
             )
-        if self.num_words is not None and self.num_words < 0:
-            raise ValueError(f"`num_words` must be at least 0, got {self.num_words}")
+        check_ranges(self, num_words=(0, MAX_WORDS))
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.highway import Highway
-from elmokit.text.char_vocab import CHAR_PADDING, NUM_CHARS
+from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
+from elmokit.config import check_ranges
+from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
 
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
@@ -39,13 +41,16 @@ class CharCNNConfig:
     """Highway layers after the convolutions; 0 for none."""
 
     def __post_init__(self) -> None:
-        if not self.filters or any(width < 1 or count < 1 for width, count in self.filters):
+        check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
+        is_valid = 0 < len(self.filters) <= MAX_LAYERS and all(
+            1 <= width <= MAX_CHARACTERS and count >= 1 for width, count in self.filters
+        )
+        if not is_valid or self.num_filters > MAX_DIM:
             raise ValueError(
-                f"`filters` must hold pairs (width, count), both at least 1, got {self.filters}"
+                f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
+                f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
+                f"got {self.filters}"
             )
-        for name, least in (("embedding_dim", 1), ("num_highway", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"`{name}` must be at least {least}, got {getattr(self, name)}")
 
     @property
     def num_filters(self) -> int:

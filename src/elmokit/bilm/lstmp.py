@@ -4,6 +4,7 @@ Tests hold two faster versions equal to it: the C cell ``kernels/c/lstm_cell.h``
 cannot be compiled, `elmokit.training.fused.recurrence`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +13,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.config import check_ranges
+
+MAX_LAYERS, MAX_DIM = 100, 1 << 16
+"""Of a configuration; no network of this kind comes near."""
 FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 
@@ -33,9 +38,8 @@ class LSTMConfig:
     """Add a layer's input to its output, from the second layer on."""
 
     def __post_init__(self) -> None:
-        for name in ("num_layers", "cell_dim", "projection_dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}")
+        dims = {"cell_dim": (1, MAX_DIM), "projection_dim": (1, MAX_DIM)}
+        check_ranges(self, num_layers=(1, MAX_LAYERS), **dims)
         if self.projection_dim > self.cell_dim:
             raise ValueError(
                 f"`projection_dim` must not be larger than `cell_dim` ({self.cell_dim}), got "
@@ -43,8 +47,10 @@ class LSTMConfig:
             )
         for name in ("cell_clip", "projection_clip"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"`{name}` must be positive, or none for no clipping, got {value}")
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(
+                    f"`{name}` must be positive and finite, or none for no clipping, got {value}"
+                )
 
 
 class LSTMWeights(NamedTuple):

@@ -13,6 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.config import check_ranges
+
+MAX_CLUSTERS = 100  # of an adaptive softmax
 MAX_LOGITS = 1 << 20  # that the exact loss holds at once
 MIN_ROWS = 32  # positions scored together even if that exceeds MAX_LOGITS
 
@@ -39,10 +42,9 @@ class SoftmaxConfig:
     """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
     def __post_init__(self) -> None:
-        if self.num_samples < 1:
-            raise ValueError(f"`num_samples` must be at least 1, got {self.num_samples}")
-        if not 0 <= self.full_share <= 1:
-            raise ValueError(f"`full_share` must be between 0 and 1, got {self.full_share}")
+        check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
+        if len(self.cutoffs) > MAX_CLUSTERS:
+            raise ValueError(f"`cutoffs` must be at most {MAX_CLUSTERS} numbers")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or min(self.cutoffs, default=1) < 1:
             raise ValueError(
                 "`cutoffs` must be increasing numbers of classes, each at least 1, got "

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
 from elmokit.cli.standard_streams import open_standard_streams
+from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
     "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "merge", "train",
@@ -132,6 +133,7 @@ def _root(
 def main() -> None:
     """Entry point of the `elmokit` command and of `python -m elmokit`."""
     open_standard_streams()
+    prepare_threads()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # escape characters that the terminal cannot show

@@ -51,7 +51,10 @@ VectorsOption = Annotated[
 DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 ThreadsOption = Annotated[
-    int | None, typer.Option(help="Number of CPU threads; default: PyTorch's choice.", min=1)
+    int | None,
+    typer.Option(
+        help="Number of CPU threads; default: one per core that other programs leave free.", min=1
+    ),
 ]
 
 # --- text
@@ -117,11 +120,3 @@ LayerCacheOption = Annotated[
 def layers_of(text: str) -> str | int:
     """Parse ``--layers``: a number, or a name that the library checks."""
     return int(text) if text.removeprefix("-").isdecimal() else text
-
-
-def use_threads(threads: int | None) -> None:
-    """Set the number of CPU threads, unless it is None."""
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)

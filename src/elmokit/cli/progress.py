@@ -5,14 +5,59 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 
 from elmokit.cli.output import is_main_process
 
 FIRST_ESTIMATE = 0.01
 """Share of the work to finish before the remaining time is estimated."""
+HALF_LIFE = 60.0
+"""Seconds after which the pace of the work counts half in the estimate."""
 
 Show = Callable[[str, float, float | None, str], None]
 """Takes the stage, the work done, the total and a short status."""
+
+
+@dataclass
+class _Pace:
+    """Work and time of a stage, of which older parts count less."""
+
+    done: float
+    counted: float = 0.0
+    work: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, done: float, seconds: float) -> None:
+        fade = 0.5 ** (seconds / HALF_LIFE)
+        self.counted += done - self.done
+        self.work = self.work * fade + done - self.done
+        self.seconds = self.seconds * fade + seconds
+        self.done = done
+
+
+class TimeLeft:
+    """Estimates the time that a stage still needs from its own pace.
+
+    What comes before the first report of a stage (a start, the work before a resume) and between
+    two stages (a validation within a training) is left out.
+    """
+
+    def __init__(self) -> None:
+        self._paces: dict[str, _Pace] = {}
+        self._last: tuple[str, float] | None = None
+
+    def estimate(self, stage: str, done: float, total: float | None, now: float) -> float | None:
+        """Record the work done at a time; return the seconds left, None if it is too early."""
+        pace = self._paces.get(stage)
+        if pace is None or done < pace.done:  # a new stage, or another one of that name
+            pace = self._paces[stage] = _Pace(done)
+        if self._last is not None and self._last[0] == stage:
+            pace.add(done, now - self._last[1])
+        pace.done, self._last = done, (stage, now)
+        if not total or done >= total or pace.counted < FIRST_ESTIMATE * total or not pace.work:
+            return None
+        return pace.seconds * (total - done) / pace.work
 
 
 class Progress:
@@ -57,41 +102,41 @@ def _rich_bar(current: str) -> Iterator[Show]:
 
     columns = (
         rich.TextColumn("{task.description}", markup=False), rich.BarColumn(),
-        rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
+        rich.TaskProgressColumn(), rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.fields[left]}", markup=False),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
     with rich.Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
-        task = bar.add_task(current, total=None, status="")
+        task = bar.add_task(current, total=None, status="", left="")
+        time_left = TimeLeft()
 
         def show(stage: str, completed: float, total: float | None, status: str) -> None:
             nonlocal current
             if stage != current:
                 current = stage
                 bar.reset(task, description=stage)
-            bar.update(task, completed=completed, status=status, total=total)
+            seconds = time_left.estimate(stage, completed, total, time.monotonic())
+            left = "" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
+            bar.update(task, completed=completed, status=status, total=total, left=left)
 
         yield show
 
 
 def _line_writer(current: str, every_seconds: float) -> Show:
     started = last = time.monotonic()
-    first: tuple[float, float] | None = None  # a resumed job does not start at 0
+    time_left = TimeLeft()
 
     def show(stage: str, completed: float, total: float | None, status: str) -> None:
-        nonlocal current, started, last, first
+        nonlocal current, started, last
         now = time.monotonic()
         if stage != current:
-            current, started, first = stage, now, None
-        first = first or (now, completed)
+            current, started = stage, now
+        seconds = time_left.estimate(stage, completed, total, now)
         if now - last < every_seconds:
             return
         last = now
         share = f" {completed / total:.0%}" if total else f" {completed:,.0f}"
-        left = ""
-        since, before = first
-        if total and FIRST_ESTIMATE * total <= completed - before and completed < total:
-            seconds = (now - since) * (total - completed) / (completed - before)
-            left = f", about {math.ceil(seconds / 60)} min left"
+        left = "" if seconds is None else f", about {math.ceil(seconds / 60)} min left"
         sys.stderr.write(f"{stage}{share} {now - started:.0f} s{left} {status}".rstrip() + "\n")
 
     return show

@@ -1,4 +1,4 @@
-"""Progress of a training run on stderr, and how to resume one that ends early."""
+"""Progress of training runs on stderr, and how to resume one that ends early."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from elmokit.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from elmokit.corpus.text_shards import Preparation
+    from elmokit.tasks.runs.training import EpochReport, TaskStep
     from elmokit.training.pretraining.run import TrainingEvent
     from elmokit.training.pretraining.start import RunOptions
 
@@ -24,7 +25,7 @@ def watch_training(
         shown = Listeners(description, update)
         yield replace(
             options, save_on_signals=True, on_preparation=shown.on_preparation,
-            on_event=shown.on_event,
+            on_event=shown.on_event, on_validation=shown.on_validation,
         )  # fmt: skip
 
 
@@ -55,6 +56,12 @@ class Listeners:
         status = f"{event.sentences:,} sentences, {event.words:,} words"
         self._update(event.words, total=event.total_words, status=status, description=event.stage)
 
+    def on_validation(self, done: int, total: int) -> None:
+        """Show the held-out sentences scored."""
+        self._update(
+            done, total=total, status=f"{total:,} held-out sentences", description="validating"
+        )
+
     def on_event(self, event: "TrainingEvent") -> None:
         """Show a training step and the last validation."""
         if event.validation is not None:
@@ -65,3 +72,24 @@ class Listeners:
             event.report.share, total=1.0, status=status + self._validation,
             description=self._description,
         )  # fmt: skip
+
+
+class TaskListeners:
+    """Callbacks of a task's training: show updates, the scoring of dev, and the last scores."""
+
+    def __init__(self, update: Callable[..., None]) -> None:
+        self._update = update
+        self._score = ""
+
+    def on_step(self, step: "TaskStep") -> None:
+        """Show an update, or the dev examples scored."""
+        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
+        self._update(
+            step.done, total=step.total, description=step.stage,
+            status=f"epoch {step.epoch}{loss}{self._score}",
+        )  # fmt: skip
+
+    def on_epoch(self, report: "EpochReport") -> None:
+        """Keep the dev score of an epoch in sight."""
+        best = " (best)" if report.is_best else ""
+        self._score = f" · dev {report.dev.metric} {report.dev.value:.2f}{best}"

@@ -10,6 +10,7 @@ Words are length-prefixed UTF-8, so that they may contain any code point. Little
 
 import hashlib
 import itertools
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from elmokit.config import check_ranges
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import check_file
@@ -84,6 +86,12 @@ class ShardEntry:
     num_sentences: int
     num_words: int
     num_distinct_words: int
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"shard-\d{5,12}\.bin", self.file):
+            raise ValueError(f"`file` must be shard-NNNNN.bin in the directory, got {self.file!r}")
+        counts = ("num_bytes", "num_sentences", "num_words", "num_distinct_words")
+        check_ranges(self, **dict.fromkeys(counts, (0, 2**62)))
 
     def check(self, path: Path) -> None:
         """Raise `FormatError` unless the file matches the manifest."""
@@ -155,19 +163,32 @@ def _decode_shard(data: bytes, *, path: Path) -> Shard:
         raise FormatError(
             f"{path}: must begin with {_MAGIC!r}, found {data[: len(_MAGIC)]!r}. {MENDING}"
         )
+    if len(data) < _HEADER_BYTES:
+        raise FormatError(f"{path}: damaged: only {len(data)} bytes. {MENDING}")
     counts = np.frombuffer(data, dtype="<u8", count=4, offset=len(_MAGIC)).tolist()
     num_types, num_blob_bytes, num_sentences, num_words = counts
+    stated = _HEADER_BYTES + 4 * (num_types + num_sentences + num_words) + num_blob_bytes
+    if stated != len(data):
+        raise FormatError(
+            f"{path}: damaged: its header states {stated:,} bytes, found {len(data):,}. {MENDING}"
+        )
     blob_start = _HEADER_BYTES + 4 * num_types
     lengths_start = blob_start + num_blob_bytes
     ends = np.cumsum(
         np.frombuffer(data, dtype="<u4", count=num_types, offset=_HEADER_BYTES), dtype=np.int64
     )
     bounds = itertools.pairwise([blob_start, *(ends + blob_start).tolist()])
-    words = [str(data[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+    try:
+        words = [str(data[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: damaged: a word is not UTF-8: {error}. {MENDING}") from error
     lengths = np.frombuffer(data, dtype="<u4", count=num_sentences, offset=lengths_start)
     offsets = np.zeros(num_sentences + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     tokens = np.frombuffer(
         data, dtype="<u4", count=num_words, offset=lengths_start + 4 * num_sentences
     )
+    sums, largest = (ends[-1:].sum(), offsets[-1]), tokens.max(initial=0)
+    if sums != (num_blob_bytes, num_words) or largest >= max(1, num_types):
+        raise FormatError(f"{path}: damaged: words, sentences and indices disagree. {MENDING}")
     return Shard(words=words, tokens=tokens.astype(np.uint32), offsets=offsets)

@@ -14,11 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from elmokit.config import known_part, parse_record
 from elmokit.corpus.shard_file import MENDING, Shard, ShardBuilder, ShardEntry, read_shard
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.hashing import text_sha256
 from elmokit.files.json_files import read_json, write_json
+from elmokit.text.normalization import Normalization
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 MANIFEST_NAME = "manifest.json"
 _FORMAT = "elmokit-shards"
@@ -156,6 +159,37 @@ def _remove_leftovers(directory: Path) -> None:
             path.unlink()
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Manifest:
+    format: str
+    version: int
+    num_sentences: int
+    num_words: int
+    num_empty_sentences: int
+    metadata: dict[str, Any]
+    shards: tuple[ShardEntry, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SourceFile:
+    """What `elmokit.files.sources.describe_files` writes."""
+
+    path: Any  # text, but perhaps no Unicode
+    num_bytes: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KnownMetadata:
+    """The keys of the metadata that are read again."""
+
+    tokenizer: TokenizerConfig | None = None
+    normalization: Normalization | None = None
+    num_held_out: int | None = None
+    settings: dict[str, Any] | None = None
+    sources: tuple[_SourceFile, ...] = ()
+
+
 def _read_manifest(directory: Path) -> ShardSet:
     path = directory / MANIFEST_NAME
     if not path.is_file():
@@ -163,22 +197,17 @@ def _read_manifest(directory: Path) -> ShardSet:
             f"{directory} is not a finished shard set: it has no {MANIFEST_NAME}, which is written "
             "last. Write the shards again from the text."
         )
-    manifest = read_json(path, advice=MENDING, required=("format", "version", "shards", "metadata"))
-    if (manifest["format"], manifest["version"]) != (_FORMAT, _VERSION):
+    data = read_json(path, advice=MENDING, required=("format", "version"))
+    if (data["format"], data["version"]) != (_FORMAT, _VERSION):
         raise FormatError(
             f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
-            f"{manifest['format']!r} version {manifest['version']!r}. {MENDING}"
+            f"{data['format']!r} version {data['version']!r}. {MENDING}"
         )
-    try:
-        shards = ShardSet(
-            shard_dir=directory,
-            entries=tuple(ShardEntry(**entry) for entry in manifest["shards"]),
-            metadata=manifest["metadata"],
-            num_empty_sentences=manifest["num_empty_sentences"],
-        )
-        expected = (manifest["num_sentences"], manifest["num_words"])
-    except (KeyError, TypeError) as error:
-        raise FormatError(f"{path}: damaged manifest ({error!r}). {MENDING}") from error
+    manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
+    shards = ShardSet(directory, manifest.shards, manifest.metadata, manifest.num_empty_sentences)
+    known = known_part(_KnownMetadata, manifest.metadata)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=MENDING)
+    expected = (manifest.num_sentences, manifest.num_words)
     found = (shards.num_sentences, shards.num_words)
     if found != expected:
         raise FormatError(

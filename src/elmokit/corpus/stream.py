@@ -6,17 +6,18 @@ stream made from it continues exactly as if it had never stopped.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from elmokit.config import check_ranges, parse_record
 from elmokit.corpus.order import SentenceOrder, Shuffle
 from elmokit.corpus.packing import RowPacker
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
-from elmokit.errors import InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.changes import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -180,6 +181,11 @@ class WindowStream:
                 f"{'; '.join(map(str, differences))}. Resume with the data and settings of the "
                 "first run, or start a new run."
             )
+        record = parse_record(
+            _StreamState, state, source="the stream state", advice="Start a new run."
+        )
+        if len(record.rows) != self.batch_size or record.group_position >= self.order.num_groups:
+            raise FormatError("the stream state is damaged: it has other rows or groups of shards.")
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
@@ -192,3 +198,23 @@ def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
         "fingerprint": {**state["fingerprint"], "batch_size": batch_size},
         "rows": [*rows, *[None] * (batch_size - len(rows))],
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StreamState:
+    """The state of a stream, as `WindowStream` yields it."""
+
+    version: int
+    fingerprint: dict[str, Any]
+    windows: int
+    targets: int
+    epoch: int
+    group_position: int
+    sentence_position: int
+    rows: tuple[tuple[int, int, int] | None, ...]
+
+    def __post_init__(self) -> None:
+        counts = ("windows", "targets", "epoch", "group_position", "sentence_position")
+        check_ranges(self, **dict.fromkeys(counts, (0, 2**62)))
+        if any(number < 0 for row in self.rows if row is not None for number in row):
+            raise ConfigError("`rows` must hold numbers from 0")

@@ -1,10 +1,10 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
 import copy
-import hashlib
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError
+from elmokit.files.hashing import text_sha256
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
@@ -77,12 +78,16 @@ class Embedder:
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
-        self._bilm = FrozenBiLM(
-            model,
-            device=pick_device(device) if isinstance(device, str) else device,
-            precision=check_precision(precision),
-            word_cache=word_cache,
-        )
+        self._stored_text = model.warm_text
+        with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
+            model_hash = pool.submit(model.model_hash)
+            self._bilm = FrozenBiLM(
+                model,
+                device=pick_device(device) if isinstance(device, str) else device,
+                precision=check_precision(precision),
+                word_cache=word_cache,
+            )
+        self._model_hash = model_hash.result()
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
             model.tokenizer, model.char_vocab, by_characters=model.config.char_cnn is not None
@@ -267,10 +272,13 @@ class Embedder:
     def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
-        """Return how the vectors are made: model, text processing, options, versions; JSON-able."""
+        """Return how the vectors are made: model, text processing, options, versions; JSON-able.
+
+        The hash is that of the weights that were loaded; the model's folder is not read again.
+        """
         tokenizer = self.tokenizer_config
         metadata = {
-            "model_hash": self.model.model_hash(),
+            "model_hash": self._model_hash,
             "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
             "normalization": self.normalization,
             "layers": layers,
@@ -284,8 +292,8 @@ class Embedder:
             "torch_version": str(torch.__version__),
         }
         if state == "warm":
-            text = "\n".join(warm_text(self.model))
-            metadata["warm_text_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+            text = "\n".join(warm_text(self._stored_text))
+            metadata["warm_text_sha256"] = text_sha256(text)
         return metadata
 
     def _stream(
@@ -313,7 +321,7 @@ class Embedder:
     def _embed_buffer(
         self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
     ) -> list[np.ndarray]:
-        vectors, tokens = self._bilm.encode(buffer)
+        vectors, tokens = self._encode(buffer)
         leading = (self.num_layers,) if layers == "all" else ()
         nothing = np.empty((*leading, 0, self.dim), dtype=np.float32)
         results = [nothing] * len(buffer)  # an empty sentence needs no computing
@@ -341,7 +349,7 @@ class Embedder:
 
     @cached_property
     def _warm_state(self) -> BiLMState:
-        return warm_state(FrozenBiLM(self.model), warm_text(self.model))
+        return warm_state(FrozenBiLM(self.model), warm_text(self._stored_text))
 
 
 def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:

@@ -10,8 +10,6 @@ import json
 import logging
 import re
 import secrets
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,8 +21,10 @@ import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.config import known_part, parse_record
 from elmokit.embed.formats.block import Block
 from elmokit.errors import FormatError, InputError
+from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
 from elmokit.files.json_files import read_json, write_json
@@ -32,10 +32,11 @@ from elmokit.files.locks import directory_lock
 
 logger = logging.getLogger(__name__)
 
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
+"""What contents of another kind than expected raise."""
 _JOB_NAME = "job.json"
 _PART_NAME = re.compile(r"part-(\d{12,})-(\d{12,})\.npz")
-_PART_ARRAYS = {f"{name}.npy" for name in ("job", "values", "shapes", "indices", "sentences")}
+_PART_ARRAYS = ("job", "values", "shapes", "indices", "sentences")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class Part:
     """Number of its first sentence within the job."""
     end: int
     """Number of its last sentence + 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """``job.json``."""
+
+    id: str
+    settings: dict[str, Any]
+    replaces: tuple[int, int] | None
 
 
 class PartStore:
@@ -115,11 +125,10 @@ class PartStore:
         self._refuse_foreign_parts()
 
     def _read_job(self) -> dict[str, Any]:
-        return read_json(
-            self._job_path,
-            advice=f"Remove {self.directory} if nothing in it is needed, or give another output.",
-            required=("id", "settings", "replaces"),
-        )
+        advice = f"Remove {self.directory} if nothing in it is needed, or give another output."
+        job = read_json(self._job_path, advice=advice, required=("id", "settings", "replaces"))
+        parse_record(_Job, known_part(_Job, job), source=self._job_path, advice=advice)
+        return job
 
     def remove(self) -> None:
         """Remove the parts, then the job; refuse what is not of an `embed` job under such a name.
@@ -248,10 +257,14 @@ class PartStore:
             return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
 
     @contextmanager
-    def _opened(self, part: Part) -> Iterator[Mapping[str, np.ndarray]]:
+    def _opened(self, part: Part) -> Iterator[Archive]:
         """Open a part; raise `FormatError` if it is damaged, gone, or of another job."""
+        advice = (
+            "Remove this file and run the command again with --resume; its sentences and those "
+            "after them are embedded again."
+        )
         try:
-            with part.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            with open_archive(part.path, advice=advice) as arrays:
                 if arrays["job"].tobytes() != self._job_id.encode("ascii") or (
                     len(arrays["shapes"]) != part.end - part.first
                 ):
@@ -262,10 +275,7 @@ class PartStore:
         except FileNotFoundError as error:
             raise self._changed(part.path) from error
         except _DAMAGE as error:
-            raise FormatError(
-                f"{part.path}: damaged: {error}. Remove this file and run the command again with "
-                "--resume; its sentences and those after them are embedded again."
-            ) from error
+            raise FormatError(f"{part.path}: damaged: {error}. {advice}") from error
 
     def _changed(self, path: Path) -> FormatError:
         return FormatError(
@@ -313,9 +323,9 @@ def _part_of(path: Path) -> Part | None:
     if name is None or path.is_symlink() or not path.is_file():
         return None
     try:
-        with zipfile.ZipFile(path) as file:
-            is_part = set(file.namelist()) >= _PART_ARRAYS
-    except _DAMAGE:
+        with open_archive(path, advice="") as file:
+            is_part = all(array in file for array in _PART_ARRAYS)
+    except (OSError, FormatError):
         return None
     return Part(path, int(name[1]), int(name[2])) if is_part else None
 

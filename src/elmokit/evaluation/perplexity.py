@@ -6,7 +6,7 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
@@ -51,6 +51,7 @@ def perplexity(
     batch_size: int = 64,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
+    on_sentences: Callable[[int], None] = lambda done: None,
 ) -> PerplexityReport:
     """Score every word and every sentence end of ``sentences`` once, in both directions.
 
@@ -62,6 +63,7 @@ def perplexity(
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
             ``auto`` uses it on CPUs with instructions for it.
+        on_sentences: Called with the number of sentences done.
 
     Raises:
         ValueError: for an unknown option, a model without vocabulary or softmax, or no text.
@@ -86,8 +88,8 @@ def perplexity(
     scores = TargetScores(model.softmax, precision=chosen)
     start = BiLMState.zeros(model.config.lstm, 1, device=bilm.network.device)
     if state == "warm":
-        start = warm_state(bilm, warm_text(model))
-    counter = PerplexityCounter()
+        start = warm_state(bilm, warm_text(model.warm_text))
+    counter, done = PerplexityCounter(), 0
     form = model.config.char_vocab.normalization
     stream = ([normalize(word, form) for word in words] for words in given if words)
     for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
@@ -103,6 +105,8 @@ def perplexity(
             )
             counter.forward_nats += forward
             counter.backward_nats += backward
+            done += len(rows)
+            on_sentences(done)
     return counter.report(vocabulary=len(vocab), state=state)
 
 

@@ -76,7 +76,7 @@ class ProbeSettings:
         if self.max_train is not None:
             small = sample_file(files.train, samples, task="pos", limit=self.max_train)
             files = replace(files, train=small)
-        return self.probe.read(files, str.split)
+        return self.probe.read(files, str.split, "words")
 
 
 def plan_probe(

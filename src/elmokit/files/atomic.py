@@ -134,10 +134,11 @@ def _refuse_planted(link: Path) -> None:
 
 
 @contextmanager
-def atomic_file(path: StrPath) -> Iterator[Path]:
+def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces ``path`` on success.
 
-    On return the file survives a power cut. Missing directories are made.
+    On return the file survives a power cut. Missing directories are made. Without ``mode`` the
+    umask decides.
 
     Raises:
         InputError, IsADirectoryError: at once, as `replaced_by`.
@@ -146,9 +147,9 @@ def atomic_file(path: StrPath) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with named(target), temporary_directory(target.parent, target.name) as folder:
         temp_path = folder / target.name
-        mode = _create_file(temp_path)
+        usual = _create_file(temp_path)
         yield temp_path
-        temp_path.chmod(mode)
+        temp_path.chmod(usual if mode is None else mode)
         _force_to_disk(temp_path)
         temp_path.replace(target)
         _force_to_disk(target.parent)

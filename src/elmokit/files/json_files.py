@@ -9,12 +9,20 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 
+MAX_DEPTH = 64
+"""Objects and lists inside each other; deeper ones are damage, or an attack on recursion."""
+
 
 def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
     """Write a JSON file atomically. Non-ASCII text stays readable."""
     with atomic_file(path) as temp_path:
-        text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
-        temp_path.write_bytes(text.encode("utf-8", "surrogatepass"))  # file names may not be UTF-8
+        temp_path.write_bytes(json_bytes(data, indent=indent))
+
+
+def json_bytes(data: object, *, indent: int | None = 1) -> bytes:
+    """Return the content of a JSON file."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "surrogatepass")  # file names may not be UTF-8
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:
@@ -44,7 +52,22 @@ def parse_json(
         raise FormatError(
             f"{source}: damaged: expected a JSON object, got {type(value).__name__}. {advice}"
         )
+    _check_depth(value, source, advice)
     missing = sorted(set(required) - value.keys())
     if missing:
         raise FormatError(f"{source}: damaged: it lacks `{'`, `'.join(missing)}`. {advice}")
     return value
+
+
+def _check_depth(value: object, source: object, advice: str) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise FormatError(f"{source}: damaged: nested more than {MAX_DEPTH} levels deep. {advice}")

@@ -117,8 +117,10 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")
         rows = torch.from_numpy(order).to(self.network.device)
-        hidden, cell = (part.index_select(1, rows) for part in state)
-        reader = self.network.start(direction, vectors, (hidden, cell))
+        is_single = len(sentences) == 1  # nothing to reorder, which would take 4 % of the time
+        if not is_single:
+            state = state[0].index_select(1, rows), state[1].index_select(1, rows)
+        reader = self.network.start(direction, vectors, state)
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
         first = np.cumsum(lengths) - lengths
@@ -133,10 +135,13 @@ class Engine:
             outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
             if on_top is not None:
                 on_top(outputs, sentence, position)
-        hidden, cell = (
-            torch.empty_like(part).index_copy_(1, rows, part) for part in reader.state()
+        hidden, cell = reader.state()
+        if is_single:
+            return hidden, cell
+        return (
+            torch.empty_like(hidden).index_copy_(1, rows, hidden),
+            torch.empty_like(cell).index_copy_(1, rows, cell),
         )
-        return hidden, cell
 
     def _grown(self, state: BiLMState | None, num_rows: int) -> BiLMState:
         """Return ``state`` with at least ``num_rows`` rows, the new ones zero."""

@@ -17,7 +17,6 @@ from torch import Tensor
 from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
 from elmokit.inference.engine import Engine
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.weights.model_dir import PretrainedBiLM
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +24,10 @@ NUM_STREAMS = 8
 """Parallel streams in which sentences are read."""
 
 
-def warm_text(model: PretrainedBiLM) -> tuple[str, ...]:
-    """Return the model's neutral sentences, or the package's own for a model without any."""
-    if model.warm_text:
-        return model.warm_text
+def warm_text(stored: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the neutral sentences stored with a model, or the package's own if there are none."""
+    if stored:
+        return stored
     logger.warning("the model stores no neutral text to warm up with; using the package's own")
     text = files("elmokit").joinpath("data/warm.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line)

@@ -1,6 +1,6 @@
 """Compile the C kernels for this processor, once, and load them.
 
-The name of a library in the user's cache is a hash of sources, compiler, flags and processor.
+The key of a library in the user's cache is a hash of sources, compiler, flags and processor.
 """
 
 import ctypes
@@ -11,13 +11,20 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
-import uuid
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from elmokit.files.atomic import atomic_file
-from elmokit.files.cache_dir import cache_dir
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
+from elmokit.kernels.library_files import (
+    add_library,
+    find_library,
+    library_dir,
+    recent_stall,
+    remember_stall,
+)
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +36,8 @@ FLAGS = (
 )  # fmt: skip
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
-TIMEOUT_SECONDS = 120
-LIBRARY_PATTERN = r"(inference|training)-[0-9a-f]{20}\..+"
-"""Names of the files in the cache."""
+COMPILER_SECONDS = 60
+"""A compiler that takes longer (usual: 4) is stopped, and left alone for a day."""
 
 
 @functools.cache
@@ -49,7 +55,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
             )
             return None
         return _load(name, compiler)
-    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         say_once(
             "the compiled kernels could not be built or loaded: PyTorch computes everything, "
             f"slower; {SWITCH}=0 turns this message off. {error}",
@@ -78,54 +84,79 @@ def _compiler() -> tuple[str, ...] | None:
 
 
 def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    path = _build(name, compiler)
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        log.warning("%s cannot be loaded (%s): compiling it again", path, error)
-        path.unlink(missing_ok=True)
-        library = ctypes.CDLL(str(_build(name, compiler)))
+    library = ctypes.CDLL(str(_build(name, compiler)))
     read_interface(name).check(library)
     return library
 
 
 def _build(name: str, compiler: tuple[str, ...]) -> Path:
-    interface = read_interface(name)
-    unit = interface.translation_unit()
-    depends_on = (interface.source, unit, compiler, os.stat(compiler[0]).st_mtime, FLAGS)
-    digest = hashlib.sha256(repr((*depends_on, NATIVE_FLAGS, _processor())).encode())
-    target = cache_dir("native") / f"{name}-{digest.hexdigest()[:20]}.so"
-    if target.exists():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
-    own = target.with_name(f"{target.stem}-{uuid.uuid4().hex}.so")  # others may compile it, too
-    with atomic_file(own) as temp_path:
-        _compile(compiler, unit, temp_path)
-    own.replace(target)
-    return target
+    """Return the path of the library, compiled if it is not there."""
+    directory, interface = library_dir(), read_interface(name)
+    unit, which = interface.translation_unit(), (compiler, os.stat(compiler[0]).st_mtime)
+    key = _key(name, interface.source, unit, which, FLAGS, NATIVE_FLAGS, _processor())
+    found = find_library(directory, key)
+    if found is not None:
+        return found
+    stall_key = _key("compiler", which)
+    stall = recent_stall(directory, stall_key)
+    if stall is None:
+        log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
+        try:
+            return add_library(directory, key, lambda path: _compile(compiler, unit, path))
+        except subprocess.TimeoutExpired:
+            stall = remember_stall(directory, stall_key)
+    raise TimeoutError(
+        f"{shlex.join(compiler)} did not finish within {COMPILER_SECONDS} s. It is tried again "
+        f"after a day; remove {stall} to try sooner, or set CC to another compiler."
+    )
+
+
+def _key(name: str, *depends_on: object) -> str:
+    return f"{name}-{hashlib.sha256(repr(depends_on).encode()).hexdigest()[:20]}"
 
 
 def _compile(compiler: tuple[str, ...], unit: str, target: Path) -> None:
     """Compile C text with the first set of flags that the compiler accepts."""
     said = ""
     source = ("-I", str(SOURCE_DIR), "-x", "c", "-")
+    deadline = time.monotonic() + COMPILER_SECONDS
     for native in NATIVE_FLAGS:
-        done = subprocess.run(
-            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"],
-            input=unit, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False,
+        status, errors = _run(
+            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"], unit,
+            seconds=deadline - time.monotonic(),
         )  # fmt: skip
-        if done.returncode == 0:
+        if status == 0:
             return
-        said = said or done.stderr
+        said = said or errors
     raise OSError(f"{shlex.join(compiler)} refused the kernels: {said[:500]}")
+
+
+def _run(command: list[str], text: str, *, seconds: float) -> tuple[int, str]:
+    """Run a command on a text; return its exit code and errors. A late one dies with its children.
+
+    Raises:
+        subprocess.TimeoutExpired: if it takes longer than ``seconds``.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, encoding="utf-8",
+        errors="replace", start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            _, errors = process.communicate(text, timeout=seconds)
+        except BaseException:  # also Ctrl-C
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, errors
 
 
 @functools.cache
 def _processor() -> str:
-    """Return what identifies the instructions of this processor."""
+    """Return what identifies the instructions of this processor, and the C library."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     wanted = ("flags", "Features", "model name", "CPU part")
     found = {line for line in lines if line.startswith(wanted)}
-    return "\n".join([platform.machine(), platform.processor(), platform.system(), *sorted(found)])
+    machine = (platform.machine(), platform.processor(), platform.system(), *platform.libc_ver())
+    return "\n".join([*machine, *sorted(found)])

@@ -1,6 +1,7 @@
 """The interface of a kernel library, parsed from its C source.
 
-Functions for Python have the form ``void elmokit_NAME(STRUCTURE *call, int64_t num_threads)``.
+Functions for Python have the form ``void elmokit_NAME(STRUCTURE *call, int64_t num_threads)``, or
+``int64_t elmokit_NAME(void)`` for a number about the library.
 Their structures become `ctypes` classes, the numbers of ``constants.h`` a table. `Interface.check`
 then compares all sizes and offsets with those of the compiler.
 """
@@ -30,6 +31,8 @@ class Interface:
     """With all includes."""
     functions: Mapping[str, type[Structure]]
     """Name without ``elmokit_`` -> structure of the arguments."""
+    questions: tuple[str, ...]
+    """Names, without ``elmokit_``, of the functions that return a number about the library."""
     structures: Mapping[str, type[Structure]]
     """All structures of `functions`, by their C names."""
     pointed: Mapping[type[Structure], Mapping[str, str]]
@@ -44,7 +47,10 @@ class Interface:
         return f"{includes}const int64_t {LAYOUT}[] = {{\n{values}\n}};\n"
 
     def check(self, library: ctypes.CDLL) -> None:
-        """Raise `RuntimeError` for a library with other structures or constants."""
+        """Raise `RuntimeError` for a library with other functions, structures or constants."""
+        for function in (LAYOUT, *(f"elmokit_{one}" for one in (*self.functions, *self.questions))):
+            if not hasattr(library, function):
+                raise RuntimeError(f"{self.name}.c: the compiled library has no {function}.")
         layout = self._layout()
         found = (c_int64 * len(layout)).in_dll(library, LAYOUT)
         for (what, expected), value in zip(layout.items(), found, strict=True):
@@ -83,9 +89,10 @@ def read_interface(name: str) -> Interface:
 
     calls = re.findall(r"^void elmokit_(\w+)\((\w+) \*call, int64_t num_threads\)", code, re.M)
     functions = {function: structure(type_name) for function, type_name in calls}
+    questions = tuple(re.findall(r"^int64_t elmokit_(\w+)\(void\)", code, re.M))
     numbers = (SOURCE_DIR / "constants.h").read_text(encoding="utf-8")
     constants = {key: int(value) for key, value in re.findall(r"#define (\w+) (\d+)\b", numbers)}
-    return Interface(name, source, functions, structures, pointed, constants)
+    return Interface(name, source, functions, questions, structures, pointed, constants)
 
 
 def _read_with_includes(path: Path, seen: list[Path]) -> list[str]:

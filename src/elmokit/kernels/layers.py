@@ -47,10 +47,10 @@ class PackedLinear:
             weight, bias = interleave(weight, half), interleave(bias, half)
         self._matrix = pack_matrix(kernels, weight, kind)
         self._bias = padded(bias, kernels.panel_width)
-        self._fixed = {
-            "m": self._matrix.argument(kernels), "bias": self._bias.data_ptr(),
-            "inner": self.inner, "columns": self.columns, "is_highway": is_highway,
-        }  # fmt: skip
+        self._fixed = kernels.arguments(
+            "linear", m=self._matrix.argument(kernels), bias=self._bias, inner=self.inner,
+            columns=self.columns, is_highway=is_highway,
+        )  # fmt: skip
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
         """Compute (R, K) -> (R, N) into ``out``, and return it."""
@@ -58,7 +58,7 @@ class PackedLinear:
         converted = matrix.kind != "fp32"
         groups = torch.empty(rows, matrix.num_groups, dtype=torch.int32) if converted else None
         self._kernels.call(  # addresses, because rows need not be contiguous
-            "linear", **self._fixed, x=x.data_ptr(), out=out.data_ptr(), rows=rows,
+            "linear", self._fixed, x=x.data_ptr(), out=out.data_ptr(), rows=rows,
             x_stride=x.stride(0), out_stride=out.stride(0), groups=groups,
             scales=torch.empty(rows),
         )  # fmt: skip
@@ -167,12 +167,11 @@ class PackedLSTM:
         matrices = {
             "input": self._input, "recurrent": self._recurrent, "projection": self._projection
         }  # fmt: skip
-        self._fixed = {
+        self._fixed = kernels.arguments(
+            "lstm", dim=self._dim, cell_dim=self._padded_cell_dim, input_dim=self._input_dim,
+            bias=self._bias, parameters=kernels.structure_from("lstm_cell", config),
             **{name: one.argument(kernels) for name, one in matrices.items() if one is not None},
-            "dim": self._dim, "cell_dim": self._padded_cell_dim, "input_dim": self._input_dim,
-            "bias": self._bias.data_ptr(),
-            "parameters": kernels.structure_from("lstm_cell", config),
-        }  # fmt: skip
+        )  # fmt: skip
 
     def pack_cell(self, cell: Tensor) -> Tensor:
         """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
@@ -215,7 +214,7 @@ class PackedLSTM:
             inner_stride = self._projection.num_groups + 16
             inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
         self._kernels.call(
-            "lstm", **self._fixed, num_steps=len(num_rows), num_rows=num_rows.ctypes.data, x=x,
+            "lstm", self._fixed, num_steps=len(num_rows), num_rows=num_rows.ctypes.data, x=x,
             x_groups=self._buffers.take("x", positions, self._input.num_groups),
             x_scales=torch.empty(positions),
             gates=self._buffers.take("gates", gates_rows, len(self._bias)), gates_rows=gates_rows,

@@ -43,9 +43,12 @@ class Library:
 
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         self._library, self._interface = library, interface
-        for name in interface.functions:
+        self._calls = {}
+        """Name -> function, structure of its arguments."""
+        for name, structure in interface.functions.items():
             function = self._function(name)
             function.argtypes, function.restype = (c_void_p, c_int64), None
+            self._calls[name] = function, structure
         self.constants = interface.constants
         self.types = {dtype: self.constants[kind.upper()] for kind, dtype in DTYPES.items()}
         """Type numbers in C."""
@@ -62,10 +65,19 @@ class Library:
         """Columns of a panel of a packed matrix."""
         _share_threads(library)
 
-    def call(self, name: str, **arguments: Any) -> None:
-        """Run ``elmokit_<name>`` on PyTorch's number of threads; arguments as for `structure`."""
-        call = self._filled(self._interface.functions[name], arguments)
-        self._function(name)(byref(call), torch.get_num_threads())
+    def call(self, name: str, fixed: Structure | None = None, /, **arguments: Any) -> None:
+        """Run ``elmokit_<name>`` on PyTorch's number of threads; arguments as for `structure`.
+
+        ``fixed`` are further arguments, from `arguments`.
+        """
+        function, structure = self._calls[name]
+        call = structure() if fixed is None else structure.from_buffer_copy(fixed)
+        self._fill(call, arguments)
+        function(byref(call), torch.get_num_threads())
+
+    def arguments(self, name: str, **arguments: Any) -> Structure:
+        """Return some arguments of ``elmokit_<name>``, for many calls; the caller keeps tensors."""
+        return self._fill(self._calls[name][1](), arguments)
 
     def structure(self, name: str, **fields: Any) -> Structure:
         """Build a structure; omitted fields are 0 or null.
@@ -77,7 +89,7 @@ class Library:
             ValueError: if a tensor does not fit its C type.
             AttributeError: if there is no such field.
         """
-        return self._filled(self._interface.structures[name], fields)
+        return self._fill(self._interface.structures[name](), fields)
 
     def structure_from(self, name: str, config: object) -> Structure:
         """Build a structure of numbers from attributes of the same names; None becomes 0."""
@@ -89,15 +101,16 @@ class Library:
         kind: Any = type(items[0])
         return (kind * len(items))(*items)
 
-    def _filled(self, structure: type[Structure], fields: dict[str, Any]) -> Structure:
-        values, pointed = fields.copy(), self._pointed[structure]  # the caller's keep tensors alive
+    def _fill(self, structure: Structure, fields: dict[str, Any]) -> Structure:
+        pointed = self._pointed[type(structure)]
         for name, value in fields.items():
             if isinstance(value, Tensor):
                 dtype = pointed.get(name)
                 if dtype is _TYPED:
                     dtype = self._dtypes[fields["type"]]
-                values[name] = address(value, dtype=dtype)
-        return structure(**values)
+                value = address(value, dtype=dtype)
+            setattr(structure, name, value)
+        return structure
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, f"elmokit_{name}")

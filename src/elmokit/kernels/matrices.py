@@ -9,6 +9,9 @@ from torch import Tensor
 
 from elmokit.kernels.library import DTYPES, Kind, Library, group_size
 
+MAX_INT8_INNER = (2**31 - 1) // (255 * 127)
+"""Largest K of an int8 matrix: sums of products of bytes (0 to 255, -127 to 127) fit 32 bits."""
+
 
 def empty(*shape: int, dtype: type = np.float32) -> Tensor:
     """Return an uninitialized tensor in NumPy memory, which uses huge pages unlike PyTorch's."""
@@ -45,9 +48,17 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
     with a non-finite value gives NaN.
 
     Shape: weight (N, K).
+
+    Raises:
+        ValueError: if the sums of int8 products could exceed 32 bits.
     """
     group, panel, dtype = group_size(kind), kernels.panel_width, DTYPES[kind]
     rows, inner = weight.shape
+    if kind == "int8" and inner > MAX_INT8_INNER:
+        raise ValueError(
+            f"int8 products sum up to {MAX_INT8_INNER:,} values, got a matrix of shape "
+            f"({rows:,}, {inner:,}). Use precision bf16 or fp32."
+        )
     scale = offset = None
     if kind == "int8":
         largest = weight.abs().amax(dim=1).clamp(min=1e-30)

@@ -1,13 +1,37 @@
-"""Accuracy and macro F1 of labels: one per example, or one per token."""
+"""Accuracy, macro F1 and figures by label of labels: one per example, or one per token."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrecisionRecall:
+    """Percentages of one label, or of spans; 0 where the denominator is 0."""
+
+    precision: float
+    """Share of the predicted that are correct."""
+    recall: float
+    """Share of the gold that are found."""
+    f1: float
+    correct: int
+    predicted: int
+    gold: int
+
+    @classmethod
+    def of(cls, correct: float, predicted: float, gold: float) -> "PrecisionRecall":
+        """Return the percentages of these counts."""
+        return cls(
+            precision=float(percent(correct, predicted)),
+            recall=float(percent(correct, gold)),
+            f1=float(percent(2 * correct, predicted + gold)),
+            correct=int(correct), predicted=int(predicted), gold=int(gold),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +44,8 @@ class LabelScore:
     """Mean F1 over all labels that occur in the predictions or the gold data."""
     correct: int
     total: int
+    by_label: Mapping[str, PrecisionRecall]
+    """Every label in the predictions or the gold data, in alphabetical order."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per example: correct labels, labels."""
 
@@ -45,19 +71,24 @@ def score_label_sequences(
     check_same_length(predicted, gold)
     counts = np.zeros((len(gold), 2))
     right: Counter[str] = Counter()
-    named: Counter[str] = Counter()  # predicted plus gold
+    guessed: Counter[str] = Counter()
+    true: Counter[str] = Counter()
     for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
         check_same_tokens(guess, truth, example=row)
         hits = [label for label, other in zip(guess, truth, strict=True) if label == other]
         counts[row] = len(hits), len(truth)
         right.update(hits)
-        named.update(guess)
-        named.update(truth)
+        guessed.update(guess)
+        true.update(truth)
     totals = counts.sum(axis=0)
-    f1 = [200 * right[label] / times for label, times in named.items()]
+    by_label = {
+        label: PrecisionRecall.of(right[label], guessed[label], true[label])
+        for label in sorted({*guessed, *true})
+    }
+    f1 = [found.f1 for found in by_label.values()]
     return LabelScore(
         accuracy=float(accuracy_of(totals)), macro_f1=float(np.mean(f1)) if f1 else 0.0,
-        correct=int(totals[0]), total=int(totals[1]), counts=counts,
+        correct=int(totals[0]), total=int(totals[1]), by_label=by_label, counts=counts,
     )  # fmt: skip
 
 

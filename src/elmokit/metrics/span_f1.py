@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import check_same_length, check_same_tokens, percent
+from elmokit.metrics.accuracy import (
+    PrecisionRecall,
+    check_same_length,
+    check_same_tokens,
+    percent,
+)
 
 TagScheme = Literal["iob1", "iob2", "bioul"]
 """``iob1`` uses B only where a span directly follows another of its type."""
@@ -26,25 +31,11 @@ _PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpanFigures:
-    """Percentages of spans; 0 where the denominator is 0."""
-
-    precision: float
-    """Share of the predicted spans that are correct."""
-    recall: float
-    """Share of the gold spans that are found."""
-    f1: float
-    correct: int
-    predicted: int
-    gold: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class SpanScore:
     """Figures over all spans (micro average) and by type."""
 
-    overall: SpanFigures
-    by_type: Mapping[str, SpanFigures]
+    overall: PrecisionRecall
+    by_type: Mapping[str, PrecisionRecall]
     """Every type in the predictions or the gold data, in alphabetical order."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per example: correct, predicted, gold."""
@@ -129,8 +120,8 @@ def score_tags(
             for label, times in Counter(thing[0] for thing in found).items():
                 by_type.setdefault(label, np.zeros(3))[column] += times
     return SpanScore(
-        overall=_figures(counts.sum(axis=0)),
-        by_type={label: _figures(by_type[label]) for label in sorted(by_type)},
+        overall=PrecisionRecall.of(*counts.sum(axis=0)),
+        by_type={label: PrecisionRecall.of(*by_type[label]) for label in sorted(by_type)},
         counts=counts,
     )
 
@@ -138,16 +129,6 @@ def score_tags(
 def f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return F1 in percent from summed rows of `SpanScore.counts`: (..., 3) -> (...)."""
     return percent(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
-
-
-def _figures(totals: NDArray[np.float64]) -> SpanFigures:
-    correct, predicted, gold = totals
-    return SpanFigures(
-        precision=float(percent(correct, predicted)),
-        recall=float(percent(correct, gold)),
-        f1=float(f1_of(totals)),
-        correct=int(correct), predicted=int(predicted), gold=int(gold),
-    )  # fmt: skip
 
 
 def _split(tag: str, at: int) -> tuple[str, str]:

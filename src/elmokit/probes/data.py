@@ -9,6 +9,7 @@ from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu
+from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
     SenseInventory,
@@ -18,6 +19,7 @@ from elmokit.tasks.formats.senses import (
 )
 from elmokit.tasks.formats.word_in_context import ContextPair, read_kobest_wic, read_wic
 from elmokit.tasks.runs.run_dir import find_split
+from elmokit.tasks.task import Units
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
 _TRAINING = "semcor"
@@ -79,9 +81,11 @@ def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
 
 
 def read_pos_data(
-    data: Path | SplitFiles, *, column: ConlluColumn = "upos"
+    data: Path | SplitFiles, *, column: ConlluColumn = "upos", units: Units = "words"
 ) -> Splits[list[TaggedSentence]]:
     """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
+
+    ``column`` has the tags of words; morphemes have theirs in columns 3 and 5 (`read_morphemes`).
 
     Raises:
         FileNotFoundError: if one is missing.
@@ -89,7 +93,10 @@ def read_pos_data(
         InputError: if several files match.
     """
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
-    train, dev = (list(read_conllu(path, column=column)) for path in (files.train, files.dev))
+    train, dev = (
+        list(read_morphemes(path) if units == "morphemes" else read_conllu(path, column=column))
+        for path in (files.train, files.dev)
+    )
     return Splits(train=train, dev=dev)
 
 

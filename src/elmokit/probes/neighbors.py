@@ -38,11 +38,22 @@ class Occurrence:
     """Of the word in ``tokens``."""
     sense: str = ""
     """Its meaning there, if known."""
+    num_tokens: int = 1
+    """More than one if the tokenizer divides the word, as into morphemes."""
 
     @property
     def word(self) -> str:
-        """``tokens[index]``."""
-        return self.tokens[self.index]
+        """The word as the tokenizer writes it, its parts between spaces."""
+        return " ".join(self.tokens[self.index : self.end])
+
+    @property
+    def end(self) -> int:
+        """Index after the word."""
+        return self.index + self.num_tokens
+
+    def vector(self, sentence: np.ndarray) -> np.ndarray:
+        """Return the word's vector, the mean of its parts: (W, 2D) -> (2D,)."""
+        return sentence[self.index : self.end].mean(axis=0)
 
     def marked(self, *, context: int | None = None) -> str:
         """Return the sentence with the word in brackets.
@@ -51,8 +62,8 @@ class Occurrence:
         """
         first, last = 0, len(self.tokens)
         if context is not None:
-            first, last = max(0, self.index - context), min(last, self.index + context + 1)
-        before, after = self.tokens[first : self.index], self.tokens[self.index + 1 : last]
+            first, last = max(0, self.index - context), min(last, self.end + context)
+        before, after = self.tokens[first : self.index], self.tokens[self.end : last]
         shown = " ".join((*before, f"[{self.word}]", *after))
         return f"{'… ' if first else ''}{shown}{' …' if last < len(self.tokens) else ''}"
 
@@ -67,27 +78,62 @@ class Neighborhood:
     """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
 
 
-def occurrence_in(tokens: Sequence[str], word: str) -> Occurrence:
-    """Return the first occurrence of ``word`` in a sentence.
+def occurrence_in(tokens: Sequence[str], word: str | Sequence[str]) -> Occurrence:
+    """Return the first occurrence of ``word``, or of its parts, in a sentence.
 
     Raises:
         InputError: if there is none.
     """
-    if word not in tokens:
+    parts = _parts(word)
+    index = _index_of(tuple(tokens), parts)
+    if index is None:
         raise InputError(
-            f"The sentence has no word {word!r}. The tokenizer splits it into {' '.join(tokens)!r}."
+            f"The sentence has no word {' '.join(parts)!r}. The tokenizer splits it into "
+            f"{' '.join(tokens)!r}."
         )
-    return Occurrence(tuple(tokens), list(tokens).index(word))
+    return Occurrence(tuple(tokens), index, num_tokens=len(parts))
+
+
+def _parts(word: str | Sequence[str]) -> tuple[str, ...]:
+    return (word,) if isinstance(word, str) else tuple(word)
+
+
+def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
+    """Return where the parts first stand side by side."""
+    last = len(tokens) - len(parts)
+    return next((i for i in range(last + 1) if tokens[i : i + len(parts)] == parts), None)
+
+
+_MIN_QUOTED_WORDS = 5
+"""A sentence with fewer words may be in another one by accident."""
+
+
+def _is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
+    """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
+    wanted, words = (
+        tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
+        for tokens in (query, sentence)
+    )
+    if wanted == words:
+        return bool(wanted) or tuple(query) == tuple(sentence)
+    return len(wanted) >= _MIN_QUOTED_WORDS and _index_of(words, wanted) is not None
 
 
 def find_occurrences(
-    sentences: Iterable[Sequence[str]], word: str, *, limit: int = 200
+    sentences: Iterable[Sequence[str]], word: str | Sequence[str], *, limit: int = 200
 ) -> list[Occurrence]:
-    """Return the first occurrences of ``word``, one per distinct sentence (lists of words)."""
+    """Return the first occurrences of ``word`` or of its parts, one per distinct sentence.
+
+    Sentences are lists of words.
+    """
+    parts = _parts(word)
     found: dict[tuple[str, ...], Occurrence] = {}
     for tokens in map(tuple, split_sentences(sentences, None)):
-        if word in tokens and tokens not in found:
-            found[tokens] = Occurrence(tokens, tokens.index(word))
+        if parts[0] in tokens and tokens not in found:
+            index = _index_of(tokens, parts)
+            if index is None:
+                continue
+            found[tokens] = Occurrence(tokens, index, num_tokens=len(parts))
             if len(found) == limit:
                 break
     return list(found.values())
@@ -96,7 +142,7 @@ def find_occurrences(
 def find_neighbors(
     embedder: SentenceEmbedder,
     sentences: Iterable[Sequence[str]],
-    word: str,
+    word: str | Sequence[str],
     *,
     query: Occurrence | None = None,
     layers: Layers = "top",
@@ -105,19 +151,20 @@ def find_neighbors(
 ) -> list[Neighborhood]:
     """Return the neighbors of a word's occurrences in a text, or only of the ``query``.
 
-    At most ``limit`` occurrences of the word are compared, with the query's sentence taken out of
-    the text.
+    ``word`` may be the parts into which the tokenizer divides it. At most ``limit`` occurrences are
+    compared; sentences that repeat the query's are taken out of the text.
 
     Raises:
         InputError: if the text has too few occurrences of the word.
     """
     found = find_occurrences(sentences, word, limit=limit)
     if query is not None:
-        found = [query, *(one for one in found if one.tokens != query.tokens)]
+        others = (one for one in found if not _is_same_text(query.tokens, one.tokens))
+        found = [query, *others]
     if len(found) < 2:
         raise InputError(
-            f"The text has only {len(found)} distinct sentences with {word!r}, too few for "
-            "neighbors. Words are compared as the tokenizer writes them."
+            f"The text has only {len(found)} distinct sentences with {' '.join(_parts(word))!r}, "
+            "as the tokenizer writes the word: too few for neighbors. Give more text."
         )
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]
@@ -141,7 +188,7 @@ def neighborhoods(
     if len(occurrences) < 2:
         raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
     rows = [
-        sentence[one.index].copy()  # a view would keep the whole sentence
+        one.vector(sentence)
         for block in blocks(occurrences, _SENTENCES_TOGETHER)
         for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
     ]
@@ -170,11 +217,11 @@ def nearest_occurrences(
 ) -> Neighborhood:
     """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
 
-    Each sentence contributes its nearest word; the query's own sentence and repeated sentences are
-    skipped.
+    Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
+    or contain the query's, whatever their case and punctuation.
     """
     (own,) = _embed(embedder, [query], layers)
-    direction = unit_rows(own[query.index])
+    direction = unit_rows(query.vector(own))
     best: list[tuple[float, int, Occurrence]] = []
     number = 0
     for block in blocks((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):
@@ -185,7 +232,9 @@ def nearest_occurrences(
             entry = (float(cosines[index]), number, Occurrence(start.tokens, index))
             if len(best) == num_neighbors and entry < best[0]:
                 continue
-            if start.tokens == query.tokens or any(entry[2] == kept for _, _, kept in best):
+            if any(entry[2] == kept for _, _, kept in best):
+                continue
+            if _is_same_text(query.tokens, start.tokens):
                 continue
             heapq.heappush(best, entry)
             if len(best) > num_neighbors:

@@ -157,7 +157,7 @@ def _flat(lists: Iterable[Sequence[str]]) -> list[str]:
 
 PROBE = Probe(
     find=lambda data, test: find_splits(data, (".conllu",)),
-    read=lambda files, tokenize: read_pos_data(files),
+    read=lambda files, tokenize, units: read_pos_data(files, units=units),
     words=lambda data: words_of(data.train, data.dev),
     measure=lambda sources, data, seed, device: probe_pos(
         sources, data.train, data.dev, device=device
@@ -166,5 +166,7 @@ PROBE = Probe(
     note="percent of {num_words:,} words, {num_unseen:,} of them not in the training set",
     counts="counts",
     score=accuracy_of,
+    has_units=True,
+    is_tokenized=True,
     keeps_layers=True,
 )

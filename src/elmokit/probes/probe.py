@@ -4,13 +4,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers
 from elmokit.metrics.significance import ScoreFunction
 from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
+from elmokit.tasks.inputs.word_units import usual_units, warn_of_units
+from elmokit.tasks.task import Units
 from elmokit.text.given_sentences import Tokenize
 
 log = logging.getLogger(__name__)
@@ -28,8 +30,8 @@ class Probe:
     """Finds the files in a directory; the second argument is the name of a test set, if any.
     Raises `FileNotFoundError` and `InputError`.
     """
-    read: Callable[[Any, Tokenize], Any]
-    """Reads the files; the second argument splits raw text."""
+    read: Callable[[Any, Tokenize, Units], Any]
+    """Reads the files; the second argument splits raw text, the third is the unit of tokens."""
     words: Callable[[Any], set[str]]
     """Returns all words of the data, for static vectors."""
     measure: Callable[[Sequence[VectorSource], Any, int, str], tuple[Any, ...]]
@@ -45,6 +47,10 @@ class Probe:
     score: ScoreFunction
     """From summed counts to the main number."""
     has_test_sets: bool = False
+    has_units: bool = False
+    """The data can be read by words or by morphemes."""
+    is_tokenized: bool = False
+    """The words are those of the data, not the tokenizer's."""
     keeps_layers: bool = False
     """Layers are read repeatedly and cached on disk."""
 
@@ -58,6 +64,7 @@ def run_probe(
     random: bool = False,
     vectors: Path | None = None,
     test: str | None = None,
+    units: Units | str | None = None,
     seed: int = 0,
     device: str = "auto",
     precision: str = "fp32",
@@ -69,7 +76,8 @@ def run_probe(
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
     ``test`` the test set of ``wsd``, ``device`` that of layers and classifiers, ``cache_dir`` a
-    cache of layers for ``pos``. For the other arguments see `layer_sources`.
+    cache of layers for ``pos``. ``units`` is what a token of ``pos`` is, by default what the
+    model's tokenizer makes (`usual_units`). For the other arguments see `layer_sources`.
 
     Returns:
         Baselines, if the probe has any, then a score per representation.
@@ -84,17 +92,35 @@ def run_probe(
         raise InputError(f"The probe {name} has no test sets to choose from.")
     if cache_dir is not None and not probe.keeps_layers:
         log.warning("a cache of layers has no effect on %s", name)
+    if units is not None and not probe.has_units:
+        raise InputError(f"The probe {name} has no units to choose from.")
+    chosen: Units | None = None if units is None else _check_units(units)
     layered = layer_sources(
         model, layers=layers, random_seed=seed if random else None, device=device,
         precision=precision, cache_dir=cache_dir, on_sentence=on_sentence,
     )  # fmt: skip
-    found = probe.read(
-        probe.find(data, test), lambda text: layered[0].embedder.tokenizer.tokenize(text)
-    )
+    tokenizer = layered[0].embedder.tokenizer
+    files = probe.find(data, test)
+    if chosen is None:
+        chosen = usual_units(files.train, tokenizer) if probe.has_units else "words"
+        if chosen == "morphemes":
+            log.info("%s is read by morphemes, as the model's tokenizer splits text", data)
+    found = probe.read(files, tokenizer.tokenize, chosen)
+    if probe.is_tokenized:
+        sentences = getattr(found, "train", found)
+        words = (word for sentence in sentences for word in sentence.tokens)
+        option = "--units morphemes" if probe.has_units else ""
+        warn_of_units(data, words, chosen, tokenizer, has_bilm=True, option=option)
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(found)))
     return probe.measure(sources, found, seed, device)
+
+
+def _check_units(units: str) -> Units:
+    if units not in get_args(Units):
+        raise InputError(f"units={units!r}: choose one of {', '.join(get_args(Units))}.")
+    return units  # pyright: ignore[reportReturnType]
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:

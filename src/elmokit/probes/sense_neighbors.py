@@ -168,7 +168,7 @@ class _Tally:
 
 PROBE = Probe(
     find=lambda data, test: find_sense_corpus(data),
-    read=lambda files, tokenize: files.read(),
+    read=lambda files, tokenize, units: files.read(),
     words=words_of,
     measure=lambda sources, data, seed, device: precision_at_k(sources, data, seed=seed),
     columns={
@@ -179,4 +179,5 @@ PROBE = Probe(
     "{num_pos_queries:,} of them of lemmas with several parts of speech",
     counts="sense_counts",
     score=accuracy_of,
+    is_tokenized=True,
 )  # fmt: skip

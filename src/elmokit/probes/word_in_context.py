@@ -19,7 +19,8 @@ from elmokit.probes.probe import Probe
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
-from elmokit.tasks.inputs.word_offsets import align_words, covering_words
+from elmokit.tasks.task import Units
+from elmokit.text.alignment import align, covering_words
 
 WordSpan = tuple[Sentence, int, int]
 """A sentence, and ``[first, last)`` of some of its words."""
@@ -151,14 +152,16 @@ def best_threshold(
 def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> WordSpan | None:
     """Return the text as words, and ``[first, last)`` of the target word."""
     words = tuple(tokenize(word.text))
-    offsets = align_words(words, word.text)
+    offsets = align(words, word.text)
     if offsets is None:
         return None
     place = covering_words(offsets, word.start, word.end)
     return None if place is None else (words, *place)
 
 
-def _read(files: SplitFiles, tokenize: Callable[[str], list[str]]) -> Splits[FoundPairs]:
+def _read(
+    files: SplitFiles, tokenize: Callable[[str], list[str]], units: Units
+) -> Splits[FoundPairs]:
     pairs = read_wic_data(files)
     return Splits(train=find_words(pairs.train, tokenize), dev=find_words(pairs.dev, tokenize))
 

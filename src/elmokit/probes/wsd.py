@@ -162,7 +162,7 @@ def _lemma(word: SenseOccurrence) -> Lemma:
 
 PROBE = Probe(
     find=find_sense_files,
-    read=lambda files, tokenize: read_sense_data(files),
+    read=lambda files, tokenize, units: read_sense_data(files),
     words=lambda data: words_of(data.train, data.test),
     measure=lambda sources, data, seed, device: disambiguate(
         sources, data.train, data.test, data.inventory
@@ -173,4 +173,5 @@ PROBE = Probe(
     counts="counts",
     score=f1_of,
     has_test_sets=True,
+    is_tokenized=True,
 )

@@ -1,6 +1,6 @@
 """Base of tasks whose answer is one label."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from elmokit.metrics.accuracy import accuracy_of, score_labels
@@ -25,4 +25,11 @@ class ClassificationTask(Task[Example]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         report = score_labels(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+        return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
+
+
+def with_probs(label: str, probs: Mapping[str, float] | None) -> dict[str, Any]:
+    """Return a label as JSON, with its probability and those of all labels, if they are known."""
+    if probs is None:
+        return {"label": label}
+    return {"label": label, "probability": probs[label], "probabilities": dict(probs)}

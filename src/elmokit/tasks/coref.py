@@ -18,6 +18,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class CorefTask(Task[CorefDocument]):
         """Return the mean F1 of three measures, without single mentions."""
         score = score_clusters(predicted, gold)
         details = {"muc": score.muc.f1, "b3": score.b_cubed.f1, "ceaf": score.ceaf.f1}
-        return TaskScore(self.metric, score.average_f1, details, score.counts)
+        return TaskScore(self.metric, score.average_f1, details, counts=score.counts)
 
     def example_of(self, *sentences: Sentence) -> CorefDocument:
         location = Location(path=Path("text"), line=1)
@@ -101,27 +102,28 @@ class CorefTask(Task[CorefDocument]):
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
         """Make a document of the sentences that the tokenizer finds."""
-        return self.example_of(*map(tuple, tokenizer.sentences(text)))
+        example = self.example_of(*map(tuple, tokenizer.sentences(text)))
+        return replace(example, text=text)
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
         """Make a document of a list of sentences, each a string or a list of words."""
         return self._example_of(words, tokenize)
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
-        """Return the words with mentions in brackets, numbered by cluster: ``[she]1``."""
+        """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""
         clusters = enumerate(prediction, 1)
-        numbered = [(*mention, number) for number, cluster in clusters for mention in cluster]
-        words = list(example.tokens)
-        for start, _, _ in numbered:
-            words[start] = f"[{words[start]}"
-        # of mentions that end together, the inner one (that begins last) closes first
-        for _, end, number in sorted(numbered, reverse=True):
-            words[end - 1] = f"{words[end - 1]}]{number}"
-        return " ".join(words)
+        marks = [
+            (*mention, "[", f"]{number}") for number, cluster in clusters for mention in cluster
+        ]
+        return WrittenWords(example.tokens, example.text).marked(marks)
 
-    def as_json(self, example: CorefDocument, prediction: Clusters) -> dict[str, Any]:
-        clusters = [[list(mention) for mention in cluster] for cluster in prediction]
-        return {"tokens": list(example.tokens), "clusters": clusters}
+    def as_json(
+        self, example: CorefDocument, prediction: Clusters, probs: None = None
+    ) -> dict[str, Any]:
+        """Return text, words and the mentions of each cluster; there are no probabilities."""
+        written = WrittenWords(example.tokens, example.text)
+        clusters = [[written.span(*mention) for mention in cluster] for cluster in prediction]
+        return {"text": written.text, "tokens": written.as_json(), "clusters": clusters}
 
 
 def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:

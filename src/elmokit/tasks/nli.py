@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.tasks.classification import ClassificationTask
+from elmokit.tasks.classification import ClassificationTask, with_probs
 from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.esim import DROPOUT, ESIM
 from elmokit.tasks.task import Sentence, Tokenize
+from elmokit.tasks.written import WrittenWords
 
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
@@ -71,6 +72,12 @@ class NliTask(ClassificationTask[TokenizedPair]):
     def show(self, example: TokenizedPair, prediction: str) -> str:
         return "\t".join((prediction, *example.texts))
 
-    def as_json(self, example: TokenizedPair, prediction: str) -> dict[str, Any]:
-        first, second = example.texts
-        return {"first": first, "second": second, "label": prediction}
+    def as_json(
+        self, example: TokenizedPair, prediction: str, probs: dict[str, float] | None = None
+    ) -> dict[str, Any]:
+        first, second = map(WrittenWords, self.sentences(example), example.texts)
+        return {
+            "first": first.text, "first_tokens": first.as_json(),
+            "second": second.text, "second_tokens": second.as_json(),
+            **with_probs(prediction, probs),
+        }  # fmt: skip

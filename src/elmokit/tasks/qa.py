@@ -1,6 +1,6 @@
 """Questions whose answer is part of a paragraph.
 
-The network points at words; `align_words` finds their characters, and the answer is cut out of the
+The network points at words; `align` finds their characters, and the answer is cut out of the
 original paragraph.
 """
 
@@ -21,10 +21,10 @@ from elmokit.metrics.accuracy import check_same_length
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, exact_match_of, score_answers
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.word_offsets import Offsets, align_words, covering_words
 from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+from elmokit.text.alignment import Offsets, align, covering_words
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class QaTask(Task[QaExample]):
             counts[rows] = score_answers(texts, right, style=style).counts
         totals = counts.sum(axis=0)
         details = {"exact match": float(exact_match_of(totals))}
-        return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts)
+        return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
     def example_of(self, *sentences: Sentence) -> QaExample:
         """Make an example of the words of a question and of a context, joined by spaces.
@@ -170,23 +170,26 @@ class QaTask(Task[QaExample]):
         """Return the example with its original texts, unless the words cannot be aligned."""
         question, context = texts
         example = replace(example, question_text=question)
-        offsets = align_words(example.context_words, context)
+        offsets = align(example.context_words, context)
         return example if offsets is None else replace(example, context=context, offsets=offsets)
 
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
         return f"{prediction.text}\t{example.question_text}"
 
-    def as_json(self, example: QaExample, prediction: FoundAnswer) -> dict[str, Any]:
+    def as_json(
+        self, example: QaExample, prediction: FoundAnswer, probs: None = None
+    ) -> dict[str, Any]:
         """Return the answer; ``start`` and ``end`` count characters of the context."""
         return {
-            "id": example.name, "question": example.question_text, "answer": prediction.text,
-            "start": prediction.start, "end": prediction.end, "score": prediction.score,
+            "id": example.name, "question": example.question_text, "context": example.context,
+            "answer": prediction.text, "start": prediction.start, "end": prediction.end,
+            "probability": prediction.probability,
         }  # fmt: skip
 
 
 def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
     words = tuple(tokenize(text))
-    offsets = align_words(words, text)
+    offsets = align(words, text)
     if offsets is None:
         return _Context((), (), "words that are not those of the text")
     if not training and len(words) > MAX_CONTEXT_WORDS:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.location import Location
-from elmokit.tasks.classification import ClassificationTask
+from elmokit.tasks.classification import ClassificationTask, with_probs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.bcn import BCN, DROPOUT
 from elmokit.tasks.task import Sentence, Tokenize
+from elmokit.tasks.written import WrittenWords
 
 TEXT_FIELDS, LABEL_FIELDS = ("text", "document", "sentence", "Text"), ("label", "Label")
 """Possible names of the columns; the first that exists is used."""
@@ -51,5 +52,9 @@ class SentimentTask(ClassificationTask[LabeledText]):
     def show(self, example: LabeledText, prediction: str) -> str:
         return f"{prediction}\t{example.text}"
 
-    def as_json(self, example: LabeledText, prediction: str) -> dict[str, Any]:
-        return {"text": example.text, "label": prediction}
+    def as_json(
+        self, example: LabeledText, prediction: str, probs: dict[str, float] | None = None
+    ) -> dict[str, Any]:
+        written = WrittenWords(self.sentences(example)[0], example.text)
+        answer = with_probs(prediction, probs)
+        return {"text": written.text, "tokens": written.as_json(), **answer}

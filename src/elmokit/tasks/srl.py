@@ -17,6 +17,7 @@ from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile, lines_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
+from elmokit.tasks.written import Mark
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 
@@ -67,7 +68,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         parts = [tuple(tokenizer.tokenize(part)) for part in marked.groups()] if marked else []
         if not parts or not parts[1]:
             raise _unmarked(text)
-        return self.example_of(*parts)
+        return self.as_given(self.example_of(*parts), [text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
         """Make an example of words, of which one is between asterisks."""
@@ -78,13 +79,20 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         ((index, predicate),) = marked
         return self.example_of(tokens[:index], (predicate,), tokens[index + 1 :])
 
-    def mark(self, words: list[str], span: Span) -> None:
-        role, start, end = span
-        words[start] = f"[{role} {words[start]}"
-        words[end - 1] = f"{words[end - 1]}]"
+    def show(self, example: PredicateRoles, prediction: list[str]) -> str:
+        """Return the text with brackets around the roles, without the asterisks."""
+        shown = super().show(example, prediction)
+        return shown if example.text is None else shown.replace("*", "")
 
-    def as_json(self, example: PredicateRoles, prediction: list[str]) -> dict[str, Any]:
-        return super().as_json(example, prediction) | {"predicate": example.predicate}
+    def mark(self, span: Span) -> Mark:
+        role, start, end = span
+        return start, end, f"[{role} ", "]"
+
+    def as_json(
+        self, example: PredicateRoles, prediction: list[str], probs: list[float] | None = None
+    ) -> dict[str, Any]:
+        predicate = {"predicate": example.predicate}  # a number of a token
+        return super().as_json(example, prediction, probs) | predicate
 
 
 def _only_verbs(record: Record) -> str:

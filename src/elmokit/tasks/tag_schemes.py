@@ -11,6 +11,8 @@ import numpy as np
 
 from elmokit.metrics.span_f1 import TagScheme
 
+MAX_TAGS = 4096
+"""Of a scheme: what may follow is a matrix."""
 _PREFIXES: dict[TagScheme, tuple[str, ...]] = {"iob2": ("B", "I"), "bioul": ("B", "I", "U", "L")}
 """Of tags inside a span."""
 _BEGIN, _END = "begin", "end"
@@ -46,6 +48,8 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> np.ndarray:
     if twice:
         raise ValueError(f"`tags` holds {twice[0]!r} twice; give every tag once.")
     sources = [*parts, (_BEGIN, ""), (_END, "")]
+    if len(sources) > MAX_TAGS:
+        raise ValueError(f"`tags` holds {len(tags):,} tags; at most {MAX_TAGS:,} are possible.")
     return np.array([[_may_follow(a, b, scheme) for b in sources] for a in sources])
 
 

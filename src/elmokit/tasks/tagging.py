@@ -1,6 +1,7 @@
 """Bases of tasks that tag each word, or spans of words."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -12,6 +13,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.tagger import DROPOUT, CRFTagger, Tagger
 from elmokit.tasks.sampling import sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore
+from elmokit.tasks.written import Mark, WrittenWords
 
 Example = TypeVar("Example")
 
@@ -37,19 +39,31 @@ class TaggingTask(Task[Example]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         report = score_label_sequences(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.counts)
+        return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
 
     def example_of(self, *sentences: Sentence) -> Any:
         (tokens,) = sentences
         location = Location(path=Path("text"), line=1)
         return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), location=location)
 
-    def show(self, example: Any, prediction: list[str]) -> str:
-        pairs = zip(example.tokens, prediction, strict=True)
-        return " ".join(f"{word}/{tag}" for word, tag in pairs)
+    def as_given(self, example: Any, texts: Sequence[str]) -> Any:
+        return replace(example, text=texts[0])
 
-    def as_json(self, example: Any, prediction: list[str]) -> dict[str, Any]:
-        return {"tokens": list(example.tokens), "tags": prediction}
+    def show(self, example: Any, prediction: list[str]) -> str:
+        """Return ``word/TAG`` for each word."""
+        words = WrittenWords(example.tokens, example.text).each()
+        return " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
+
+    def as_json(
+        self, example: Any, prediction: list[str], probs: list[float] | None = None
+    ) -> dict[str, Any]:
+        """Return text, words and tags; ``probs`` are those of the tags."""
+        written = WrittenWords(example.tokens, example.text)
+        tokens = written.as_json()
+        for number, token in enumerate(tokens):
+            token["tag"] = prediction[number]
+            token |= {} if probs is None else {"probability": probs[number]}
+        return {"text": written.text, "tokens": tokens}
 
 
 class SpanTaggingTask(TaggingTask[Example]):
@@ -80,25 +94,26 @@ class SpanTaggingTask(TaggingTask[Example]):
         report = self.score_spans(predicted, gold)
         overall = report.overall
         details = {"precision": overall.precision, "recall": overall.recall}
-        return TaskScore(self.metric, overall.f1, details, report.counts)
+        return TaskScore(self.metric, overall.f1, details, report.by_type, report.counts)
 
     def show(self, example: Any, prediction: list[str]) -> str:
-        words = list(example.tokens)
-        for span in read_spans(prediction):
-            self.mark(words, span)
-        return " ".join(words)
+        """Return the text with brackets around the spans."""
+        marks = [self.mark(span) for span in read_spans(prediction)]
+        return WrittenWords(example.tokens, example.text).marked(marks)
 
-    def mark(self, words: list[str], span: Span) -> None:
-        """Put brackets around a span, in place."""
+    def mark(self, span: Span) -> Mark:
+        """Return the brackets around a span."""
         kind, start, end = span
-        words[start] = f"[{words[start]}"
-        words[end - 1] = f"{words[end - 1]} {kind}]"
+        return start, end, "[", f" {kind}]"
 
-    def as_json(self, example: Any, prediction: list[str]) -> dict[str, Any]:
+    def as_json(
+        self, example: Any, prediction: list[str], probs: list[float] | None = None
+    ) -> dict[str, Any]:
+        """Return text, words and spans; ``probs`` are those of the spans."""
+        written = WrittenWords(example.tokens, example.text)
         spans_name, type_name = self.field_names
-        spans = [
-            {type_name: kind, "start": start, "end": end,
-             "text": " ".join(example.tokens[start:end])}
-            for kind, start, end in read_spans(prediction)
-        ]  # fmt: skip
-        return {"tokens": list(example.tokens), spans_name: spans}
+        spans = []
+        for number, (kind, start, end) in enumerate(read_spans(prediction)):
+            own = {} if probs is None else {"probability": probs[number]}
+            spans.append({type_name: kind, **written.span(start, end), **own})
+        return {"text": written.text, "tokens": written.as_json(), spans_name: spans}

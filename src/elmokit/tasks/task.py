@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
+from elmokit.metrics.accuracy import PrecisionRecall
 from elmokit.metrics.significance import Counts
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
@@ -38,6 +39,8 @@ class TaskScore:
     """Of the metric, in percent."""
     details: dict[str, float] = field(default_factory=dict)
     """Further numbers, by name."""
+    by_label: Mapping[str, PrecisionRecall] = field(default_factory=dict)
+    """Figures of each type of span, tag or label, where the task has them."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     """(num_examples, k), whose sum determines ``value``; for significance tests."""
 
@@ -65,6 +68,12 @@ class TaskModel(nn.Module, ABC):
     @abstractmethod
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
         """Return the answer for each example, without using its gold answer."""
+
+    def predict_with_probs(
+        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
+    ) -> list[tuple[Any, Any]]:
+        """Return the answers, each with what `Task.as_json` shows of its probabilities, or None."""
+        return [(answer, None) for answer in self.predict(batches, examples)]
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -219,8 +228,11 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for people."""
 
     @abstractmethod
-    def as_json(self, example: Example, prediction: Any) -> dict[str, Any]:
-        """Return a prediction for programs."""
+    def as_json(self, example: Example, prediction: Any, probs: Any = None) -> dict[str, Any]:
+        """Return a prediction for programs, with places in the text as it was written.
+
+        ``probs`` are those of `TaskModel.predict_with_probs`.
+        """
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a data file, or the subset of its examples.

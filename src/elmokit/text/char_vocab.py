@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from elmokit.config import check_ranges
 from elmokit.errors import ConfigError
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
@@ -26,6 +27,8 @@ CHAR_PADDING = 260
 """Raw id that fills the row of a word; an ordinary, trained character, not a padded position."""
 NUM_RAW_CHARS = 261
 """Rows of the character embedding in the original's files."""
+MAX_CHARACTERS = 1000
+"""Longest row of a configuration: every word takes that much memory."""
 NUM_CHARS = 262
 """Rows of the character embedding in elmokit: row 0 is the padded position."""
 
@@ -40,7 +43,8 @@ class CharVocabConfig:
     """How words become rows of character ids; a model is bound to the values of its training."""
 
     max_characters: int = 50
-    """C, the length of a row: two word boundaries and at most ``max_characters - 2`` bytes."""
+    """C, the length of a row: two word boundaries and at most ``max_characters - 2`` bytes. The
+    released models use 50; at most `MAX_CHARACTERS`."""
     normalization: Normalization = DEFAULT_NORMALIZATION
     """Profile applied to words, see `elmokit.text.normalization`."""
     truncation: Truncation = "character"
@@ -49,11 +53,7 @@ class CharVocabConfig:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if self.max_characters < 3:
-            raise ConfigError(
-                f"`max_characters` must be at least 3 (two word boundaries and one byte), "
-                f"got {self.max_characters}. The released models use 50."
-            )
+        check_ranges(self, max_characters=(3, MAX_CHARACTERS))
         if self.normalization not in get_args(Normalization):
             raise ConfigError(
                 f"`normalization` must be one of {', '.join(get_args(Normalization))}, got "

@@ -127,6 +127,8 @@ class WordVocab:
                 f"the vocabulary has {count} lines {word!r}: every word must have only one. "
                 f"`elmokit vocab --check` lists all of them."
             )
+        if _all_fit_lines(self.words):
+            return
         for i, word in enumerate(self.words, start=1):
             if not fits_a_line(word):
                 raise ValueError(
@@ -166,6 +168,22 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
             f"line number, so every line must hold a word. Remove blank lines."
         )
     return [word for word in words if word != NUM_LINES_MARKER]
+
+
+def _all_fit_lines(words: Sequence[str]) -> bool:
+    """Tell of many words at once what `fits_a_line` tells of one; False leaves it to that."""
+    text = "\n".join(words)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    is_clean = "\r" not in text and text.count("\n") == len(words) - 1
+    return (
+        is_clean
+        and all(words)
+        and words == tuple(map(str.strip, words))
+        and (NUM_LINES_MARKER not in words)
+    )
 
 
 def fits_a_line(word: str) -> bool:

@@ -7,18 +7,20 @@ and shuffling are functions of seed and step.
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory
+from elmokit.files.damage import damage
+from elmokit.files.json_files import read_json
+from elmokit.weights.tensor_files import FLOATS, read_tensors
 
 PREFIX = "step-"
 METADATA = "metadata.json"
@@ -80,21 +82,24 @@ def load_checkpoint(path: Path) -> Checkpoint:
     Raises:
         FormatError: if a file is missing or damaged.
     """
-    try:
-        model, optimizer, carry = (
-            load_file(path / f"{name}.safetensors") for name in ("model", "optimizer", "carry")
-        )
-        average_path = path / "average.safetensors"
-        average = load_file(average_path) if average_path.exists() else {}
-        metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
-    except PermissionError:
-        raise
-    except (OSError, SafetensorError, ValueError) as error:
-        raise FormatError(
-            f"{path}: this checkpoint is damaged ({error}). Delete the folder to resume from the "
-            "one before it."
-        ) from error
-    return Checkpoint(path, model, optimizer, carry, metadata, average)
+    advice = f"The checkpoint is damaged: delete {path} to resume from the one before it."
+    model, optimizer, carry, average = (
+        read_tensors(path / f"{name}.safetensors", advice=advice, dtypes=(*FLOATS, "I64"))
+        if name != "average" or (path / f"{name}.safetensors").exists()
+        else {}
+        for name in ("model", "optimizer", "carry", "average")
+    )
+    return Checkpoint(
+        path, model, optimizer, carry, read_json(path / METADATA, advice=advice), average
+    )
+
+
+@contextmanager
+def restoring(checkpoint: Checkpoint) -> Iterator[None]:
+    """Turn errors while state is restored into `FormatError`: the checkpoint does not fit."""
+    advice = "Delete the folder to resume from the checkpoint before it."
+    with damage(checkpoint.path, advice, what="does not fit this run"):
+        yield
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:

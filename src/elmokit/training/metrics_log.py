@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmokit.config import known_part, parse_record
+from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file, named
+from elmokit.files.json_files import parse_json
 
 
 class RunLog:
@@ -28,13 +33,29 @@ class RunLog:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a log, without a last line that was cut off by a kill."""
+    """Return the rows of a log, without a last line that was cut off by a kill.
+
+    Raises:
+        FormatError: if another line is damaged or has no ``step``.
+    """
     if not path.exists():
         return []
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+    *lines, last = path.read_bytes().split(b"\n")
+    if lines and not last:
+        last = lines.pop()
+    rows = [_row(line, path, number) for number, line in enumerate(lines, start=1)]
+    with suppress(FormatError):
+        rows.append(_row(last, path, len(lines) + 1))
     return rows
+
+
+def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
+    row = parse_json(line, source=where, advice=advice)
+    parse_record(_Step, known_part(_Step, row), source=where, advice=advice)
+    return row
+
+
+@dataclass(frozen=True)
+class _Step:
+    step: int

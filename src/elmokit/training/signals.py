@@ -1,10 +1,14 @@
 """Ctrl-C, SIGTERM, a closed terminal (SIGHUP): noted, so that a run writes a checkpoint first."""
 
+import logging
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
@@ -19,7 +23,7 @@ class StopRequest:
 
 @contextmanager
 def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
-    """Note `SIGNALS` instead of obeying them; only in the main thread.
+    """Note `SIGNALS` and say so, instead of obeying them; only in the main thread.
 
     Ignored signals stay ignored (as SIGHUP is under `nohup`), and those that a C library handles
     are left to it.
@@ -30,6 +34,10 @@ def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
     def note(number: int, frame: FrameType | None) -> None:
         if request.signal_number is None:
             request.signal_number = number
+            again = " (Ctrl-C again: stop at once, without one)" if second_stops_at_once else ""
+            # in another thread: this one may be in the middle of a log line
+            text = "stopping after this update, with a checkpoint%s"
+            threading.Thread(target=log.info, args=(text, again), daemon=True).start()
         elif second_stops_at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
 

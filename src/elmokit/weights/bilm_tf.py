@@ -9,8 +9,8 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from typing import Any
 import h5py
 import numpy as np
 import torch
+from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_file, reserve
+from elmokit.files.hdf5 import Hdf5File, open_hdf5
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf_layout import (
@@ -41,6 +43,7 @@ from elmokit.weights.bilm_tf_options import (
     read_options,
 )
 from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.tensor_files import WithoutStorage, check_finite
 
 logger = logging.getLogger(__name__)
 
@@ -74,24 +77,25 @@ def read_bilm_tf(
     data = read_options(source)
     word_vocab = None if vocab is None else WordVocab.read(vocab)
     with ExitStack() as files:
-        file = files.enter_context(_open_hdf5(Path(weights), *first_dataset(data)))
+        file = files.enter_context(_open_weights(Path(weights), *first_dataset(data)))
         _check_input_kind(data, file, source)
         config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, file))
         first_output = SOFTMAX_NAMES[0], f"(V, {config.lstm.projection_dim})"
         output_file = file
         if softmax is not None:
-            output_file = files.enter_context(_open_hdf5(Path(softmax), *first_output))
+            output_file = files.enter_context(_open_weights(Path(softmax), *first_output))
         num_words = None
         if softmax is not None or any(name in file for name in SOFTMAX_NAMES):
             num_words = _matrix_shape(output_file, *first_output)[0]
         if word_vocab is not None:
-            _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {output_file.filename}")
-            _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {file.filename}")
+            _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {output_file.path}")
+            _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {file.path}")
         model = _build(data, config, word_vocab, num_words, source=source)
-        _fill(model, bilm_layout(config), file)
+        tensors = _read_tensors([*bilm_layout(config)], file)
         if num_words is not None:
-            _fill(model, softmax_layout(config, num_words), output_file)
+            tensors |= _read_tensors([*softmax_layout(config, num_words)], output_file)
         _check_no_surplus(file, config)
+    model.load_state_dict(tensors, assign=True)
     return model.eval()
 
 
@@ -164,27 +168,16 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
 # --- reading
 
 
-@contextmanager
-def _open_hdf5(path: Path, first: str, expected: str) -> Iterator[h5py.File]:
+def _open_weights(path: Path, first: str, expected: str) -> AbstractContextManager[Hdf5File]:
     if not path.exists():
         raise FileNotFoundError(f"There is no weight file {path}.")
-    path.open("rb").close()  # system errors name the path here, but not in h5py
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise FormatError(
-            f"{path}: not a whole HDF5 file: {error}. Dataset `{first}` of shape {expected} was "
-            f"expected first; the file has {path.stat().st_size:,} bytes. The usual cause is an "
-            "incomplete download: fetch it again."
-        ) from error
-    with file:
-        yield file
+    return open_hdf5(path, expected=f"Dataset `{first}` of shape {expected} was expected first.")
 
 
-def _check_input_kind(data: Mapping[str, Any], file: h5py.File, source: Path) -> None:
+def _check_input_kind(data: Mapping[str, Any], file: Hdf5File, source: Path) -> None:
     if data.get("char_cnn") is None and "embedding" not in file and "char_embed" in file:
         raise FormatError(
-            f"{source}: `char_cnn` is missing, but {file.filename} holds `char_embed`: the options "
+            f"{source}: `char_cnn` is missing, but {file.path} holds `char_embed`: the options "
             "describe a word-input model, the weights are those of a character model."
         )
 
@@ -197,15 +190,20 @@ def _build(
     *,
     source: Path,
 ) -> PretrainedBiLM:
+    """Return the model without its weights."""
     try:
-        return PretrainedBiLM(
-            config,
-            word_vocab=word_vocab,
-            softmax_config=None if num_words is None else parse_softmax(data),
-            num_words=num_words,
-            tokenizer=TokenizerConfig(name="whitespace"),
-            training={ORIGINAL_OPTIONS: copy.deepcopy(dict(data))},
-        )
+        with WithoutStorage():
+            return PretrainedBiLM(
+                config,
+                word_vocab=word_vocab,
+                softmax_config=None if num_words is None else parse_softmax(data, source=source),
+                num_words=num_words,
+                tokenizer=TokenizerConfig(name="whitespace"),
+                training={ORIGINAL_OPTIONS: copy.deepcopy(dict(data))},
+                initialize=False,
+            )
+    except FormatError:
+        raise
     except ValueError as error:
         raise FormatError(f"{source}: {error}") from error
 
@@ -218,56 +216,48 @@ def _check_vocab(vocab: WordVocab, path: object, num_rows: int | None, what: str
         )
 
 
-def _check_no_surplus(file: h5py.File, config: BiLMConfig) -> None:
+def _check_no_surplus(file: Hdf5File, config: BiLMConfig) -> None:
     """Refuse biLM datasets that the options do not describe; log other datasets."""
     known = {name for dataset in bilm_layout(config) for name in dataset.names} | {*SOFTMAX_NAMES}
-    others = {name: shape for name, shape in _shapes(file).items() if name not in known}
+    others = {name: shape for name, shape in file.shapes().items() if name not in known}
     for name, shape in others.items():
         if name.startswith(_BILM_PREFIXES):
             raise FormatError(
-                f"{file.filename}: dataset `{name}` of shape {shape} has no place in the model "
+                f"{file.path}: dataset `{name}` of shape {shape} has no place in the model "
                 "that the options describe; options and weights belong to different models."
             )
     if others:
         message = "%s: passed over %d datasets that are not part of a biLM, such as %s"
-        logger.info(message, file.filename, len(others), min(others))
+        logger.info(message, file.path, len(others), min(others))
 
 
-def _shapes(file: h5py.File) -> dict[str, tuple[int, ...]]:
-    shapes = {}
-
-    def visit(name: str, item: object) -> None:
-        if isinstance(item, h5py.Dataset):
-            shapes[name] = tuple(item.shape)
-
-    file.visititems(visit)
-    return shapes
-
-
-def _matrix_shape(file: h5py.File, name: str, expected: str) -> tuple[int, int]:
+def _matrix_shape(file: Hdf5File, name: str, expected: str) -> tuple[int, int]:
     """Return the shape of a matrix whose size is not in the options."""
-    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
-    if not isinstance(stored, h5py.Dataset):
+    stored, where = file.dataset(name), f"{file.path}: dataset `{name}`"
+    if stored is None:
         raise FormatError(f"{where} is missing; expected shape {expected}.")
-    if len(stored.shape) != 2:
+    if stored.shape is None or len(stored.shape) != 2:
         raise FormatError(f"{where} has shape {stored.shape}, expected {expected}.")
     return stored.shape
 
 
-def _fill(model: PretrainedBiLM, layout: Iterator[Dataset], file: h5py.File) -> None:
-    parameters = model.state_dict()
-    with torch.no_grad():
-        for dataset in layout:
-            for name, array in dataset.read(_read_array(file, dataset)).items():
-                parameters[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+def _read_tensors(datasets: Sequence[Dataset], file: Hdf5File) -> dict[str, Tensor]:
+    """Read parameters by name, once every dataset is known to be there in its shape."""
+    found = [_find(file, dataset) for dataset in datasets]
+    return {
+        name: torch.from_numpy(np.array(array, order="C"))
+        for dataset, (stored_name, stored) in zip(datasets, found, strict=True)
+        for name, array in dataset.read(_read_array(file, stored_name, stored)).items()
+    }
 
 
-def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
-    """Read one dataset as float32, after checking it against the options."""
-    found = (name for name in dataset.names if isinstance(file.get(name), h5py.Dataset))
-    name, shape = next(found, dataset.name), dataset.shape
-    stored, where = file.get(name), f"{file.filename}: dataset `{name}`"
-    if not isinstance(stored, h5py.Dataset):
+def _find(file: Hdf5File, dataset: Dataset) -> tuple[str, h5py.Dataset]:
+    """Return name and dataset, after checking it against the options."""
+    shape = dataset.shape
+    found = ((name, one) for name in dataset.names if (one := file.dataset(name)) is not None)
+    name, stored = next(found, (dataset.name, None))
+    where = f"{file.path}: dataset `{name}`"
+    if stored is None:
         hint = ""
         if "rnn" in file or (name.startswith("RNN_1") and "RNN_1" not in file):
             hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
@@ -276,15 +266,16 @@ def _read_array(file: h5py.File, dataset: Dataset) -> np.ndarray:
         raise FormatError(f"{where} has shape {stored.shape}, expected {shape} by the options.")
     if stored.dtype.kind != "f":
         raise FormatError(f"{where} of shape {shape} holds {stored.dtype}, expected float32.")
+    return name, stored
+
+
+def _read_array(file: Hdf5File, name: str, stored: h5py.Dataset) -> np.ndarray:
+    """Read one dataset as float32."""
     if stored.dtype != np.float32:
-        logger.warning("%s: `%s` is %s, read as float32.", file.filename, name, stored.dtype)
-    try:
-        return stored[...].astype(np.float32, copy=False)
-    except OSError as error:
-        raise FormatError(
-            f"{where} of shape {shape} cannot be read: {error}. The file is damaged or incomplete: "
-            "fetch it again."
-        ) from error
+        logger.warning("%s: `%s` is %s, read as float32.", file.path, name, stored.dtype)
+    array = file.read(stored).astype(np.float32, copy=False)
+    check_finite(torch.from_numpy(array), name, file.path)
+    return array
 
 
 # --- writing

@@ -1,14 +1,17 @@
 """The original's ``options.json`` ⇄ our configuration."""
 
 import copy
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.json_files import parse_json
@@ -23,16 +26,26 @@ DEFAULT_NUM_SAMPLES = 8192
 DEFAULT_MAX_CHARACTERS = 50
 ORIGINAL_OPTIONS = "original_options"
 """Key of the training metadata that keeps the options as they were read."""
+_STORED = f"config.json, training.{ORIGINAL_OPTIONS}"
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """Read the file; `parse_options` checks its contents."""
+    """Read the file; `parse_options` checks its contents.
+
+    Raises:
+        FormatError: for invalid JSON, or a string that is no Unicode text.
+    """
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
-    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+    data = parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+    try:
+        json.dumps(data, ensure_ascii=False).encode()  # as they are stored with the model
+    except ValueError as error:
+        raise FormatError(f"{path}: a string is not Unicode text: {error}. {advice}") from error
+    return data
 
 
 def parse_options(
-    data: Mapping[str, Any], *, source: Path, matrix_shape: MatrixShape
+    data: Mapping[str, Any], *, source: object, matrix_shape: MatrixShape
 ) -> BiLMConfig:
     """Turn options into our configuration; missing sizes come from the weights.
 
@@ -40,35 +53,27 @@ def parse_options(
     weights always have 261 rows. Raises `FormatError` for a missing or impossible option, or a
     unidirectional model.
     """
-    options = _Options(data, source)
-    if data.get("bidirectional") is False:
+    options = _typed(data, source)
+    if options.bidirectional is False:
         raise FormatError(
             f"{source}: `bidirectional` is false: a unidirectional model. elmokit reads "
             "bidirectional ones only."
         )
-    lstm, char_cnn = options.table("lstm"), options.table("char_cnn")
-    if lstm is None:
-        raise options.error("lstm", "an object with `dim` and `projection_dim`")
-    max_characters = DEFAULT_MAX_CHARACTERS
-    if char_cnn is not None:
-        max_characters = char_cnn.integer("max_characters_per_token", default=max_characters)
-    dropout = options.number("dropout")
+    lstm, cnn = options.lstm, options.char_cnn
     try:
         return BiLMConfig(
-            char_vocab=CharVocabConfig(
-                max_characters=max_characters, normalization="none", truncation="byte"
-            ),
-            char_cnn=None if char_cnn is None else _char_cnn(char_cnn, matrix_shape),
-            num_words=matrix_shape(*first_dataset(data))[0] if char_cnn is None else None,
+            char_vocab=_char_vocab(None if cnn is None else cnn.max_characters_per_token),
+            char_cnn=None if cnn is None else _char_cnn(cnn, matrix_shape),
+            num_words=matrix_shape(*first_dataset(data))[0] if cnn is None else None,
             lstm=LSTMConfig(
-                num_layers=lstm.integer("n_layers", default=1),
-                cell_dim=lstm.integer("dim"),
-                projection_dim=lstm.integer("projection_dim"),
-                cell_clip=lstm.number("cell_clip"),
-                projection_clip=lstm.number("proj_clip"),
-                skip_connections=bool(lstm.data.get("use_skip_connections", False)),
+                num_layers=1 if lstm.n_layers is None else lstm.n_layers,
+                cell_dim=lstm.dim,
+                projection_dim=lstm.projection_dim,
+                cell_clip=lstm.cell_clip,
+                projection_clip=lstm.proj_clip,
+                skip_connections=bool(lstm.use_skip_connections),
             ),
-            dropout=DEFAULT_DROPOUT if dropout is None else dropout,
+            dropout=DEFAULT_DROPOUT if options.dropout is None else options.dropout,
         )
     except FormatError:
         raise
@@ -76,14 +81,17 @@ def parse_options(
         raise FormatError(f"{source}: {error}") from error
 
 
-def parse_softmax(data: Mapping[str, Any]) -> SoftmaxConfig:
+def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
     """Return the output layer of training options; the original samples by default."""
-    samples = data.get("n_negative_samples_batch")
-    if not isinstance(samples, int) or samples < 1:
-        samples = DEFAULT_NUM_SAMPLES
-    return SoftmaxConfig(
-        kind="full" if data.get("sample_softmax") is False else "sampled", num_samples=samples
-    )
+    options = _typed(data, source)
+    samples = options.n_negative_samples_batch
+    try:
+        return SoftmaxConfig(
+            kind="full" if options.sample_softmax is False else "sampled",
+            num_samples=DEFAULT_NUM_SAMPLES if samples is None else samples,
+        )
+    except ValueError as error:
+        raise FormatError(f"{source}: `n_negative_samples_batch`: {error}") from error
 
 
 def first_dataset(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -100,79 +108,89 @@ def first_dataset(data: Mapping[str, Any]) -> tuple[str, str]:
 
 def options_of(model: PretrainedBiLM) -> dict[str, Any]:
     """Return the options of a model: as they were read if they still hold, else fresh ones."""
-    original = copy.deepcopy(dict(model.training_metadata.get(ORIGINAL_OPTIONS) or {}))
-    fresh = _fresh_options(model)
+    original = copy.deepcopy(model.training_metadata.get(ORIGINAL_OPTIONS) or {})
     result = original
-    if not original or _comparable(original) != _comparable(fresh):
+    if not original or not _describes(original, model.config):
         result = {key: value for key, value in original.items() if key not in ("lstm", "char_cnn")}
-        result |= fresh
+        result |= _fresh_options(model)
     if model.softmax is not None and model.softmax_config is not None:
         if "n_tokens_vocab" in result or not original:
             result["n_tokens_vocab"] = model.softmax.num_words
-        if parse_softmax(result) != model.softmax_config:
+        if parse_softmax(result, source=_STORED) != model.softmax_config:
             result["sample_softmax"] = model.softmax_config.kind == "sampled"
             result["n_negative_samples_batch"] = model.softmax_config.num_samples
     return result
 
 
+@dataclass(frozen=True, kw_only=True)
+class _LSTMOptions:
+    dim: int
+    projection_dim: int
+    n_layers: int | None = None
+    cell_clip: float | None = None
+    proj_clip: float | None = None
+    use_skip_connections: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EmbeddingOptions:
+    dim: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CharCNNOptions:
+    activation: Literal["relu", "tanh"]
+    filters: tuple[tuple[int, int], ...]
+    n_highway: int | None = None
+    embedding: _EmbeddingOptions | None = None
+    max_characters_per_token: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Options:
-    """Checked access to a table; `FormatError` with the dotted key for missing or wrong values."""
+    """The options that matter here, under the original's names; None means absent."""
 
-    def __init__(self, data: Mapping[str, Any], source: Path, prefix: str = "") -> None:
-        self.data, self.source, self.prefix = data, source, prefix
-
-    def error(self, key: str, expected: str) -> FormatError:
-        value = self.data.get(key)
-        given = "is missing" if value is None else f"is {value!r}"
-        return FormatError(f"{self.source}: `{self.prefix}{key}` {given}; expected {expected}.")
-
-    def table(self, key: str) -> "_Options | None":
-        value = self.data.get(key)
-        if value is not None and not isinstance(value, Mapping):
-            raise self.error(key, "an object")
-        return None if value is None else _Options(value, self.source, f"{self.prefix}{key}.")
-
-    def integer(self, key: str, *, default: int | None = None) -> int:
-        value = self.data.get(key)
-        value = default if value is None else value
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise self.error(key, "a whole number")
-        return value
-
-    def number(self, key: str) -> float | None:
-        value = self.data.get(key)
-        if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-            raise self.error(key, "a number, or null for none")
-        return None if value is None else float(value)
+    lstm: _LSTMOptions
+    char_cnn: _CharCNNOptions | None = None
+    dropout: float | None = None
+    bidirectional: bool | None = None
+    sample_softmax: bool | None = None
+    n_negative_samples_batch: int | None = None
 
 
-def _char_cnn(options: _Options, matrix_shape: MatrixShape) -> CharCNNConfig:
-    embedding = options.table("embedding")
-    if embedding is not None and "dim" in embedding.data:
-        embedding_dim = embedding.integer("dim")
-    else:
-        embedding_dim = matrix_shape("char_embed", f"({NUM_RAW_CHARS}, d)")[1]
-    activation = options.data.get("activation")
-    if activation not in ("relu", "tanh"):
-        raise options.error("activation", "'relu' or 'tanh'")
+def _typed(data: Mapping[str, Any], source: object) -> _Options:
+    known = known_part(_Options, data)
+    return parse_record(_Options, known, source=source, advice="Fetch the original options again.")
+
+
+def _char_vocab(max_characters: int | None) -> CharVocabConfig:
+    length = DEFAULT_MAX_CHARACTERS if max_characters is None else max_characters
+    return CharVocabConfig(max_characters=length, normalization="none", truncation="byte")
+
+
+def _char_cnn(options: _CharCNNOptions, matrix_shape: MatrixShape) -> CharCNNConfig:
+    dim = None if options.embedding is None else options.embedding.dim
+    if dim is None:
+        dim = matrix_shape("char_embed", f"({NUM_RAW_CHARS}, d)")[1]
     return CharCNNConfig(
-        embedding_dim=embedding_dim,
-        filters=_filters(options),
-        activation=activation,
-        num_highway=options.integer("n_highway", default=0),
+        embedding_dim=dim,
+        filters=options.filters,
+        activation=options.activation,
+        num_highway=options.n_highway or 0,
     )
 
 
-def _filters(options: _Options) -> tuple[tuple[int, int], ...]:
-    pairs = options.data.get("filters")
-    if not isinstance(pairs, list) or any(
-        not isinstance(pair, list)
-        or len(pair) != 2
-        or any(not isinstance(number, int) for number in pair)
-        for pair in pairs
-    ):
-        raise options.error("filters", "a list of [width, count]")
-    return tuple((width, count) for width, count in pairs)
+def _describes(options: Mapping[str, Any], config: BiLMConfig) -> bool:
+    """Tell whether options still describe a model, apart from what they have no place for."""
+
+    def matrix_shape(name: str, expected: str) -> tuple[int, int]:
+        rows = config.num_words if config.char_cnn is None else NUM_RAW_CHARS
+        width = 0 if config.char_cnn is None else config.char_cnn.embedding_dim
+        return rows or 0, width
+
+    found = parse_options(options, source=_STORED, matrix_shape=matrix_shape)
+    length = None if config.char_cnn is None else config.char_vocab.max_characters
+    return found == replace(config, char_vocab=_char_vocab(length))
 
 
 def _fresh_options(model: PretrainedBiLM) -> dict[str, Any]:
@@ -198,18 +216,3 @@ def _fresh_options(model: PretrainedBiLM) -> dict[str, Any]:
         }
     options["dropout"] = config.dropout
     return options
-
-
-def _comparable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that shape the model, with defaults filled in."""
-    lstm, char_cnn = options.get("lstm") or {}, options.get("char_cnn") or {}
-    shape = {key: lstm.get(key) for key in ("projection_dim", "dim", "cell_clip", "proj_clip")}
-    shape["n_layers"] = lstm.get("n_layers") or 1
-    shape["use_skip_connections"] = bool(lstm.get("use_skip_connections", False))
-    shape["dropout"] = DEFAULT_DROPOUT if options.get("dropout") is None else options["dropout"]
-    if char_cnn:
-        shape["filters"] = char_cnn.get("filters")
-        shape["activation"] = char_cnn.get("activation")
-        shape["n_highway"] = char_cnn.get("n_highway") or 0
-        shape["max_characters"] = char_cnn.get("max_characters_per_token") or DEFAULT_MAX_CHARACTERS
-    return shape

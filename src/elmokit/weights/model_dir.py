@@ -44,6 +44,7 @@ from elmokit.weights.model_files import (
     read_config,
 )
 from elmokit.weights.storage import Storage, pack, round_to
+from elmokit.weights.tensor_files import WithoutStorage
 
 logger = logging.getLogger(__name__)
 
@@ -274,16 +275,17 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
             "incomplete or belongs to another model. Copy the whole directory again."
         )
     try:
-        model = PretrainedBiLM(
-            config.bilm,
-            word_vocab=vocab,
-            softmax_config=config.softmax,
-            num_words=config.num_words,
-            tokenizer=config.tokenizer,
-            warm_text=config.warm_text,
-            training=config.training,
-            initialize=False,
-        )
+        with WithoutStorage():
+            model = PretrainedBiLM(
+                config.bilm,
+                word_vocab=vocab,
+                softmax_config=config.softmax,
+                num_words=config.num_words,
+                tokenizer=config.tokenizer,
+                warm_text=config.warm_text,
+                training=config.training,
+                initialize=False,
+            )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     load_tensors(model, directory / WEIGHTS_NAME)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from elmokit import __version__
@@ -18,6 +18,7 @@ from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.storage import SCALE, Storage, unpack
+from elmokit.weights.tensor_files import FLOATS, check_dtype, check_finite, damaged_tensors
 
 MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
@@ -94,37 +95,34 @@ def _release(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version: (0, 2) for ``0.2.0.dev0`` and ``0.2``."""
     parts = version.split(".")
     numbers = itertools.takewhile(str.isdecimal, parts[:2])
-    return tuple(int(number) for number in numbers)
+    return tuple(int(number[:9]) for number in numbers)
 
 
 def load_tensors(model: nn.Module, path: Path) -> None:
-    """Load the file's tensors into a model, after checking all names and shapes.
+    """Load the file's tensors into a model, after checking all names, shapes, types and values.
 
-    fp32 tensors are memory-mapped: pages are read on first use, and writing to a tensor does not
-    change the file.
+    The model may be made `WithoutStorage`: nothing is allocated until the shapes agree.
+    fp32 tensors are memory-mapped: writing to a tensor does not change the file.
     """
     parameters = model.state_dict()
-    if not path.exists():
-        raise FormatError(f"{path} is missing. Copy the whole model directory again.")
-    path.open("rb").close()  # system errors name the path here, but not in safetensors
-    try:
-        with safe_open(path, framework="pt") as file:
-            _check_tensors(file, parameters, path)
-            stored = set(file.keys())
-            tensors = {
-                name: unpack(
-                    file.get_tensor(name),
-                    file.get_tensor(name + SCALE) if name + SCALE in stored else None,
-                )
-                for name in parameters
-            }
-            model.load_state_dict(tensors, assign=True)
-    except SafetensorError as error:
-        name, first = next(iter(parameters.items()))
-        raise FormatError(
-            f"{path}: not a whole safetensors file ({error}). Expected {len(parameters)} tensors, "
-            f"the first `{name}` of shape {tuple(first.shape)}; copy or convert it again."
-        ) from error
+    name, first = next(iter(parameters.items()))
+    advice = (
+        f"Expected {len(parameters)} tensors, the first `{name}` of shape {tuple(first.shape)}. "
+        "Copy the whole model directory again."
+    )
+    with damaged_tensors(path, advice), safe_open(path, framework="pt") as file:
+        _check_tensors(file, parameters, path)
+        stored = set(file.keys())
+        tensors = {
+            name: unpack(
+                file.get_tensor(name),
+                file.get_tensor(name + SCALE) if name + SCALE in stored else None,
+            )
+            for name in parameters
+        }
+    for name, tensor in tensors.items():
+        check_finite(tensor, name, path)
+    model.load_state_dict(tensors, assign=True)
 
 
 def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
@@ -138,6 +136,8 @@ def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> N
             raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {shape}.")
         if found[name] != shape:
             raise FormatError(f"{path}: tensor `{name}` has shape {found[name]}, expected {shape}.")
+        allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS
+        check_dtype(slices[name].get_dtype(), name, path, allowed)
     surplus = sorted(set(found) - set(expected))
     if surplus:
         raise FormatError(

@@ -36,7 +36,7 @@ def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkey
     assert capsys.readouterr().err.splitlines() == [
         "training 50% 10 s",
         "training 50% 70 s",  # 101 of 200
-        "training 60% 130 s, about 8 min left",
+        "training 60% 130 s, about 7 min left",
     ]
 
 
@@ -81,3 +81,32 @@ def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
     assert "training" in last
     assert "25%" in last
     assert "words" not in last
+
+
+def test_the_time_left_does_not_swing_with_a_slow_start_and_validations():
+    time_left, now, estimates = bars.TimeLeft(), 100.0, []
+    time_left.estimate("training", 0, 1000, now)
+    now += 300  # compiling, filling caches
+    for done in range(1, 1000):
+        now += 1.5 if done % 2 else 0.5
+        seconds = time_left.estimate("training", done, 1000, now)
+        if seconds is not None:
+            estimates.append((1000 - done, seconds))
+        if done % 100 == 0:
+            time_left.estimate("validating", 0, 10, now)
+            now += 500
+            time_left.estimate("validating", 10, 10, now)
+    assert len(estimates) > 900
+    settled = estimates[400:]  # the start is forgotten
+    assert all(0.9 * true < seconds < 1.15 * true + 2 for true, seconds in settled)
+    assert all(seconds < 320 * true for true, seconds in estimates)
+
+
+def test_a_stage_that_comes_back_keeps_its_pace_and_one_that_restarts_does_not():
+    time_left = bars.TimeLeft()
+    time_left.estimate("training", 10, 20, 0.0)
+    assert time_left.estimate("training", 12, 20, 2.0) == 8.0
+    time_left.estimate("scoring dev", 0, 5, 50.0)
+    assert time_left.estimate("scoring dev", 5, 5, 60.0) is None
+    assert time_left.estimate("training", 13, 20, 61.0) == 7.0
+    assert time_left.estimate("scoring dev", 0, 5, 70.0) is None

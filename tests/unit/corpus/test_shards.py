@@ -51,14 +51,14 @@ def test_empty_sentences_are_skipped_and_counted(tmp_path):
 def test_metadata_is_read_after_the_last_sentence(tmp_path):
     from elmokit.corpus.shards import ShardSet, write_shards
 
-    metadata = {"tokenizer": "whitespace"}
+    metadata = {"reader": "lines"}
 
     def sentences():
         yield ["a"]
         metadata["lines"] = 7
 
     write_shards(sentences(), tmp_path, metadata=metadata)
-    assert ShardSet.open(tmp_path).metadata == {"tokenizer": "whitespace", "lines": 7}
+    assert ShardSet.open(tmp_path).metadata == {"reader": "lines", "lines": 7}
 
 
 def test_metadata_that_is_not_json_is_refused_before_any_work(tmp_path):
@@ -182,7 +182,13 @@ def test_a_missing_shard_is_named(written):
             lambda manifest: manifest.update(version=9),
             "'elmokit-shards' version 1.* 'elmokit-shards' version 9",
         ),
-        (lambda manifest: manifest.pop("shards"), "`shards`"),
+        (lambda manifest: manifest.pop("shards"), "`shards`.* missing"),
+        (lambda manifest: manifest["shards"][0].update(num_words="6"), r"`shards\.0\.num_words`"),
+        (lambda manifest: manifest["shards"][0].update(file="../x.bin"), "shard-NNNNN"),
+        (lambda manifest: manifest.update(shards=5), "`shards`"),
+        (lambda manifest: manifest.update(num_words=None), "`num_words`"),
+        (lambda manifest: manifest["metadata"].update(tokenizer="x"), "`tokenizer`"),
+        (lambda manifest: manifest["metadata"].update(sources=[{"a": 1}]), r"`sources\.0\."),
         (lambda manifest: manifest["shards"].pop(), r" 3 .* 10 .* 2 .* 6\b"),
     ],
 )

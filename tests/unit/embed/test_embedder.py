@@ -1,5 +1,6 @@
 import itertools
 import logging
+import shutil
 import time
 
 import numpy as np
@@ -237,8 +238,10 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     fresh = Embedder.load(tmp_path / "model")
     toy_model(num_layers=3).save(tmp_path / "model")
     assert embedder.metadata()["model_hash"] == before
+    shutil.rmtree(tmp_path / "model")
+    assert fresh.metadata(state="warm")["model_hash"] == before, "taken while loading"
     with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
-        fresh.metadata()
+        _ = fresh.model
 
 
 def test_a_model_of_another_type_is_converted():

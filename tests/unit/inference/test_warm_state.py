@@ -67,5 +67,5 @@ def test_a_model_without_neutral_text_takes_the_packages_own_and_says_so(model, 
     from elmokit.inference.warm_state import warm_text
 
     model.warm_text = ()
-    assert len(warm_text(model)) > 20
+    assert len(warm_text(model.warm_text)) > 20
     assert "package's own" in caplog.text

@@ -3,23 +3,17 @@ import os
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
-from elmokit.kernels import build
+from elmokit.kernels import build, library_files
 from elmokit.kernels.build import load_library
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 
 
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
-    """An empty cache of libraries, and no memory of what was loaded."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for function in (load_library, build.say_once):
-        function.cache_clear()
-    yield
-    load_library.cache_clear()
+pytestmark = pytest.mark.usefixtures("small_libraries")
 
 
 @needs_compiler
@@ -39,18 +33,13 @@ def test_the_switch_turns_it_off(monkeypatch, caplog):
     assert "ELMOKIT_NATIVE=0" in caplog.text
 
 
-def test_without_a_compiler_the_log_says_so(monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
+def test_without_a_compiler_the_log_says_so_once(monkeypatch, caplog):
     monkeypatch.setattr(build, "_compiler", lambda: None)
     assert load_library("inference") is None
-    assert "no C compiler found" in caplog.text
-
-
-def test_for_several_libraries_it_is_said_once(monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
-    monkeypatch.setattr(build, "_compiler", lambda: None)
-    assert load_library("inference") is load_library("training") is None
-    assert len(caplog.records) == 1
+    assert load_library("training") is None
+    (record,) = caplog.records
+    assert "no C compiler found" in record.getMessage()
+    assert record.levelname == "WARNING"
 
 
 def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):
@@ -73,29 +62,76 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch, tmp_path, ca
 
 
 @needs_compiler
-def test_a_damaged_library_is_made_once_more(monkeypatch, tmp_path, caplog):
-    path = build._build("inference", build._compiler())
-    path.write_bytes(b"cut")
-    assert load_library("inference") is not None
-    assert str(path) in caplog.text
-    assert "compiling it again" in caplog.text
-    assert list(path.parent.iterdir()) == [path]
+def test_another_library_under_the_name_is_refused(monkeypatch, caplog):
+    """Its digest is right, so it is no accident; it lacks what Python calls."""
+    compile_ = build._compile
+    monkeypatch.setattr(build, "_compile", lambda cc, _, path: compile_(cc, "int other;", path))
+    assert load_library("inference") is None
+    assert "inference.c: the compiled library has no elmokit_layout" in caplog.text
 
 
 @needs_compiler
-def test_processes_that_compile_at_the_same_time_write_to_other_names(monkeypatch):
-    names = []
+def test_what_cannot_be_mapped_is_not_compiled_again(monkeypatch, caplog):
+    """As on a file system mounted with noexec."""
 
-    def compile_beside_another(compiler, unit, target):
-        names.append(target)
-        if len(names) == 1:
-            build._build("inference", compiler)
-        target.write_bytes(b"library")
+    def refuse(path):
+        raise OSError(f"{path}: failed to map segment from shared object")
 
-    monkeypatch.setattr(build, "_compile", compile_beside_another)
-    path = build._build("inference", build._compiler())
-    assert len({*names, path}) == 3
-    assert list(path.parent.iterdir()) == [path]
+    monkeypatch.setattr(build.ctypes, "CDLL", refuse)
+    assert load_library("inference") is None
+    load_library.cache_clear()
+    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert load_library("inference") is None
+    assert caplog.text.count("failed to map segment") == 1
+
+
+@pytest.fixture
+def stalling_compiler(monkeypatch, tmp_path):
+    """A compiler that hangs in a child process; the file lists the children."""
+    compiler, children = tmp_path / "cc", tmp_path / "children"
+    compiler.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {children}\nwait\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setattr(build, "COMPILER_SECONDS", 0.5)
+    return children
+
+
+def test_a_compiler_that_hangs_is_stopped_and_not_tried_at_every_command(
+    stalling_compiler, tmp_path, caplog
+):
+    for name in ("inference", "training", "inference"):
+        assert load_library(name) is None
+        load_library.cache_clear()
+    (child,) = stalling_compiler.read_text().split()
+    assert is_gone(int(child))
+    (marker,) = (tmp_path / "elmokit" / "native").iterdir()
+    assert caplog.text.count("did not finish within 0.5 s") == 1
+    assert f"remove {marker}" in caplog.text
+
+
+@pytest.mark.parametrize("age", [library_files.STALL_SECONDS + 60, -60], ids=["old", "future"])
+def test_it_is_tried_again_later_and_when_the_clock_was_set_back(stalling_compiler, tmp_path, age):
+    assert load_library("inference") is None
+    load_library.cache_clear()
+    (marker,) = (tmp_path / "elmokit" / "native").iterdir()
+    written = time.time() - age
+    os.utime(marker, (written, written))
+    assert load_library("inference") is None
+    assert len(stalling_compiler.read_text().split()) == 2
+    assert time.time() - marker.stat().st_mtime < 30
+
+
+def is_gone(process):
+    """Wait until a process has ended; of one that nobody waits for, only the entry is left."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        status = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        if status in ("", "Z"):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_without_a_home_the_log_says_what_to_set(monkeypatch, caplog):
@@ -123,7 +159,8 @@ def test_a_compiler_that_is_not_there_is_named(monkeypatch, caplog):
 
 @needs_compiler
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_computes_too():
+def test_a_forked_child_computes_too(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
     code = """
 import os, torch
 from elmokit.kernels.inference import load_kernels

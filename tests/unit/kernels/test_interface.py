@@ -11,33 +11,11 @@ from elmokit.kernels import build, interface
 from elmokit.kernels.build import load_library
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
 
+from ...builders.kernel_sources import write_library
+
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 LIBRARIES = sorted(path.stem for path in SOURCE_DIR.glob("*.c"))
 PAGE = Path(__file__).parents[3] / "docs/decisions/0004-compiled-kernels.md"
-
-
-@pytest.fixture
-def source_dir(tmp_path, monkeypatch):
-    """A library of our own."""
-    monkeypatch.setattr(interface, "SOURCE_DIR", tmp_path)
-    monkeypatch.setattr(build, "SOURCE_DIR", tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "constants.h").write_text("#define ROWS 16 /* at a time */\n#define WIDE (2 * 8)\n")
-    yield tmp_path
-    read_interface.cache_clear()
-    load_library.cache_clear()
-
-
-def write_library(directory, fields, name="own"):
-    code = f"""
-#include <stdint.h>
-#include "constants.h"
-typedef struct {{ float clip; int64_t count; }} part;
-typedef struct {{ double unseen; }} inside;
-typedef struct {{ {fields} }} own_call;
-void elmokit_own(own_call *call, int64_t num_threads) {{ (void)call, (void)num_threads; }}
-"""
-    (directory / f"{name}.c").write_text(code)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -93,6 +71,23 @@ def test_a_library_of_another_layout_is_refused(name, what):
     with pytest.raises(RuntimeError, match=f"{name}.c") as raised:
         other.check(library)
     assert (first if what == "field" else "TILE_ROWS") in str(raised.value)
+
+
+@needs_compiler
+@pytest.mark.parametrize("missing", ["own", "vector_length", "layout"])
+def test_a_library_without_a_function_is_refused(source_dir, missing):
+    write_library(source_dir, "part p;")
+    own = read_interface("own")
+    assert own.questions == ("vector_length",)
+    library = build._load("own", build._compiler())
+    own.check(library)
+    hide = type("Hiding", (ctypes.CDLL,), {f"elmokit_{missing}": property(refuse)})
+    with pytest.raises(RuntimeError, match=rf"own\.c.*elmokit_{missing}"):
+        own.check(hide(library._name))
+
+
+def refuse(_):
+    raise AttributeError("no such symbol")
 
 
 @needs_compiler

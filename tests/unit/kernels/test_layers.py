@@ -8,6 +8,7 @@ from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
+from elmokit.kernels.matrices import MAX_INT8_INNER, pack_matrix
 
 from ...builders.processors import PROCESSORS, kernels_of
 
@@ -93,6 +94,21 @@ def test_int8_has_an_answer_for_every_value(kernels, value, dim):
     if not np.isfinite(value):
         assert out[1].isnan().all()
         assert out[:, 2].isnan().all()
+
+
+def test_the_largest_int8_product_is_exact(kernels):
+    x, weight = torch.ones(1, MAX_INT8_INNER), torch.ones(2, MAX_INT8_INNER)
+    x[0, 0] = weight[1] = -1.0
+    out = PackedLinear(kernels, weight, torch.zeros(2), "int8")(x, torch.empty(1, 2))
+    expected = float(MAX_INT8_INNER - 2)
+    torch.testing.assert_close(out, torch.tensor([[expected, -expected]]), rtol=1e-6, atol=0)
+
+
+def test_an_int8_product_whose_sum_would_overflow_is_refused(kernels):
+    weight = torch.ones(1, MAX_INT8_INNER + 1)
+    with pytest.raises(ValueError, match=r"int8.*66,311.*\(1, 66,312\)"):
+        pack_matrix(kernels, weight, "int8")
+    assert pack_matrix(kernels, weight, "bf16").num_groups == 33156
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

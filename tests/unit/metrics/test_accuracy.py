@@ -29,3 +29,12 @@ def test_missing_predictions_are_an_error():
         score_labels(["a"], ["a", "b"])
     with pytest.raises(ValueError, match=r"Example 1 .*\b2 .*\b1\b"):
         score_label_sequences([["a"], ["a"]], [["a"], ["a", "b"]])
+
+
+def test_every_label_has_its_own_figures():
+    score = score_label_sequences([["a", "b"], ["a", "b"]], [["a", "b"], ["b", "c"]])
+    assert list(score.by_label) == ["a", "b", "c"]
+    found = score.by_label["b"]
+    assert (found.precision, found.recall, found.f1) == (50, 50, 50)
+    assert (found.correct, found.predicted, found.gold) == (1, 2, 2)
+    assert (score.by_label["c"].recall, score.by_label["c"].gold) == (0, 1)

@@ -143,3 +143,38 @@ def test_what_cannot_be_found_is_told():
         occurrence_in(["the", "river"], "bank")
     with pytest.raises(InputError, match=r" 1 .*'bank'"):
         find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")
+
+
+def test_a_word_that_the_tokenizer_divides_is_found_by_its_parts():
+    from elmokit.probes.neighbors import find_occurrences, neighborhoods, occurrence_in
+
+    text = [["cash", "money"], ["money", "cash", "money"], ["river", "cash", "water", "money"]]
+    found = find_occurrences(text, ["cash", "money"])
+    assert [(one.tokens, one.index, one.end) for one in found] == [
+        (("cash", "money"), 0, 2), (("money", "cash", "money"), 1, 3),
+    ]  # fmt: skip
+    assert found[1].marked(context=1) == "money [cash money]"
+    one = occurrence_in(["river", "cash", "money", "."], ["cash", "money"])
+    assert one.vector(np.array([[9, 9], [1, 0], [3, 4], [9, 9]])).tolist() == [2, 2]
+    assert len(neighborhoods(WordEmbedder(), [*found, *found], num_neighbors=1)) == 4
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        ["river", "money", "cash", "water", "river"],
+        ["River", "money", "cash", ",", "WATER", "river", "."],
+        ["water", "river", "money", "cash", "water", "river", "cash"],  # the query is a part of it
+    ],
+)
+def test_a_query_is_never_its_own_neighbor(repeated, monkeypatch):
+    from elmokit.probes.neighbors import Occurrence, find_neighbors, nearest_occurrences
+
+    for word in ("River", "WATER", ",", "."):
+        monkeypatch.setitem(VECTORS, word, (0, 1))
+    query = Occurrence(("river", "money", "cash", "water", "river"), 1)
+    others = [["cash", "money"], ["river", "cash"]]
+    found = nearest_occurrences(WordEmbedder(), query, [repeated, *others])
+    assert [list(one.tokens) for one in found.neighbors] == others
+    (found,) = find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
+    assert [list(one.tokens) for one in found.neighbors] == others[:1]

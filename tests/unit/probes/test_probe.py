@@ -118,7 +118,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     module = types.ModuleType("elmokit.probes.length")
     module.PROBE = Probe(
         find=lambda data, test: data / "words.txt",
-        read=lambda path, tokenize: tokenize(path.read_text()),
+        read=lambda path, tokenize, units: tokenize(path.read_text()),
         words=set,
         measure=lambda sources, words, seed, device: tuple(
             Length(name, float(vectors.shape[-1]))
@@ -153,3 +153,34 @@ def test_every_probe_shows_fields_that_its_score_has(name):
     assert name in PROBES
     assert probe.columns
     assert probe.counts
+
+
+KOREAN = (
+    "1\t고향은\t고향+은\tNOUN\tncn+jxt\t_\t2\t_\t_\t_\n"
+    "2\t멀다\t멀+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
+)
+
+
+def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog):
+    pytest.importorskip("kiwipiepy")
+    from elmokit.errors import InputError
+    from elmokit.probes.probe import run_probe
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    model = toy_model()
+    model.tokenizer = TokenizerConfig(name="korean")
+    model.save(tmp_path / "ko")
+    write_splits(data, KOREAN, ".conllu")
+    how = {"layers": "top", "cache_dir": tmp_path / "layers"}
+    scores = run_probe("pos", data, str(tmp_path / "ko"), **how)
+    assert {score.num_words for score in scores} == {4}
+    assert "are split by the tokenizer" not in caplog.text
+    scores = run_probe("pos", data, str(tmp_path / "ko"), units="words", **how)
+    assert {score.num_words for score in scores} == {2}
+    assert "100 % of the words are split by the tokenizer 'korean'" in caplog.text
+    assert "--units morphemes" in caplog.text
+    with pytest.raises(InputError, match="'eojeol'"):
+        run_probe("pos", data, str(tmp_path / "ko"), units="eojeol", **how)
+    write_splits(data, WIC, ".tsv")
+    with pytest.raises(InputError, match="no units"):
+        run_probe("wic", data, str(tmp_path / "ko"), units="words")

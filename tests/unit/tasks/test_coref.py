@@ -153,13 +153,17 @@ def test_mentions_are_shown_in_numbered_brackets_that_nest():
 
 
 def test_machines_get_words_and_clusters_over_the_whole_document():
-    example = TASK.example_of(("Anna", "sat"), ("She", "slept"))
-    answer = TASK.as_json(example, [[(0, 1), (2, 3)]])
-    assert answer == {
-        "tokens": ["Anna", "sat", "She", "slept"],
-        "clusters": [[[0, 1], [2, 3]]],
-    }
+    example = TASK.from_text("Anna sat.  She slept.", SimpleTokenizer())
+    answer = TASK.as_json(example, [[(0, 1), (3, 4)]])
+    assert answer["text"] == "Anna sat.  She slept."
+    assert " ".join(token["text"] for token in answer["tokens"]) == "Anna sat . She slept ."
+    (cluster,) = answer["clusters"]
+    assert cluster == [
+        {"text": "Anna", "start": 0, "end": 4, "token_start": 0, "token_end": 1},
+        {"text": "She", "start": 11, "end": 14, "token_start": 3, "token_end": 4},
+    ]
     assert json.loads(json.dumps(answer)) == answer
+    assert TASK.show(example, [[(0, 1), (3, 4)]]) == "[Anna]1 sat.  [She]1 slept."
 
 
 def test_a_line_of_raw_text_is_a_document_of_sentences():

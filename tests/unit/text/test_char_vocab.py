@@ -124,9 +124,9 @@ def test_a_string_in_place_of_words_is_refused(sentences):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_characters": 2}, r"`max_characters` .*\b3 .*\b2\."),
-        ({"normalization": "NFD"}, "`normalization`: .*'none', 'NFC' .*'plain-1', .*'NFD'"),
-        ({"truncation": "word"}, "`truncation`: .*'character' .*'byte', .*'word'"),
+        ({"max_characters": 2}, "from 3 .*got 2"),
+        ({"normalization": "NFD"}, "none.*NFC.*plain-1.*got .NFD"),
+        ({"truncation": "word"}, "character.*byte.*word"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

@@ -170,6 +170,28 @@ class TestReadErrors:
         with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*int64.*float32"):
             read_bilm_tf(*files)
 
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_weights_that_are_not_finite(self, files, value):
+        change(files[1], **{"CNN/b_cnn_0": np.full(4, value, np.float32)})
+        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*not finite"):
+            read_bilm_tf(*files)
+
+    def test_weights_in_another_file_are_not_read(self, files):
+        (files[1].parent / "secret").write_bytes(b"x" * 16)
+        with h5py.File(files[1], "a") as file:
+            del file["CNN/b_cnn_0"]
+            external = [(str(files[1].parent / "secret"), 0, 16)]
+            file.create_dataset("CNN/b_cnn_0", (4,), "f4", external=external)
+        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*another file"):
+            read_bilm_tf(*files)
+
+    def test_sizes_are_compared_with_the_file_before_memory_is_taken(self, files):
+        data = json.loads(files[0].read_text())
+        data["lstm"] |= {"dim": 65536, "projection_dim": 65536}
+        files[0].write_text(json.dumps(data))
+        with pytest.raises(FormatError, match=r"expected"):
+            read_bilm_tf(*files)
+
     def test_a_group_in_place_of_a_dataset(self, files):
         change(files[1], **{"CNN/b_cnn_0": None, "CNN/b_cnn_0/x": np.zeros(4, np.float32)})
         with pytest.raises(FormatError, match=r"`CNN/b_cnn_0` .*\(4,\)"):

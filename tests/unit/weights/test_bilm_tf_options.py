@@ -107,28 +107,28 @@ def test_other_lengths_and_dropout():
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("lstm", ..., "`lstm` .*`dim` .*`projection_dim`"),
-        ("lstm", 5, "`lstm` .* 5;"),
-        ("lstm.dim", ..., r"`lstm\.dim` "),
-        ("lstm.projection_dim", "512", r"`lstm\.projection_dim` .*'512'"),
-        ("lstm.n_layers", 2.5, r"`lstm\.n_layers` .* 2\.5;"),
-        ("lstm.n_layers", True, r"`lstm\.n_layers` .* True;"),
-        ("lstm.cell_clip", "3", r"`lstm\.cell_clip` .*'3'; .*null"),
-        ("lstm.projection_dim", 5000, r"`projection_dim` .*`cell_dim` \(\d+\), .* 5000\b"),
-        ("lstm.proj_clip", -1, r"`projection_clip` .* -1\b"),
-        ("char_cnn.activation", "gelu", r"`char_cnn\.activation` .*'gelu'; .*'relu' .*'tanh'"),
-        ("char_cnn.activation", ..., r"`char_cnn\.activation` .*'relu' .*'tanh'"),
-        ("char_cnn.filters", ..., r"`char_cnn\.filters` .*\[width, count\]"),
-        (
-            "char_cnn.filters",
-            [[1, 2, 3]],
-            r"`char_cnn\.filters` .*\[\[1, 2, 3\]\]; .*\[width, count\]",
-        ),
-        ("char_cnn.filters", [[0, 2]], r"`filters` .*\(\(0, 2\),\)"),
-        ("char_cnn.max_characters_per_token", 2, r"`max_characters` .* 3 .* 2\b"),
-        ("char_cnn.embedding", 16, r"`char_cnn\.embedding` .* 16;"),
-        ("dropout", 1.5, r"`dropout` .* 0 .* 1, .* 1\.5"),
-        ("bidirectional", False, "`bidirectional`"),
+        ("lstm", ..., "`lstm`: .*missing"),
+        ("lstm", 5, "`lstm` .*got 5"),
+        ("lstm.dim", ..., r"`lstm\.dim`: .*missing"),
+        ("lstm.projection_dim", "512", r"`lstm\.projection_dim`: .*whole number.*got '512'"),
+        ("lstm.n_layers", 2.5, r"`lstm\.n_layers`: .*integer.*fractional"),
+        ("lstm.n_layers", True, r"`lstm\.n_layers`: .*whole number.*got True"),
+        ("lstm.n_layers", 10**9, r"num_layers.* 100,"),
+        ("lstm.dim", 10**400, "lstm.dim"),
+        ("lstm.cell_clip", "3", r"`lstm\.cell_clip`: .*a number, got '3'"),
+        ("lstm.cell_clip", float("nan"), r"`lstm\.cell_clip`: .*finite"),
+        ("lstm.use_skip_connections", "no", r"`lstm\.use_skip_connections`: .*'no'"),
+        ("lstm.projection_dim", 5000, "must not be larger than"),
+        ("lstm.proj_clip", -1, "projection_clip"),
+        ("char_cnn.activation", "gelu", r"`char_cnn\.activation`: .*'relu' or 'tanh', got 'gelu'"),
+        ("char_cnn.activation", ..., r"`char_cnn\.activation`: .*missing"),
+        ("char_cnn.filters", ..., r"`char_cnn\.filters`: .*missing"),
+        ("char_cnn.filters", [[1, 2, 3]], r"`char_cnn\.filters\.0`: .*\[1, 2, 3\]"),
+        ("char_cnn.filters", [[0, 2]], "filters"),
+        ("char_cnn.max_characters_per_token", 2, "from 3 "),
+        ("char_cnn.embedding", 16, r"`char_cnn\.embedding` .*got 16"),
+        ("dropout", 1.5, "dropout"),
+        ("bidirectional", False, "unidirectional"),
     ],
 )
 def test_impossible_options_are_named(key, value, message):
@@ -136,7 +136,12 @@ def test_impossible_options_are_named(key, value, message):
         parse(changed(key, value))
 
 
-@pytest.mark.parametrize("text", ['{"lstm": ', "[]", ""])
+DEEP = "[" * 99 + "]" * 99
+
+
+@pytest.mark.parametrize(
+    "text", ['{"lstm": ', "[]", "", r'{"a": "\ud800"}', f'{{"a": {DEEP}}}', "[" * 10**5]
+)
 def test_a_damaged_file_is_named(tmp_path, text):
     path = tmp_path / "options.json"
     path.write_text(text)
@@ -145,9 +150,18 @@ def test_a_damaged_file_is_named(tmp_path, text):
 
 
 def test_softmax_of_training_options():
-    assert parse_softmax({}) == SoftmaxConfig(kind="sampled", num_samples=8192)
-    options = {"sample_softmax": False, "n_negative_samples_batch": 64}
-    assert parse_softmax(options) == SoftmaxConfig(kind="full", num_samples=64)
+    sampled = SoftmaxConfig(kind="sampled", num_samples=8192)
+    assert parse_softmax(TINY, source="o.json") == sampled
+    options = TINY | {"sample_softmax": False, "n_negative_samples_batch": 64}
+    full = SoftmaxConfig(kind="full", num_samples=64)
+    assert parse_softmax(options, source="o.json") == full
+
+
+@pytest.mark.parametrize("value", ["64", 0, 10**400, True, 2.0])
+def test_impossible_samples_are_named(value):
+    options = TINY | {"n_negative_samples_batch": value}
+    with pytest.raises(FormatError, match=r"o\.json: .*`n_negative_samples_batch`"):
+        parse_softmax(options, source="o.json")
 
 
 class TestOptionsOf:
@@ -190,8 +204,8 @@ class TestOptionsOf:
         softmax = SoftmaxConfig(kind="sampled", num_samples=3)
         fresh = self.build(None, config=parse(TINY), num_words=7, softmax_config=softmax)
         assert options_of(fresh)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(fresh)) == softmax
+        assert parse_softmax(options_of(fresh), source="fresh") == softmax
         data = changed("n_tokens_vocab", 99, base=TINY)
         grown = self.build(data, num_words=7, softmax_config=softmax)
         assert options_of(grown)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(grown)) == softmax
+        assert parse_softmax(options_of(grown), source="grown") == softmax

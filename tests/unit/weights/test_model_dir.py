@@ -301,6 +301,47 @@ class TestLoadErrors:
         assert json.loads((tmp_path / "m" / "config.json").read_text())["has_vocab"] is False
         assert load_model(tmp_path / "m").word_vocab is None
 
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            ("bilm.lstm.cell_dim", 65_536), ("bilm.lstm.cell_dim", 10**18),
+            ("bilm.lstm.num_layers", 10**9), ("bilm.lstm.num_layers", 100),
+            ("bilm.lstm.num_layers", "2"), ("bilm.lstm.cell_clip", float("nan")),
+            ("bilm.lstm.cell_clip", float("inf")), ("bilm.char_vocab.max_characters", 10**9),
+            ("bilm.char_vocab.max_characters", 16.0), ("bilm.char_vocab.max_characters", "16"),
+            ("bilm.char_cnn.num_highway", 10**8), ("bilm.char_cnn.num_highway", True),
+            ("bilm.char_cnn.filters", [[1, 10**12]]), ("bilm.char_cnn.embedding_dim", 10**400),
+            ("num_words", 2**40), ("num_words", 2**31 - 2), ("warm_text", "x"),
+        ],
+    )  # fmt: skip
+    def test_sizes_and_types_are_refused_before_memory_is_taken(self, directory, path, value):
+        def edit(data):
+            *parents, last = path.split(".")
+            for parent in parents:
+                data = data[parent]
+            data[last] = value
+
+        edit_config(directory, edit)
+        with pytest.raises((ConfigError, FormatError), match=str(directory)):
+            load_model(directory)
+
+    def test_weights_that_are_not_finite(self, directory):
+        weights = load_file(directory / "model.safetensors")
+        name = next(iter(weights))
+        weights[name].view(-1)[-1] = float("nan")
+        save_file(weights, directory / "model.safetensors")
+        with pytest.raises(FormatError, match=rf"safetensors.*`{name}`.*not finite"):
+            load_model(directory)
+
+    @pytest.mark.parametrize("dtype", ["int32", "float64"])
+    def test_weights_of_another_type(self, directory, dtype):
+        weights = load_file(directory / "model.safetensors")
+        name = next(iter(weights))
+        weights[name] = weights[name].to(getattr(torch, dtype))
+        save_file(weights, directory / "model.safetensors")
+        with pytest.raises(FormatError, match=rf"safetensors.*`{name}`.*F32"):
+            load_model(directory)
+
     def test_an_older_directory_does_not_say_whether_it_had_one(self, directory):
         edit_config(directory, lambda data: data.pop("has_vocab"))
         assert load_model(directory).word_vocab == VOCAB

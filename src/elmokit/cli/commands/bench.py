@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 
 
 def bench(
@@ -27,7 +28,7 @@ def bench(
     """Measure embedding speed on this machine: tokens/s, bottleneck, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
-    options.use_threads(threads)
+    choose_threads(threads)
     with progress_bar("measuring", total=6) as show:
         report = measure(
             model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
@@ -42,6 +43,7 @@ def bench(
             f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
             f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
         )
+    typer.echo(f"CPU threads: {report.threads}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
     if report.corpus is not None:
         hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())

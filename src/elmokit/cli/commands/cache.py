@@ -21,7 +21,7 @@ def cache(
     the entries that were not used for longest are removed first.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
-    from elmokit.kernels.build import LIBRARY_PATTERN
+    from elmokit.kernels.library_files import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 
     found = {}

@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError, as_input_error
 
@@ -75,8 +76,9 @@ def embed(
     from elmokit.embed.job import embed_files
     from elmokit.embed.options import EmbedOptions
 
+    choose_threads(threads)
     with as_input_error():  # checks precision and device
-        embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
+        embedder = Embedder.load(model, device=device, precision=precision)
     chosen = EmbedOptions(
         layers=options.layers_of(layers), state=state, dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,

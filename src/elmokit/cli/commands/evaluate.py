@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 
 
 def evaluate(
@@ -21,16 +22,25 @@ def evaluate(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Score a trained task model on labeled data."""
+    """Score a trained task model on labeled data, also by tag, type of span or label."""
     from elmokit.tasks.runs.task_run import TaskRun
 
-    options.use_threads(threads)
+    choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
     score = trained.evaluate(data)
     if json:
         given = {"metric": score.metric, "value": score.value, **score.details}
-        emit_json({**given, "examples": len(score.counts)})
+        by_label = {"by_label": score.by_label} if score.by_label else {}
+        emit_json({**given, "examples": len(score.counts), **by_label})
         return
     typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({len(score.counts):,} examples)")
     for name, value in score.details.items():
         typer.echo(f"{name:<12}{value:8.2f}")
+    if score.by_label:
+        width = max(12, 2 + max(map(len, score.by_label)))
+        typer.echo(f"\n{'':<{width}}{'precision':>10}{'recall':>8}{'F1':>8}{'gold':>8}")
+        for label, found in score.by_label.items():
+            typer.echo(
+                f"{label:<{width}}{found.precision:10.2f}{found.recall:8.2f}{found.f1:8.2f}"
+                f"{found.gold:8,}"
+            )

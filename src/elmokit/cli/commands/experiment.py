@@ -11,6 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import Progress, progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.experiments.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def experiment(
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 
-    options.use_threads(threads)
+    choose_threads(threads)
     target = output or Path("experiments") / name
     chosen = ExperimentOptions(
         data_dir=data, output=target, model=model, vectors=vectors, seeds=seeds, minutes=minutes,

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def finetune(
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
         resume=resume, device=device,
     )  # fmt: skip
-    options.use_threads(threads)
+    choose_threads(threads)
     with watch_training("fine-tuning", output, run_options) as watched:
         result = run(
             config, model, corpus, output, watched,

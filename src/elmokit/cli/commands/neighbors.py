@@ -1,5 +1,6 @@
 """`elmokit neighbors`: the occurrences of a word that a model considers similar."""
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,10 +8,13 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Layers, Neighborhood
+
+log = logging.getLogger(__name__)
 
 STATIC_NEIGHBORS = 10
 
@@ -19,7 +23,8 @@ def neighbors(
     text: options.TextArgument,
     *,
     word: Annotated[
-        str, typer.Option(metavar="WORD", help="The word, as the tokenizer writes it.")
+        str,
+        typer.Option(metavar="WORD", help="The word; if the tokenizer divides it, all its parts."),
     ],
     sentence: Annotated[
         str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
@@ -67,15 +72,23 @@ def neighbors(
 
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
-    options.use_threads(threads)
+    choose_threads(threads)
     embedder = Embedder.load(model)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     form = embedder.normalization
     word = normalize(word, form)
+    parts = splitter.tokenize(word)
+    if not parts:
+        raise InputError("--word is empty.")
+    if parts != [word]:
+        log.info(
+            "the tokenizer %s writes %r as %d tokens: %r",
+            splitter.name, word, len(parts), " ".join(parts),
+        )  # fmt: skip
     query = None
     if sentence is not None:
-        query = occurrence_in(splitter.tokenize(normalize(sentence, form)), word)
+        query = occurrence_in(splitter.tokenize(normalize(sentence, form)), parts)
     static = []
     if vectors is not None:
         static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
@@ -84,10 +97,11 @@ def neighbors(
     if query is not None and any_word:
         found = [nearest_occurrences(embedder, query, sentences, **how)]
     else:
-        found = find_neighbors(embedder, sentences, word, query=query, limit=limit, **how)
+        found = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
     if json:
         emit_json({
-            "word": word, "layers": chosen, "occurrences": [_as_json(one) for one in found],
+            "word": word, "parts": parts, "layers": chosen,
+            "occurrences": [_as_json(one) for one in found],
             "static": [{"word": other, "similarity": cosine} for other, cosine in static],
         })  # fmt: skip
         return
@@ -111,6 +125,7 @@ def _as_json(found: "Neighborhood") -> dict[str, Any]:
     return {
         "tokens": found.occurrence.tokens,
         "index": found.occurrence.index,
+        "num_tokens": found.occurrence.num_tokens,
         "neighbors": [
             {"tokens": other.tokens, "index": other.index, "similarity": similarity}
             for other, similarity in zip(found.neighbors, found.similarities, strict=True)

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 
 
 def perplexity(
@@ -31,7 +32,7 @@ def perplexity(
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation.perplexity import perplexity_of_files
 
-    options.use_threads(threads)
+    choose_threads(threads)
     read = ReadReport()
     report = perplexity_of_files(
         model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state,

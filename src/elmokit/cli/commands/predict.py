@@ -8,6 +8,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 
 
@@ -22,24 +23,29 @@ def predict(
     model: options.ModelOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line, with probabilities.")
+    ] = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
-    Prints one answer per line of TEXT: tagged words, brackets or labels.
+    Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
+    has the text as written, tokens with character offsets, and probabilities: softmax of labels
+    and tags; of spans, the share of the legal tag sequences that have them (ner: by its CRF).
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
 
-    options.use_threads(threads)
+    choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device)
     numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
     first = next(numbered, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
-    answers = trained.predict((line for _, line in chain([first], numbered)), tokenizer=tokenizer)
+    lines = (line for _, line in chain([first], numbered))
     if json:
-        emit_json({"predictions": [trained.task.as_json(*answer) for answer in answers]})
+        for answer in trained.predict_json(lines, tokenizer=tokenizer):
+            emit_json(answer)
         return
-    for answer in answers:
+    for answer in trained.predict(lines, tokenizer=tokenizer):
         typer.echo(trained.task.show(*answer))

@@ -8,6 +8,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def pretrain(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
     )  # fmt: skip
-    options.use_threads(threads)
+    choose_threads(threads)
     with watch_training("training", output, run_options) as watched:
         result = run(config, corpus, output, watched)
     if is_main_process():

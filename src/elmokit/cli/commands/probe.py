@@ -10,6 +10,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.probes.registry import describe_probes, find_probe
 
 
@@ -28,6 +29,10 @@ def probe(
     test: Annotated[
         str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
     ] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(help="pos: words or morphemes; default: what the model's tokenizer makes."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
     precision: options.PrecisionOption = "fp32",
     device: options.DeviceOption = "auto",
@@ -41,12 +46,13 @@ def probe(
     """
     from elmokit.probes.probe import run_probe
 
-    options.use_threads(threads)
+    choose_threads(threads)
     done = count(1)
     with progress_bar("sentences") as update:
         scores = run_probe(
             name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
-            test=test, seed=seed, device=device, precision=precision, cache_dir=layer_cache,
+            test=test, units=units, seed=seed, device=device, precision=precision,
+            cache_dir=layer_cache,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip
     if json:

@@ -8,13 +8,15 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
+from elmokit.cli.training_progress import TaskListeners
 
 
 def train(
     task: options.TaskArgument,
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="RUN", help="Directory to create for the run.")
+        Path, typer.Option("--output", "-o", metavar="RUN", help="Directory for the run.")
     ],
     data: Annotated[
         Path | None,
@@ -37,6 +39,8 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Random seed for weights, order and dropout.")
     ] = None,
+    minutes: options.MinutesOption = None,
+    resume: options.ResumeRunOption = False,
     set_: options.SetOption = None,
     precision: options.PrecisionOption = "fp32",
     device: options.DeviceOption = "auto",
@@ -47,7 +51,8 @@ def train(
     """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
-    once and cached on disk.
+    once and cached on disk. --minutes counts training and scoring; after it, or after Ctrl-C,
+    --resume continues.
     """
     from elmokit.config import from_dict
     from elmokit.errors import InputError
@@ -56,7 +61,7 @@ def train(
     from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.task_run import train_task
 
-    options.use_threads(threads)
+    choose_threads(threads)
     suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
@@ -70,24 +75,24 @@ def train(
     }
     config = from_dict(TaskRunConfig, settings, source="the options", overrides=set_ or [])
     with progress_bar("layers") as update:
+        shown = TaskListeners(update)
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
-            vectors=vectors, device=device, cache_dir=layer_cache,
+            vectors=vectors, device=device, cache_dir=layer_cache, resume=resume, minutes=minutes,
+            save_on_signals=True, on_step=shown.on_step, on_epoch=shown.on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
-            on_epoch=lambda report: update(
-                report.epoch, total=config.train.epochs, description="epochs",
-                status=f"loss {report.loss:.4f}, dev {report.dev.metric} {report.dev.value:.2f}",
-            ),
         )  # fmt: skip
     best = result.best
     if json:
         emit_json({
             "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
             **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
-            "seconds": result.seconds,
+            "seconds": result.seconds, "complete": result.is_complete,
         })  # fmt: skip
         return
     typer.echo(
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
         f"{result.num_epochs}; the model is in {result.run_dir}"
     )
+    if not result.is_complete:
+        typer.echo("stopped by --minutes; more of them and --resume continue", err=True)

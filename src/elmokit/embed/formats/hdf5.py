@@ -22,7 +22,9 @@ from elmokit.embed.formats.block import (
     tokens_from_json,
     tokens_to_json,
 )
+from elmokit.errors import FormatError
 from elmokit.files.atomic import reserve
+from elmokit.files.hdf5 import open_hdf5
 
 MAX_ATTRIBUTE_BYTES = 60_000
 
@@ -110,5 +112,8 @@ def _attribute(number: int) -> str:
 
 def read_metadata(path: Path) -> str:
     """Return the metadata as JSON."""
-    with h5py.File(path, "r") as file:
-        return cast(str, file.attrs[METADATA_KEY])
+    with open_hdf5(path) as file:
+        text = file.text_attribute(METADATA_KEY)
+    if text is None:
+        raise FormatError(f"{path}: no attribute `{METADATA_KEY}`.")
+    return text

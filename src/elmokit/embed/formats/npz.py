@@ -21,6 +21,7 @@ from elmokit.embed.formats.block import (
     tokens_from_json,
     tokens_to_json,
 )
+from elmokit.files.arrays import open_archive
 
 _MAX_COMPRESSION, _SMALL_BYTES = 1032, 1 << 16
 
@@ -92,5 +93,5 @@ def _tokens_name(index: int) -> str:
 
 def read_metadata(path: Path) -> str:
     """Return the metadata as JSON."""
-    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-        return file[METADATA_KEY].item()
+    with open_archive(path, advice="") as file:
+        return str(file[METADATA_KEY].item())

@@ -7,7 +7,6 @@ numbers of its sentences, ``read(position)``, iteration, and ``close()``, and ma
 a damaged file; formats of one suffix share it. No heavy imports: `embed --help` reads this.
 """
 
-import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,11 +14,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError, InputError
+from elmokit.files.damage import damage
 from elmokit.files.json_files import parse_json
 
 if TYPE_CHECKING:
     from elmokit.embed.formats.block import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KnownMetadata:
+    """The keys of an embedding file's metadata that are read again."""
+
+    num_sentences: int = 0
+    num_words: int = 0
+    text_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,11 @@ def read_metadata(path: Path) -> dict[str, Any]:
     path.open("rb").close()  # system errors name the path here, but not in the libraries
     advice = "Remove it, or replace it with --overwrite."
     try:
-        found = module.read_metadata(path)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise FormatError(
-            f"{path}: damaged, or not an embedding file of elmokit: {error}. {advice}"
-        ) from error
-    return parse_json(found, source=path, advice=advice)
+        with damage(path, "", what="damaged, or not an embedding file of elmokit"):
+            text = module.read_metadata(path)
+    except FormatError as error:
+        raise FormatError(f"{str(error).strip()} {advice}") from error
+    metadata = parse_json(text, source=path, advice=advice)
+    known = known_part(_KnownMetadata, metadata)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
+    return metadata

@@ -23,7 +23,7 @@ QUERIES = (
     "Chico Ruiz made a spectacular play on Alusik 's grounder",
     "Olivia De Havilland signed to do a Broadway play for Garson",
 )
-"""From table 4 of the paper; each contains `QUERY_WORD`."""
+"""From table 4 of the paper, parts of sentences of SemCor; each contains `QUERY_WORD`."""
 NUM_WORDS, NUM_SENTENCES, CONTEXT_WORDS = 10, 3, 8
 NO_VECTOR = "no vector"
 """Shown if `QUERY_WORD` has no static vector."""
@@ -97,14 +97,13 @@ class ProbeRuns:
             {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self.vectors)}
         ]
         embedder = Embedder.load(self.model, device=self.device)
+        sentences = [sentence.tokens for sentence in self._data]
         for query in QUERIES:
             check_time()
             self.on_status(f"neighbors of {QUERY_WORD!r} in context")
-            tokens = tuple(query.split())
             found = nearest_occurrences(
-                embedder, Occurrence(tokens, tokens.index(QUERY_WORD)),
-                (sentence.tokens for sentence in self._data), num_neighbors=NUM_SENTENCES,
-            )  # fmt: skip
+                embedder, _whole(query.split(), sentences), sentences, num_neighbors=NUM_SENTENCES
+            )
             examples.append({
                 "source": "biLM, top layer", "query": found.occurrence.marked(),
                 "nearest": [one.marked(context=CONTEXT_WORDS) for one in found.neighbors],
@@ -114,6 +113,16 @@ class ProbeRuns:
             metric="", value=0.0, details={"examples": examples}, num_examples=len(self._data),
             seconds=seconds, wall_seconds=seconds, made=provenance(),
         )  # fmt: skip
+
+
+def _whole(query: Sequence[str], sentences: Sequence[Sequence[str]]) -> Occurrence:
+    """Return the query's word in the sentence that the query is a part of, if the text has it."""
+    start, fragment = query.index(QUERY_WORD), tuple(query)
+    for sentence in sentences:
+        for first in range(len(sentence) - len(fragment) + 1):
+            if tuple(sentence[first : first + len(fragment)]) == fragment:
+                return Occurrence(tuple(sentence), first + start)
+    return Occurrence(fragment, start)
 
 
 def _nearest_static(path: Path) -> list[str]:

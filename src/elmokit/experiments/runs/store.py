@@ -1,14 +1,15 @@
 """Finished runs on disk, each in a directory that is complete or absent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmokit.errors import FormatError
+from elmokit.config import parse_record
 from elmokit.experiments.plan import PlannedRun
+from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import read_json, write_json
 from elmokit.probes.layer_weights import MixWeights
@@ -81,21 +82,11 @@ class RunStore:
             return None
         directory = self.path(run)
         advice = "Remove that directory to repeat the run."
-        try:
-            table = read_json(directory / RESULT_FILE, advice=advice, required=["result"])
-            result = dict(table["result"])
-            result["epochs"] = tuple(result["epochs"])
-            result["layer_weights"] = tuple(
-                MixWeights(**{**one, "weights": tuple(one["weights"])})
-                for one in result["layer_weights"]
-            )
-            with np.load(directory / COUNTS_FILE) as stored:
-                result["counts"] = stored["counts"]
-            return RunResult(**result)
-        except FormatError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise FormatError(f"The run in {directory} is damaged: {error}. {advice}") from error
+        path = directory / RESULT_FILE
+        table = read_json(path, advice=advice, required=["result"])
+        result = parse_record(RunResult, table["result"], source=path, advice=advice)
+        with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
+            return replace(result, counts=stored["counts"], epochs=tuple(table["result"]["epochs"]))
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
         """Store a result, unless another process has stored one meanwhile."""

@@ -73,7 +73,8 @@ class TaskRuns:
             trained = train_task(
                 config, self._sample(run, "train"), self._sample(run, "dev"), run_dir,
                 model=str(self.model), vectors=self.vectors, device=self.device,
-                cache_dir=self.cache_dir, on_epoch=on_epoch, on_layers=on_layers,
+                cache_dir=self.cache_dir, with_checkpoints=False,
+                on_epoch=on_epoch, on_layers=on_layers,
             )  # fmt: skip
             num_examples = read_metadata(run_dir)["data"]["examples"]
             dev = trained.best.dev

@@ -4,6 +4,8 @@
 
 #include "vector.h"
 
+#define INFINITY_BITS 0x7f800000
+
 /* Converts `count` values to `groups` groups of `type`, padded with zeros. Returns the scale of an
    int8 row, whose values are stored + 128: NaN if one of them is not finite. */
 static float convert_row(int type, const float *from, int64_t count, int64_t groups, uint32_t *to) {
@@ -20,32 +22,32 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
         memset(half + count, 0, 2 * (2 * groups - count));
         return 1.0f;
     }
-    uint8_t *byte = (uint8_t *)to;
-    vf most = {0}, undefined = {0};
-    float largest = 1e-30f, bad = 0; /* x - x is 0, or undefined like x */
+    /* Sizes are ordered like their bits, and those of NaN and infinity are the largest. */
+    vi most = {0};
+    int32_t largest_bits = 0, bits;
     int64_t k = 0;
-    for (; k + VL <= count; k += VL) {
-        vf x = load(from + k);
-        most = larger(size_of(x), most);
-        undefined += x - x;
-    }
-    for (int v = 0; v < VL; v++) largest = most[v] > largest ? most[v] : largest, bad += undefined[v];
+    for (; k + VL <= count; k += VL) most = larger_int((vi)load(from + k) & 0x7fffffff, most);
+    for (int v = 0; v < VL; v++) largest_bits = most[v] > largest_bits ? most[v] : largest_bits;
     for (; k < count; k++) {
-        largest = fabsf(from[k]) > largest ? fabsf(from[k]) : largest;
-        bad += from[k] - from[k];
+        memcpy(&bits, from + k, 4);
+        largest_bits = (bits & 0x7fffffff) > largest_bits ? bits & 0x7fffffff : largest_bits;
     }
+    uint8_t *byte = (uint8_t *)to;
+    if (largest_bits >= INFINITY_BITS) {
+        memset(byte, 128, 4 * groups);
+        return NAN;
+    }
+    float largest;
+    memcpy(&largest, &largest_bits, 4);
+    largest = largest > 1e-30f ? largest : 1e-30f;
     float inverse = 127.0f / largest;
     typedef uint8_t vb __attribute__((vector_size(VL)));
-    for (k = 0; k + VL <= count; k += VL) { /* positive: truncation rounds to nearest */
-        vf shifted = load(from + k) * inverse + 128.5f; /* NaN, as the first operand, is dropped */
-        shifted = larger(smaller(shifted, all(255.0f)), (vf){0});
-        vb bytes = __builtin_convertvector(__builtin_convertvector(shifted, vi), vb);
+    for (k = 0; k + VL <= count; k += VL) { /* 1 to 255: truncation rounds to nearest */
+        vi whole = __builtin_convertvector(load(from + k) * inverse + 128.5f, vi);
+        vb bytes = __builtin_convertvector(whole, vb);
         memcpy(byte + k, &bytes, sizeof bytes);
     }
-    for (; k < count; k++) {
-        float shifted = from[k] * inverse + 128.5f;
-        byte[k] = shifted < 255.0f ? (uint8_t)shifted : 255;
-    }
+    for (; k < count; k++) byte[k] = (uint8_t)(from[k] * inverse + 128.5f);
     memset(byte + count, 128, 4 * groups - count);
-    return largest / 127.0f + bad;
+    return largest / 127.0f;
 }

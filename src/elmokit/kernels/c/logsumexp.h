@@ -36,7 +36,7 @@ static inline vf exp2_of(vf x) {
     p = p * r + 2.40221217e-01f;
     p = p * r + 6.93146944e-01f;
     p = p * r + 1.00000012e+00f;
-    return (vf)((vi)p + ((vi)shifted << 23));
+    return (vf)((vu)p + ((vu)shifted << 23));
 }
 
 static inline int is_any_above(vf x, float bound) {

@@ -11,7 +11,10 @@ static int (*openmp_thread)(void), (*openmp_threads)(void);
 
 /* The runtime's threads do not survive a fork: the child uses our own. */
 static int is_child;
-static void forget_openmp(void) { openmp_parallel = NULL, is_child = 1; }
+static void forget_openmp(void) {
+    openmp_parallel = NULL, is_child = 1;
+    forget_sleepers();
+}
 
 void elmokit_use_openmp(void *parallel, void *thread_num, void *num_threads) {
     if (is_child) return;

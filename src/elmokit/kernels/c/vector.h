@@ -36,6 +36,7 @@ static inline vf all(float value) { return value - (vf){0}; }
 #if VL == 16
 static inline vf larger(vf a, vf b) { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
 static inline vf smaller(vf a, vf b) { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vi larger_int(vi a, vi b) { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 static inline vf if_less(vf a, vf b, vf yes, vf no) {
     __mmask16 mask = _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
     return (vf)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
@@ -46,6 +47,7 @@ static inline vf if_less(vf a, vf b, vf yes, vf no) {
     return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
 }
 static inline vf larger(vf a, vf b) { return if_less(b, a, a, b); }
+static inline vi larger_int(vi a, vi b) { return (a & (a > b)) | (b & ~(a > b)); }
 static inline vf smaller(vf a, vf b) { return if_less(a, b, a, b); }
 #endif
 static inline vf size_of(vf x) { return (vf)((vi)x & 0x7fffffff); }
@@ -71,7 +73,7 @@ static inline exponential split_exp(vf x) {
     p = p * r + 4.1666463056e-2f;
     p = p * r + 1.6666576039e-1f;
     p = p * r + 5.0000000136e-1f;
-    exponential result = {(vf)(((vi)shifted << 23) + 0x3f800000), p * (r * r) + r};
+    exponential result = {(vf)(((vu)shifted << 23) + 0x3f800000), p * (r * r) + r};
     return result;
 }
 static inline vf exp_of(vf x) {

@@ -19,7 +19,7 @@ INLINE vf add_product(int type, vf sum, const uint32_t *a, vi b) {
         float low, high;
         memcpy(&low, &low_bits, 4);
         memcpy(&high, &high_bits, 4);
-        sum = sum + low * (vf)(b << 16);
+        sum = sum + low * (vf)((vu)b << 16);
         return sum + high * (vf)(b & (int32_t)0xffff0000);
 #endif
     }
@@ -29,7 +29,7 @@ INLINE vf add_product(int type, vf sum, const uint32_t *a, vi b) {
     vi total = (vi)sum;
     for (int byte = 0; byte < 4; byte++) {
         int32_t unsigned_value = (int32_t)((*a >> (8 * byte)) & 255);
-        total += unsigned_value * ((b << (24 - 8 * byte)) >> 24);
+        total += unsigned_value * ((vi)((vu)b << (24 - 8 * byte)) >> 24);
     }
     return (vf)total;
 #endif

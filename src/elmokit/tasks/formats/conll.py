@@ -31,6 +31,8 @@ class TaggedSentence:
     tags: tuple[str, ...]
     location: Location
     """Of the first word."""
+    text: str | None = None
+    """As it was written, if that is known."""
 
 
 def read_columns(

@@ -43,6 +43,8 @@ class CorefDocument:
     genre: str | None = None
     """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
     location: Location
+    text: str | None = None
+    """As it was written, if that is known."""
 
     @property
     def tokens(self) -> tuple[str, ...]:

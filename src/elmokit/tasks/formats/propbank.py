@@ -26,6 +26,8 @@ class PredicateRoles:
     tags: tuple[str, ...]
     """IOB2, as in the data: ``B-V`` need not be at ``predicate`` if the verb is split."""
     location: Location
+    text: str | None = None
+    """As it was written, with its marks, if that is known."""
 
 
 def read_propbank(

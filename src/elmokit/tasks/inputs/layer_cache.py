@@ -32,9 +32,12 @@ ENTRY_PATTERN = "[0-9a-f]{24}"
 
 
 class SentenceLayers:
-    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
+    """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16.
 
-    def __init__(self, directory: Path) -> None:
+    ``rows`` are the numbers of these sentences among those kept in ``directory``; none: all.
+    """
+
+    def __init__(self, directory: Path, rows: Sequence[int] | None = None) -> None:
         try:
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
@@ -43,12 +46,14 @@ class SentenceLayers:
                 f"The layers kept in {directory} are damaged: {error}. Remove that directory to "
                 "compute them again."
             ) from error
+        self._rows = range(len(self._starts) - 1) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return len(self._rows)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self._values[self._starts[index] : self._starts[index + 1]]
+        row = self._rows[index]
+        return self._values[self._starts[row] : self._starts[row + 1]]
 
     @property
     def num_layers(self) -> int:
@@ -86,6 +91,7 @@ def keep_layers(
     directory: Path | None = None,
     *,
     state: StatePolicy = "reset",
+    within: Sequence[Sentence] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
@@ -98,27 +104,35 @@ def keep_layers(
         sentences: Their words; the order matters for the key.
         directory: Where layers are kept; none: the user's cache.
         state: As in `Embedder.embed`.
+        within: More sentences, distinct, these among them: if the layers of all are kept already,
+            nothing is computed.
         on_progress: Called with the number of sentences done and in total.
 
     Raises:
         OSError: if the disk is full.
     """
-    metadata = {
-        "format": _FORMAT,
-        "sentences": _hash(sentences),
-        "embedder": embedder.metadata(state=state),
-    }
-    key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    entry = (directory or cache_dir("layers")) / key
+    made: dict[str, object] = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
+    if within:
+        entry = _entry(made | {"sentences": _hash(within)}, directory)
+        if entry.exists():
+            _note_use(entry)
+            numbers = {words: number for number, words in enumerate(within)}
+            return SentenceLayers(entry, [numbers[words] for words in sentences])
+    metadata = made | {"sentences": _hash(sentences)}
+    entry = _entry(metadata, directory)
     if entry.exists():
-        with suppress(PermissionError):  # of a cache that others made
-            os.utime(entry)
+        _note_use(entry)
         return SentenceLayers(entry)
     limit = size_limit()
     _write(embedder, sentences, entry, metadata, state, on_progress)
     layers = SentenceLayers(entry)
     _shrink(entry, limit)
     return layers
+
+
+def _note_use(entry: Path) -> None:
+    with suppress(PermissionError):  # of a cache that others made
+        os.utime(entry)
 
 
 def _shrink(newest: Path, limit: int) -> None:
@@ -135,6 +149,11 @@ def _shrink(newest: Path, limit: int) -> None:
             "%d older entries (%.0f MB) of the layer cache are removed: %s allows it %g GB",
             len(removed), sum(removed) / 1e6, LIMIT_VARIABLE, limit / 1e9,
         )  # fmt: skip
+
+
+def _entry(metadata: dict[str, object], directory: Path | None) -> Path:
+    key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
+    return (directory or cache_dir("layers")) / key
 
 
 def _write(

@@ -130,13 +130,16 @@ class TaskBiLM:
         )  # fmt: skip
 
     @property
-    def keep(self) -> Callable[[list[Sentence]], SentenceLayers] | None:
-        """Function that returns the kept layers of sentences; none if there are no layers."""
+    def keep(self) -> Callable[..., SentenceLayers] | None:
+        """Function that returns the kept layers of sentences; none if there are no layers.
+
+        Its second argument is ``within`` of `keep_layers`.
+        """
         if self._embedder is None:
             return None
         embedder = self._embedder
-        return lambda sentences: keep_layers(
-            embedder, sentences, self._cache_dir, on_progress=self._on_layers
+        return lambda sentences, within=(): keep_layers(
+            embedder, sentences, self._cache_dir, within=within, on_progress=self._on_layers
         )
 
     @property

@@ -3,17 +3,20 @@
 import logging
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from elmokit.tasks.task import Task, Units
+from elmokit.errors import FormatError
+from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.task import Units
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
 
 MORPHEME_TOKENIZER = "korean"
 NUM_LOOKED_AT = 1000
-"""Distinct words that are tried."""
+"""Distinct words, or sentences, that are tried."""
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
 eojeol 0.8."""
@@ -30,34 +33,56 @@ def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     return split / max(1, len(distinct))
 
 
+def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
+    """Return the units of a CoNLL-U file that are nearer to the tokenizer's.
+
+    Morphemes, if the tokenizer makes them and columns 3 and 5 have them (`read_morphemes`), else
+    words.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+    if tokenizer.name != MORPHEME_TOKENIZER:
+        return "words"
+    try:
+        morphemes, words = (
+            [len(one.tokens) for one in islice(read(treebank), NUM_LOOKED_AT)]
+            for read in (read_morphemes, read_conllu)
+        )
+    except FormatError as error:
+        log.info("%s is read by words: %s", treebank, error)
+        return "words"
+    return "morphemes" if sum(morphemes) > sum(words) else "words"
+
+
 def warn_of_units(
     path: Path,
-    task: Task[Any],
-    examples: Iterable[Any],
+    words: Iterable[str],
     units: Units,
     tokenizer: Tokenizer,
     *,
     has_bilm: bool,
+    option: str = "",
 ) -> None:
-    """Warn, once, if raw text will be split into other pieces than the training data of ``path``.
+    """Warn, once, if raw text is split into other pieces than the data of ``path``.
 
-    ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words.
+    ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words;
+    ``option`` makes the command read morphemes, if it can.
     """
     if units == "morphemes":
         if tokenizer.name != MORPHEME_TOKENIZER:
             _warn(
-                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: the trained "
-                "model will read raw text as whole words. Use a biLM of morphemes, such as "
-                "--model ko."
+                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
+                "read as whole words. Use a biLM of morphemes, such as --model ko."
             )
         return
-    share = share_split(task.words(examples), tokenizer)
+    share = share_split(words, tokenizer)
     if share > TOO_MANY_SPLIT:
         unseen = ", and the biLM has not seen such words" if has_bilm else ""
-        hint = " (--set units=morphemes reads the morphemes)" if len(task.all_units) > 1 else ""
+        hint = f" ({option} reads the morphemes)" if option else ""
         _warn(
             f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
-            f"{tokenizer.name!r}: the trained model will read raw text in other pieces{unseen}. "
+            f"{tokenizer.name!r}: raw text is read in other pieces{unseen}. "
             f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
         )
 

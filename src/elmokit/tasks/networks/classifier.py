@@ -27,3 +27,15 @@ class Classifier(TaskModel):
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
         return [self.labels[best] for best in self.logits(*batches).argmax(dim=1).tolist()]
+
+    def predict_with_probs(
+        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
+    ) -> list[tuple[str, dict[str, float]]]:
+        """Return the answers, each with the probabilities of all labels (softmax)."""
+        logits = self.logits(*batches)
+        pairs = zip(
+            logits.argmax(dim=1).tolist(), logits.double().softmax(dim=1).tolist(), strict=True
+        )
+        return [
+            (self.labels[best], dict(zip(self.labels, row, strict=True))) for best, row in pairs
+        ]

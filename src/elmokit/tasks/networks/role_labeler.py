@@ -15,6 +15,7 @@ from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import viterbi
 from elmokit.tasks.networks.highway_lstm import AlternatingHighwayLSTM, HighwayLSTMConfig
 from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.networks.marginals import Marginals, span_probs
 from elmokit.tasks.networks.tagger import TagModel
 from elmokit.tasks.tag_schemes import allowed_transitions
 from elmokit.tasks.task import Labels, Widths
@@ -65,3 +66,7 @@ class RoleLabeler(TagModel):
 
     def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
         return viterbi(logits, mask, allowed=self.allowed)[0]
+
+    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
+        """Return the probability of each span among legal tag sequences."""
+        return span_probs(Marginals(logits, allowed=self.allowed), tags, self._ids)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.inputs.word_offsets import Offsets
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
@@ -25,6 +24,7 @@ from elmokit.tasks.networks.encoder import (
 from elmokit.tasks.networks.initialization import draw_weights
 from elmokit.tasks.networks.spans import best_answers
 from elmokit.tasks.task import Labels, Sentence, TaskModel, Widths
+from elmokit.text.alignment import Offsets
 
 DROPOUT = 0.2
 MAX_ANSWER_WORDS = 17
@@ -59,7 +59,7 @@ class FoundAnswer:
     text: str
     start: int
     end: int
-    score: float
+    probability: float
     """Probability of the first word times that of the last; 0 in an empty context."""
 
 

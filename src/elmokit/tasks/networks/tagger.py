@@ -21,6 +21,7 @@ from elmokit.tasks.networks.encoder import (
     VariationalDropout,
 )
 from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.networks.marginals import Marginals, span_probs
 from elmokit.tasks.tag_schemes import allowed_transitions
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
@@ -52,10 +53,25 @@ class TagModel(TaskModel):
         gold = self._gold_ids(examples, batch.mask)
         return self.tag_loss(logits, gold, batch.mask) + self.inputs.penalty()
 
+    def probs(self, logits: Float[Tensor, "W Y"], tags: Sequence[str]) -> list[float]:
+        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
+        ids = [self._ids[tag] for tag in tags]
+        return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
+
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
-        mask = batches[0].mask
-        best = self.decode(self.logits(batches[0], examples), mask).tolist()
-        lengths = mask.sum(dim=1).tolist()
+        return self._best(self.logits(batches[0], examples), batches[0].mask)
+
+    def predict_with_probs(
+        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
+    ) -> list[tuple[list[str], list[float]]]:
+        """Return the tags of each example, each with what `probs` returns."""
+        logits = self.logits(batches[0], examples)
+        answers = self._best(logits, batches[0].mask)
+        pairs = zip(answers, logits, strict=True)
+        return [(tags, self.probs(row[: len(tags)], tags)) for tags, row in pairs]
+
+    def _best(self, logits: Tensor, mask: Tensor) -> list[list[str]]:
+        best, lengths = self.decode(logits, mask).tolist(), mask.sum(dim=1).tolist()
         return [
             [self.labels[tag] for tag in row[:length]]
             for row, length in zip(best, lengths, strict=True)
@@ -113,3 +129,9 @@ class CRFTagger(Tagger):
 
     def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
         return self.crf.decode(logits, mask)[0]
+
+    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
+        """Return the CRF's probability of each span, among legal tag sequences."""
+        assert self.crf.allowed is not None
+        marginals = Marginals(logits, transitions=self.crf.transitions, allowed=self.crf.allowed)
+        return span_probs(marginals, tags, self._ids)

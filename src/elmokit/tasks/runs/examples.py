@@ -1,7 +1,7 @@
 """The examples of a data set with the layers of their sentences, and their batches."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,27 @@ PREDICTION_WORDS = 4000
 class Examples:
     """Examples of a task with the layers of their sentences.
 
-    ``keep`` returns the layers of distinct sentences; none if no biLM is read.
+    ``keep`` returns the layers of distinct sentences; none if no biLM is read. If ``read`` is
+    given, only these examples have layers, and the sentences of all are its second argument.
     """
 
     def __init__(
         self,
         task: Task[Any],
         examples: Sequence[Any],
-        keep: Callable[[list[Sentence]], SentenceLayers | Sequence[np.ndarray]] | None,
+        keep: Callable[..., SentenceLayers | Sequence[np.ndarray]] | None,
+        *,
+        read: Iterable[int] | None = None,
     ) -> None:
         self.task, self.examples = task, list(examples)
         sentences = [task.sentences(example) for example in self.examples]
         self._lengths = [[len(words) for words in group] for group in sentences]
-        distinct = dict.fromkeys(words for group in sentences for words in group)
+        every = dict.fromkeys(words for group in sentences for words in group)
+        groups = sentences if read is None else [sentences[index] for index in sorted(read)]
+        distinct = dict.fromkeys(words for group in groups for words in group)
         self._numbers = {words: number for number, words in enumerate(distinct)}
-        self._layers = None if keep is None else keep(list(distinct))
+        others = [list(every)] if len(distinct) < len(every) else []
+        self._layers = None if keep is None else keep(list(distinct), *others)
 
     def __len__(self) -> int:
         return len(self.examples)

@@ -2,30 +2,32 @@
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors, whose
-values are among the weights.
+values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming.
 """
 
-import json
 import re
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from elmokit.config import from_dict
+from elmokit.config import from_dict, known_part, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
-from elmokit.files.json_files import read_json, write_json
+from elmokit.files.damage import damage
+from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.runs.training import EpochReport
 from elmokit.tasks.task import TaskModel
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
+from elmokit.weights.tensor_files import read_tensors
 
 CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
     "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
@@ -71,24 +73,28 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 def write_best(
     directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
 ) -> None:
-    """Write the model of the best epoch so far, and its metadata."""
+    """Write the model of the best epoch so far, and its metadata.
+
+    All files are written before the first one replaces that of an earlier epoch, so that a full
+    disk leaves the earlier model.
+    """
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
-    with atomic_file(directory / WEIGHTS_FILE) as temp_path:
-        save_file(tensors, temp_path)
-    if static is not None:
-        with atomic_file(directory / WORDS_FILE) as temp_path:
-            temp_path.write_text("".join(f"{word}\n" for word in static.words), encoding="utf-8")
-    write_json(directory / CONFIG_FILE, metadata)
+    words = "" if static is None else "".join(f"{word}\n" for word in static.words)
+    contents = {CONFIG_FILE: json_bytes(metadata), WORDS_FILE: words.encode()}
+    with ExitStack() as files:  # the last one replaces its file first
+        for name, content in contents.items():
+            if content:
+                files.enter_context(atomic_file(directory / name)).write_bytes(content)
+        save_file(tensors, files.enter_context(atomic_file(directory / WEIGHTS_FILE)))
 
 
-def log_epoch(directory: Path, report: EpochReport) -> None:
-    """Append a row to the metrics log."""
-    row = {
-        "epoch": report.epoch, "loss": report.loss, "seconds": round(report.seconds, 2),
+def epoch_row(report: EpochReport, step: int) -> dict[str, Any]:
+    """Return the row of an epoch in the metrics log; ``step`` is its last update."""
+    return {
+        "epoch": report.epoch, "step": step, "loss": report.loss,
+        "seconds": round(report.seconds, 2),
         "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
     }  # fmt: skip
-    with (directory / METRICS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
 
 
 def read_metadata(run_dir: Path) -> dict[str, Any]:
@@ -106,8 +112,32 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
             f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
             "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
         )
-    required = ("config", "labels", "bilm", "vectors")
-    return read_json(path, advice="Train the task again.", required=required)
+    required, advice = ("config", "labels", "bilm", "vectors"), "Train the task again."
+    metadata = read_json(path, advice=advice, required=required)
+    parse_record(_TaskRecord, known_part(_TaskRecord, metadata), source=path, advice=advice)
+    return metadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DataRecord:
+    train: Any = ""  # paths are text, but perhaps no Unicode
+    dev: Any = ""
+    examples: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TaskRecord:
+    """``task.json``; `input_settings_of` and `vectors_of` read its tables."""
+
+    config: dict[str, Any]
+    labels: tuple[str, ...]
+    bilm: BiLMReference | None
+    vectors: Any
+    data: _DataRecord | None = None
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError("`labels` must be distinct")
 
 
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
@@ -140,21 +170,38 @@ def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
 
 def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
     """Return the weights of a run; FormatError if they are missing or damaged."""
-    path = run_dir / WEIGHTS_FILE
-    if not path.is_file():
+    advice = "Copy the whole directory again, or train the task again."
+    return read_tensors(run_dir / WEIGHTS_FILE, advice=advice)
+
+
+def check_sizes(
+    labels: Sequence[str],
+    hidden_dims: Sequence[int],
+    tensors: Mapping[str, torch.Tensor],
+    run_dir: Path,
+) -> None:
+    """Check sizes of ``task.json`` against the weights before a network is built of them.
+
+    Every recurrent layer of width H has more than 3 H² weights, and every label its own.
+
+    Raises:
+        FormatError: if the weights are too few.
+    """
+    num_weights = sum(tensor.numel() for tensor in tensors.values())
+    needed = 3 * sum(dim * dim for dim in hidden_dims)
+    if len(labels) + needed > num_weights or min(hidden_dims, default=1) < 1:
         raise FormatError(
-            f"{run_dir} has no weights ({WEIGHTS_FILE}). Copy the whole directory, or train the "
-            "task again."
+            f"{run_dir / CONFIG_FILE}: {len(labels):,} `labels` and `config.hidden_dims`="
+            f"{list(hidden_dims)} do not fit the {num_weights:,} numbers in {WEIGHTS_FILE}: the "
+            "files are damaged or of different runs. Train the task again."
         )
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise FormatError(f"{path} is damaged: {error}. Copy it again, or train again.") from error
 
 
 def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:
     """Return the static vectors of a run, if it has any."""
-    if not (run_dir / WORDS_FILE).exists():
+    path = run_dir / WORDS_FILE
+    if not path.exists():
         return None
-    words = read_bounded(run_dir / WORDS_FILE, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
-    return StaticVectors(words, tensors[STATIC_WEIGHT][2:].numpy())
+    with damage(path, "Copy the whole directory again, or train the task again."):
+        words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
+        return StaticVectors(words, tensors[STATIC_WEIGHT][2:].numpy())

@@ -1,6 +1,6 @@
 """Predictions of a task model, and their scores."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -9,25 +9,45 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.examples import Examples, prediction_batches
 from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 
+OnScored = Callable[[int, int], None]
+"""Called with the number of examples done and in total."""
 
-def predict(model: TaskModel, maker: BatchMaker, examples: Examples) -> list[Any]:
-    """Return the prediction for each example, in order."""
+
+def predict(
+    model: TaskModel,
+    maker: BatchMaker,
+    examples: Examples,
+    on_scored: OnScored = lambda done, total: None,
+    *,
+    with_probs: bool = False,
+) -> list[Any]:
+    """Return the prediction for each example, in order; ``with_probs`` as the model's method."""
     model.eval()
     results: list[Any] = [None] * len(examples)
+    done = 0
+    on_scored(done, len(examples))
     with torch.no_grad():
         for batch in prediction_batches(examples):
             chosen = [examples.examples[index] for index in batch]
-            answers = model.predict(examples.batch(maker, batch), chosen)
+            answer = model.predict_with_probs if with_probs else model.predict
+            answers = answer(examples.batch(maker, batch), chosen)
             for index, answer in zip(batch, answers, strict=True):
                 results[index] = answer
+            done += len(batch)
+            on_scored(done, len(examples))
     return results
 
 
-def score_model(model: TaskModel, maker: BatchMaker, examples: Examples) -> TaskScore:
+def score_model(
+    model: TaskModel,
+    maker: BatchMaker,
+    examples: Examples,
+    on_scored: OnScored = lambda done, total: None,
+) -> TaskScore:
     """Score the predictions for examples with gold answers."""
     task = examples.task
     gold = [task.gold(example) for example in examples.examples]
-    return task.score(gold, predict(model, maker, examples))
+    return task.score(gold, predict(model, maker, examples, on_scored))
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:

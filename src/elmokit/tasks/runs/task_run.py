@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from os import PathLike
@@ -15,6 +15,7 @@ import elmokit
 from elmokit.bilm.device import pick_device
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, as_input_error
+from elmokit.files.hashing import file_sha256
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference, OnLayers, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
@@ -25,20 +26,22 @@ from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
+    check_sizes,
     input_settings_of,
-    log_epoch,
     read_metadata,
     read_static,
     read_weights,
     vectors_of,
     write_best,
 )
+from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
 from elmokit.tasks.runs.scoring import missing_labels, predict, score_model
-from elmokit.tasks.runs.training import EpochReport, train_model
+from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
+from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors
 from elmokit.weights.locate import path_of
 
@@ -48,7 +51,6 @@ LINES_TOGETHER = 256
 """Lines of raw text that are read and looked up together."""
 SCALED_BY = 32
 """Training examples that decide the initial γ; documents: one."""
-OnEpoch = Callable[[EpochReport], None]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class TaskResult:
     num_epochs: int
     seconds: float
     """Training and scoring the dev set, without computing kept layers."""
+    is_complete: bool = True
+    """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
 
 
 def train_task(
@@ -73,18 +77,25 @@ def train_task(
     vectors: Path | None = None,
     device: str = "auto",
     cache_dir: Path | None = None,
-    on_epoch: OnEpoch | None = None,
+    resume: bool = False,
+    minutes: float | None = None,
+    save_on_signals: bool = False,
+    with_checkpoints: bool = True,
+    on_epoch: OnEpoch = lambda report: None,
+    on_step: OnStep = lambda step: None,
     on_layers: OnLayers | None = None,
 ) -> TaskResult:
     """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
 
-    After every epoch ``run_dir`` has the best model so far.
+    After every epoch ``run_dir`` has the best model so far, and a checkpoint. In fp32 on the CPU, a
+    resumed run has bit for bit the scores of one that was never stopped.
 
     Args:
         config: What is trained.
         train_path: Training examples, in the task's format.
         dev_path: For early stopping.
-        run_dir: A new directory.
+        run_dir: A new directory, or one to resume. What a training left that was stopped in its
+            first epoch is replaced.
         model: biLM directory; conditions without a biLM use only its tokenizer, if given.
         precision: Of the biLM.
         vectors: File of static word vectors, see `read_vectors`; required by the ``static``
@@ -92,11 +103,19 @@ def train_task(
         device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
             the CPU.
         cache_dir: Where layers are kept.
+        resume: Continue from the last checkpoint in ``run_dir``.
+        minutes: Limit of training and scoring, over all parts of a resumed run; the unfinished
+            epoch is scored like the others.
+        save_on_signals: On Ctrl-C and SIGTERM, finish the update and write a checkpoint.
+        with_checkpoints: False for a short training that is never resumed.
         on_epoch: Called after each epoch.
+        on_step: Called after each update, and while the dev set is scored.
         on_layers: Called while layers are computed, with the number of sentences done and in total.
 
     Raises:
-        FileExistsError: if ``run_dir`` exists.
+        FileExistsError: if ``run_dir`` has a model and ``resume`` is not set, or other files.
+        ConfigError: if a resumed run has other settings or other data.
+        Stopped: after a signal and its checkpoint.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
         ValueError: if the condition lacks what it reads, or is given what it does not read; if the
@@ -104,6 +123,7 @@ def train_task(
         FloatingPointError: if the loss is not finite.
     """
     task = find_task(config.task).in_units(config.units)
+    Limits(minutes=minutes)
     _check_vectors(config.inputs, vectors)
     config = config.resolved(with_static=vectors is not None)
     chosen, bilm = _open_bilm(config, model, precision, device, cache_dir, on_layers)
@@ -113,7 +133,10 @@ def train_task(
     labels = task.labels(training)
     _warn_of_labels(dev_path, missing_labels(task, labels, dev))
     has_bilm = bilm.reference is not None
-    warn_of_units(train_path, task, training, config.units, bilm.tokenizer, has_bilm=has_bilm)
+    warn_of_units(
+        train_path, task.words(training), config.units, bilm.tokenizer, has_bilm=has_bilm,
+        option="--set units=morphemes" if len(task.all_units) > 1 else "",
+    )  # fmt: skip
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
@@ -130,39 +153,43 @@ def train_task(
         "vectors": None if vectors_reference is None else to_dict(vectors_reference),
         "data": {"train": str(train_path), "dev": str(dev_path), "examples": len(training)},
     }
-    try:
-        run_dir.mkdir(parents=True)
-    except FileExistsError:
-        raise FileExistsError(f"{run_dir} exists. Give the run a new directory.") from None
+    origin: dict[str, Any] = {
+        "train": file_sha256(train_path), "dev": file_sha256(dev_path), "precision": precision,
+        "vectors": None if vectors_reference is None else vectors_reference.sha256,
+        "bilm": None if bilm.reference is None else bilm.reference.model_hash,
+    }  # fmt: skip
     maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
-    best = report = None
-    try:
-        examples = Examples(task, training, bilm.keep), Examples(task, dev, bilm.keep)
-        network.inputs.scale_mixes(_first_batches(examples[0], maker))
-        for report in train_model(network, maker, *examples, config.train):
-            if report.is_best:
-                found = report.dev
-                score = {"metric": found.metric, "value": found.value, **found.details}
-                write_best(run_dir, metadata | {"dev": score}, network, static)
-                best = report
-            log_epoch(run_dir, report)
-            if on_epoch is not None:
-                on_epoch(report)
-    except BaseException as error:
-        if best is None:
-            _remove_if_empty(run_dir)
-        else:
-            error.add_note(f"The model of epoch {best.epoch} is safe in {run_dir}.")
-        raise
-    assert best is not None
-    assert report is not None
+
+    def write_epoch(report: EpochReport) -> None:
+        found = report.dev
+        score = {"metric": found.metric, "value": found.value, **found.details}
+        write_best(run_dir, metadata | {"dev": score}, network, static)
+
+    with open_run_dir(run_dir, config, origin, resume=resume) as checkpoint:
+        read = choose_examples(Examples(task, training, None), config.train)
+        examples = (
+            Examples(task, training, bilm.keep, read=read), Examples(task, dev, bilm.keep)
+        )  # fmt: skip
+        network.inputs.scale_mixes(_first_batches(examples[0], maker, sorted(read)))
+        saved = SavedTraining(
+            training=TaskTraining(
+                network, maker, *examples, config.train,
+                seconds=None if minutes is None else 60 * minutes, checkpoint=checkpoint,
+            ),
+            run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
+            with_checkpoints=with_checkpoints, save_on_signals=save_on_signals,
+            on_step=on_step, on_epoch=on_epoch,
+        )  # fmt: skip
+        best = saved.run()
+    num_epochs = saved.training.epoch + bool(saved.training.losses)
     if best.dev.value == 0:
         log.warning(
             "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
             "train for more epochs, on more examples, or with another train.learning_rate.",
-            best.dev.metric, dev_path, report.epoch,
+            best.dev.metric, dev_path, num_epochs,
         )  # fmt: skip
-    return TaskResult(run_dir, best, report.epoch, report.seconds)
+    is_complete = saved.training.is_complete
+    return TaskResult(run_dir, best, num_epochs, saved.training.seconds, is_complete)
 
 
 class TaskRun:
@@ -235,11 +262,12 @@ class TaskRun:
                 "right one with --model."
             )
         tensors = read_weights(run_dir)
+        check_sizes(metadata["labels"], config.hidden_dims, tensors, run_dir)
         static = read_static(run_dir, tensors)
-        network = build_network(task, config, metadata["labels"], bilm, static)
         try:
+            network = build_network(task, config, metadata["labels"], bilm, static)
             network.load_state_dict(tensors)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise FormatError(
                 f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
             ) from error
@@ -260,6 +288,13 @@ class TaskRun:
         held = Examples(self.task, examples, self._bilm.keep)
         return score_model(self._network, self._maker, held)
 
+    def predict_json(
+        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
+        for example, (answer, probs) in self._predict(texts, tokenizer, with_probs=True):
+            yield self.task.as_json(example, answer, probs)
+
     def predict(
         self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
     ) -> Iterator[tuple[Any, Any]]:
@@ -279,16 +314,21 @@ class TaskRun:
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its number.
         """
+        return self._predict(texts, tokenizer, with_probs=False)
+
+    def _predict(
+        self, texts: Iterable[str | Sequence[Any]], tokenizer: str | None, *, with_probs: bool
+    ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
         own = self._bilm.tokenizer
         if tokenizer is not None:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
             other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
-        return self._predictions(texts, own)
+        return self._predictions(texts, own, with_probs=with_probs)
 
     def _predictions(
-        self, texts: Iterable[str | Sequence[Any]], tokenizer: Tokenizer
+        self, texts: Iterable[str | Sequence[Any]], tokenizer: Tokenizer, *, with_probs: bool
     ) -> Iterator[tuple[Any, Any]]:
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
@@ -298,7 +338,8 @@ class TaskRun:
             for start in range(0, len(examples), together):
                 some = examples[start : start + together]
                 held = Examples(self.task, some, self._bilm.compute)
-                yield from zip(some, predict(self._network, self._maker, held), strict=True)
+                answers = predict(self._network, self._maker, held, with_probs=with_probs)
+                yield from zip(some, answers, strict=True)
 
     def _example(self, number: int, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
@@ -359,11 +400,8 @@ def _warn_of_labels(path: Path, unknown: list[str]) -> None:
         )  # fmt: skip
 
 
-def _first_batches(examples: Examples, maker: BatchMaker) -> list[TokenBatch]:
+def _first_batches(
+    examples: Examples, maker: BatchMaker, indices: Sequence[int]
+) -> list[TokenBatch]:
     count = 1 if examples.task.batched_by == "document" else SCALED_BY
-    return examples.batch(maker, range(min(count, len(examples))))
-
-
-def _remove_if_empty(directory: Path) -> None:
-    if not any(directory.iterdir()):
-        directory.rmdir()
+    return examples.batch(maker, indices[:count])

@@ -1,20 +1,22 @@
-"""Training of a task model, epoch by epoch."""
+"""Training of a task model, epoch by epoch, from the start or from a checkpoint."""
 
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.runs.early_stopping import EarlyStopping
+from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
 from elmokit.tasks.task import TaskModel, TaskScore
+from elmokit.training.checkpoints import Checkpoint, restore_optimizer, save_checkpoint
 from elmokit.training.dropout import derived_seed
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
@@ -70,7 +72,7 @@ class TaskTrainConfig:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """Result of one pass over the training set."""
+    """Result of one pass over the training set; the last may be cut short by a limit of time."""
 
     epoch: int
     loss: float
@@ -81,59 +83,181 @@ class EpochReport:
     """Training and scoring so far."""
 
 
+@dataclass(frozen=True)
+class TaskStep:
+    """Progress of a training: an update, or the dev examples scored."""
+
+    stage: Literal["training", "scoring dev"]
+    done: int
+    """Updates so far, or examples of this scoring."""
+    total: int
+    """Updates in all epochs, or examples."""
+    epoch: int
+    loss: float | None = None
+    """Of the update."""
+
+
+OnStep = Callable[[TaskStep], None]
+
+
+class TaskTraining:
+    """The training of a task model with Adam, in place; any moment of it can be saved.
+
+    Order and dropout depend on the seed and the number of the update alone, so that a resumed
+    training makes the same updates as one that was never stopped.
+
+    Args:
+        model: Trained in place.
+        maker: Makes its batches.
+        training: Training examples, with the layers of those that `choose_examples` returns.
+        dev: Scored after each epoch.
+        config: How to train.
+        seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
+        checkpoint: Where to continue.
+    """
+
+    def __init__(
+        self,
+        model: TaskModel,
+        maker: BatchMaker,
+        training: Examples,
+        dev: Examples,
+        config: TaskTrainConfig,
+        *,
+        seconds: float | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.model, self.maker, self.training, self.dev = model, maker, training, dev
+        self.config = config
+        self.indices = choose_examples(training, config)
+        self.batch_size = config.batch_size or training.task.default_batch_size
+        self.num_batches = -(-len(self.indices) // self.batch_size)
+        self.budget = Budget(steps=config.epochs * self.num_batches, seconds=seconds)
+        self.optimizer = _build_optimizer(model, maker.bilm, config)
+        self.early_stopping = EarlyStopping(model, patience=config.patience)
+        self.progress = Progress()
+        self.epoch = 0
+        """Finished epochs."""
+        self.losses: list[float] = []
+        """Of the updates in the unfinished epoch."""
+        self.scored_step = 0
+        """Last update that was scored on dev."""
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        self._started = time.monotonic() - self.progress.seconds
+
+    def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+        """Write a checkpoint, with further metadata."""
+        stopping = self.early_stopping
+        own = {
+            "progress": asdict(replace(self.progress, seconds=self.seconds)),
+            "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
+            "best_score": stopping.best_score if stopping.best_weights else None,
+            "since_best": stopping.since_best,
+        }  # fmt: skip
+        save_checkpoint(
+            folder, self.progress.step, model=learned_weights(self.model),
+            optimizer=self.optimizer, carry=stopping.best_weights, metadata={**own, **metadata},
+        )  # fmt: skip
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        metadata = checkpoint.metadata
+        self.model.load_state_dict(checkpoint.model, strict=False)
+        restore_optimizer(self.optimizer, checkpoint.optimizer)
+        if metadata["best_score"] is not None:
+            self.early_stopping.resume(
+                checkpoint.carry, metadata["best_score"], metadata["since_best"]
+            )
+        self.progress = Progress(**metadata["progress"])
+        self.epoch, self.losses = metadata["epoch"], metadata["losses"]
+        self.scored_step = metadata["scored_step"]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the epochs or the patience are used up."""
+        return self.epoch >= self.config.epochs or self.early_stopping.is_over
+
+    @property
+    def seconds(self) -> float:
+        """Time of training and scoring so far."""
+        return time.monotonic() - self._started
+
+    def run(self, on_step: OnStep = lambda step: None) -> Iterator[EpochReport]:
+        """Yield a report after each epoch; at the end the model has the weights of the best one.
+
+        Before every report and every call of ``on_step`` the training can be saved. When the time
+        is over, the unfinished epoch is scored like the others. PyTorch's random state is restored
+        at the end.
+
+        Raises:
+            FloatingPointError: if the loss is not finite.
+        """
+        cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda):
+            while not self.is_complete:
+                self._update(on_step)
+                if self.progress.step == self.scored_step:  # no time left
+                    break
+                yield self._score(on_step)
+        self.early_stopping.restore()
+        self.model.eval()
+
+    def _update(self, on_step: OnStep) -> None:
+        """Make the updates that are left in this epoch, or for which there is time."""
+        self.model.train()
+        seed = f"{self.config.seed} {self.epoch}"
+        batches = training_batches(self.training, self.indices, self.batch_size, seed=seed)
+        reports = train(
+            self._objective, iter(batches[len(self.losses) :]), self.optimizer, carry=None,
+            budget=self.budget, schedule=SCHEDULES[self.config.schedule],
+            config=OptimizerConfig(
+                learning_rate=self.config.learning_rate, clip_norm=self.config.clip_norm
+            ),
+            progress=replace(self.progress, seconds=self.seconds),
+        )  # fmt: skip
+        try:
+            for report in reports:
+                self.progress = report.progress
+                self.losses.append(report.loss)
+                total = self.config.epochs * self.num_batches
+                on_step(
+                    TaskStep("training", report.progress.step, total, self.epoch + 1, report.loss)
+                )
+        except FloatingPointError as error:
+            raise FloatingPointError(
+                f"The loss is not finite in epoch {self.epoch + 1}. Lower train.learning_rate or "
+                "train.clip_norm."
+            ) from error
+
+    def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
+        seed = derived_seed(self.config.seed, step)
+        torch.manual_seed(seed)
+        draw = random.Random(seed)
+        task, examples = self.training.task, self.training.examples
+        chosen = [task.part(examples[index], draw) for index in batch]
+        loss = self.model.loss(self.training.batch_of(self.maker, chosen), chosen)
+        return StepResult(loss, {}, len(batch), carry)
+
+    def _score(self, on_step: OnStep) -> EpochReport:
+        """Score the dev set; count the epoch if it is complete."""
+        number = self.epoch + 1
+
+        def on_scored(done: int, total: int) -> None:
+            on_step(TaskStep("scoring dev", done, total, number))
+
+        score = score_model(self.model, self.maker, self.dev, on_scored)
+        is_best, loss = self.early_stopping.update(score.value), float(np.mean(self.losses))
+        self.scored_step = self.progress.step
+        if len(self.losses) == self.num_batches:
+            self.epoch, self.losses = number, []
+        return EpochReport(number, loss, score, is_best, self.seconds)
+
+
 def train_model(
     model: TaskModel, maker: BatchMaker, training: Examples, dev: Examples, config: TaskTrainConfig
 ) -> Iterator[EpochReport]:
-    """Train in place with Adam; at the end the model has the weights of the best epoch.
-
-    Dropout depends on the seed alone, and PyTorch's random state is restored at the end.
-
-    Raises:
-        FloatingPointError: if the loss is not finite.
-    """
-    task, indices = training.task, choose_examples(training, config)
-    batch_size = config.batch_size or task.default_batch_size
-    num_batches = -(-len(indices) // batch_size)
-    updates = OptimizerConfig(learning_rate=config.learning_rate, clip_norm=config.clip_norm)
-
-    def objective(batch: list[int], carry: None, step: int) -> StepResult[None]:
-        seed = derived_seed(config.seed, step)
-        torch.manual_seed(seed)
-        draw = random.Random(seed)
-        chosen = [task.part(training.examples[index], draw) for index in batch]
-        loss = model.loss(training.batch_of(maker, chosen), chosen)
-        return StepResult(loss, {}, len(batch), carry)
-
-    started = time.monotonic()
-    progress, early_stopping = Progress(), EarlyStopping(model, patience=config.patience)
-    optimizer = _build_optimizer(model, maker.bilm, config)
-    cuda = [maker.device] if maker.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        for epoch in range(config.epochs):
-            model.train()
-            seed = f"{config.seed} {epoch}"
-            reports = train(
-                objective, iter(training_batches(training, indices, batch_size, seed=seed)),
-                optimizer, carry=None, budget=Budget(steps=config.epochs * num_batches),
-                schedule=SCHEDULES[config.schedule], config=updates, progress=progress,
-            )  # fmt: skip
-            losses = []
-            try:
-                for report in reports:
-                    progress = report.progress
-                    losses.append(report.loss)
-            except FloatingPointError as error:
-                raise FloatingPointError(
-                    f"The loss is not finite in epoch {epoch + 1}. Lower train.learning_rate or "
-                    "train.clip_norm."
-                ) from error
-            score = score_model(model, maker, dev)
-            is_best, loss = early_stopping.update(score.value), float(np.mean(losses))
-            yield EpochReport(epoch + 1, loss, score, is_best, time.monotonic() - started)
-            if early_stopping.is_over:
-                break
-    early_stopping.restore()
-    model.eval()
+    """Train in place without a directory, as `TaskTraining.run`."""
+    return TaskTraining(model, maker, training, dev, config).run()
 
 
 def _build_optimizer(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
@@ -109,7 +110,10 @@ def finetune(
         if processes.is_main and not is_fresh:
             before = _before(run_dir, lambda: _before_training(model, text, general))
         processes.barrier()
-        result = run.run(options.on_event, save_on_signals=options.save_on_signals)
+        result = run.run(
+            options.on_event, on_validation=options.on_validation,
+            save_on_signals=options.save_on_signals,
+        )  # fmt: skip
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             after |= _of_general(load_model(run_dir).to(processes.device), general)
@@ -153,7 +157,12 @@ def _before(
     path = run_dir / BEFORE_FILE
     if path.exists():
         saved = read_json(path, advice=NOT_RESUMABLE)
-        return {name: PerplexityReport(**report) for name, report in saved.items()}
+        return {
+            name: parse_record(
+                PerplexityReport, report, source=f"{path}, {name}", advice=NOT_RESUMABLE
+            )
+            for name, report in saved.items()
+        }
     reports = measure()
     write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
     return reports

@@ -60,7 +60,10 @@ def pretrain(
         fixed_vocab=options.vocab,
     ) as started:
         run = started.training(new_model(config, started.text))
-        return run.run(options.on_event, save_on_signals=options.save_on_signals)
+        return run.run(
+            options.on_event, on_validation=options.on_validation,
+            save_on_signals=options.save_on_signals,
+        )  # fmt: skip
 
 
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:

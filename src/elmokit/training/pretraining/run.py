@@ -27,7 +27,7 @@ from elmokit.training.precision import quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
 from elmokit.training.pretraining.updates import Updates
-from elmokit.training.pretraining.validation import Validation
+from elmokit.training.pretraining.validation import OnValidation, Validation
 from elmokit.training.schedules import Limits, Progress
 from elmokit.training.signals import StopRequest, held_signals
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -113,12 +113,14 @@ class TrainingRun:
         self,
         on_event: Callable[[TrainingEvent], None] | None = None,
         *,
+        on_validation: OnValidation | None = None,
         save_on_signals: bool = False,
     ) -> TrainingResult:
         """Train until budget or patience ends; the run directory then holds the best model.
 
-        ``on_event`` is called on rank 0 after every update. ``save_on_signals``: on Ctrl-C,
-        SIGTERM and SIGHUP, finish the update and write a checkpoint.
+        ``on_event`` is called on rank 0 after every update, ``on_validation`` while held-out
+        sentences are scored. ``save_on_signals``: on Ctrl-C, SIGTERM and SIGHUP, finish the update
+        and write a checkpoint.
 
         Raises:
             Stopped: after such a checkpoint.
@@ -145,7 +147,7 @@ class TrainingRun:
                         run_log.write(_row(report, speed))
                 validation = None
                 if self.validation.is_due(report.share):
-                    validation = self._validate(report.share, run_log)
+                    validation = self._validate(report.share, run_log, on_validation)
                     stopped_early = self.validation.is_out_of_patience
                 if on_event is not None and is_main:
                     on_event(TrainingEvent(report, speed, validation))
@@ -158,17 +160,19 @@ class TrainingRun:
                 pauses += time.monotonic() - paused_at
             is_behind = self.validation.is_behind(updates.progress)
             if is_behind:  # the budget was changed when the run was resumed
-                self._validate(1.0, run_log)
+                self._validate(1.0, run_log, on_validation)
             if is_behind or self._saved_step < updates.progress.step:
                 self.save()
             self._stop_if_asked(stop)
-        perplexity = self.validation.finish(updates.progress)
+        perplexity = self.validation.finish(updates.progress, on_validation)
         epochs = updates.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, updates.progress, epochs, perplexity, stopped_early)
 
-    def _validate(self, share: float, run_log: RunLog | None) -> PerplexityReport | None:
+    def _validate(
+        self, share: float, run_log: RunLog | None, on_validation: OnValidation | None
+    ) -> PerplexityReport | None:
         progress = self.updates.progress
-        report = self.validation.validate(progress, share)
+        report = self.validation.validate(progress, share, on_validation)
         if run_log is not None and report is not None:
             figures = dataclasses.asdict(report).items()
             run_log.write({"step": progress.step, **{f"valid_{k}": value for k, value in figures}})

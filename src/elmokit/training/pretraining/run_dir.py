@@ -9,11 +9,12 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import elmokit
-from elmokit.config import from_dict, to_dict
+from elmokit.config import from_dict, known_part, parse_record, to_dict
 from elmokit.errors import ConfigError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
@@ -31,7 +32,7 @@ FIXED_SETTINGS = (
     "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
     "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
 )  # fmt: skip
-"""Settings that a resumed run cannot change."""
+"""Settings that a resumed pre-training cannot change."""
 
 NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
 """Advice for damaged files of a run."""
@@ -42,10 +43,17 @@ def is_recorded(run_dir: Path) -> bool:
     return (run_dir / RUN_FILE).exists()
 
 
-def check_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: bool) -> None:
+def check_run(
+    run_dir: Path,
+    config: Any,
+    origin: Mapping[str, Any],
+    *,
+    resume: bool,
+    fixed: Sequence[str] = FIXED_SETTINGS,
+) -> None:
     """Check that the directory can be taken, or that the run in it can be resumed.
 
-    A resumed run must have the same `FIXED_SETTINGS` of ``config`` (a dataclass) and the same
+    A resumed run must have the same ``fixed`` settings of ``config`` (a dataclass) and the same
     ``origin`` (JSON-serializable).
 
     Raises:
@@ -65,7 +73,7 @@ def check_run(run_dir: Path, config: Any, origin: Mapping[str, Any], *, resume: 
                 f"{run_dir} already holds a training run. Add --resume to continue it, or choose "
                 "another directory."
             )
-        _check_same(run_dir / RUN_FILE, config, origin)
+        _check_same(run_dir / RUN_FILE, config, origin, fixed)
         return
     if (run_dir / CONFIG_NAME).exists():
         raise FileExistsError(f"{run_dir} already holds a model. Choose another directory.")
@@ -123,16 +131,38 @@ def publish_best(run_dir: Path) -> None:
     shutil.rmtree(done)
 
 
-def _check_same(run_file: Path, config: Any, origin: Mapping[str, Any]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _BaseModel:
+    path: Any  # text, but perhaps no Unicode
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunRecord:
+    """``run.json``, besides the settings, whose types depend on the kind of run."""
+
+    config: dict[str, Any]
+    elmokit_version: str = ""
+    model: _BaseModel | None = None
+    corpus: tuple[Any, ...] = ()
+    valid: tuple[Any, ...] = ()
+    vocab: str = ""
+
+
+def _check_same(
+    run_file: Path, config: Any, origin: Mapping[str, Any], fixed: Sequence[str]
+) -> None:
     """Raise if a fixed setting differs from the run to be resumed; log other changes."""
     record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
+    known = known_part(_RunRecord, record)
+    parse_record(_RunRecord, known, source=run_file, advice=NOT_RESUMABLE)
     # settings newer than the run have their defaults
     saved = from_dict(type(config), record["config"], source=str(run_file))
     found = sorted(changes(to_dict(saved), to_dict(config)), key=lambda change: change.key)
     for change in found:
         if change.key == "text.tokenizer.name" and change.now == AUTO:
             continue  # the text is ready
-        if any(f"{change.key}.".startswith(f"{fixed}.") for fixed in FIXED_SETTINGS):
+        if any(f"{change.key}.".startswith(f"{one}.") for one in fixed):
             raise _differs(run_file, change)
         log.info("%s", change)
     for key, value in origin.items():
@@ -144,7 +174,7 @@ def _comparable(key: str, value: Any) -> Any:
     """Leave out what may differ: the spelling of paths and the model's location."""
     if key == "model":
         return value["hash"]
-    return absolute_paths([Path(path) for path in value]) if isinstance(value, list) else value
+    return absolute_paths([Path(str(path)) for path in value]) if isinstance(value, list) else value
 
 
 def _differs(run_file: Path, change: Change) -> ConfigError:

@@ -32,6 +32,7 @@ from elmokit.training.pretraining.run_dir import (
     mark_run,
     record_run,
 )
+from elmokit.training.pretraining.validation import OnValidation
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -56,6 +57,8 @@ class RunOptions:
     """Called on rank 0 from time to time while the text is prepared."""
     on_event: Callable[[TrainingEvent], None] | None = None
     """Called on rank 0 after every update."""
+    on_validation: OnValidation | None = None
+    """Called on rank 0 while held-out sentences are scored."""
 
 
 @dataclass(frozen=True)

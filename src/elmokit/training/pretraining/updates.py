@@ -11,11 +11,17 @@ from typing import Any
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.config import from_dict
 from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.training.averaging import WeightAverage
-from elmokit.training.checkpoints import Checkpoint, restore_optimizer, save_checkpoint
+from elmokit.training.checkpoints import (
+    Checkpoint,
+    restore_optimizer,
+    restoring,
+    save_checkpoint,
+)
 from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.precision import autocast
@@ -66,17 +72,19 @@ class Updates:
         self._stream(self._rows_at(1.0))  # raises if the corpus is too small
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        self.model.load_state_dict(checkpoint.model)
-        restore_optimizer(self.optimizer, checkpoint.optimizer)
-        if self.average is not None:
-            if checkpoint.average:
-                self.average.load_state_dict(checkpoint.average)
-            else:
-                self.average.restart(self.model)
-        self.progress = Progress(**checkpoint.metadata["progress"])
-        self.stream_state = checkpoint.metadata["stream"]
-        carry, device = checkpoint.carry, self.processes.device
-        self._set_rows(BiLMState(carry["hidden"].to(device), carry["cell"].to(device)))
+        with restoring(checkpoint):
+            self.model.load_state_dict(checkpoint.model)
+            restore_optimizer(self.optimizer, checkpoint.optimizer)
+            if self.average is not None:
+                if checkpoint.average:
+                    self.average.load_state_dict(checkpoint.average)
+                else:
+                    self.average.restart(self.model)
+            progress = checkpoint.metadata["progress"]
+            self.progress = from_dict(Progress, progress, source=str(checkpoint.path))
+            self.stream_state = checkpoint.metadata["stream"]
+            carry, device = checkpoint.carry, self.processes.device
+            self._set_rows(BiLMState(carry["hidden"].to(device), carry["cell"].to(device)))
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Validation during training: when it is due, its results, and keeping the best model."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ class ValidationConfig:
                 raise ValueError(f"`{name}` must be at least 1, got {value}")
 
 
+OnValidation = Callable[[int, int], None]
+"""Called with the number of sentences scored and in total."""
 SAVED = ("best", "validations_without_best", "validated_step")
 """Attributes of `Validation` that a checkpoint stores."""
 
@@ -94,7 +97,9 @@ class Validation:
         patience = self.config.patience
         return patience is not None and self.validations_without_best >= patience
 
-    def validate(self, progress: Progress, share: float) -> PerplexityReport | None:
+    def validate(
+        self, progress: Progress, share: float, on_validation: OnValidation | None = None
+    ) -> PerplexityReport | None:
         """Score the held-out sentences; keep the best model. The report is on rank 0 only."""
         self.next_validation = self._next_after(share)
         self.validated_step = progress.step
@@ -102,7 +107,10 @@ class Validation:
         if self.processes.is_main:
             # quick kernels keep memory for each matrix shape, and sentences have very many
             with matmul_precision("highest"):
-                report = perplexity(self.model, self.sentences, precision="fp32")
+                report = perplexity(
+                    self.model, self.sentences, precision="fp32",
+                    on_sentences=_counting(on_validation, len(self.sentences)),
+                )  # fmt: skip
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)
@@ -113,7 +121,9 @@ class Validation:
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
 
-    def finish(self, progress: Progress) -> PerplexityReport | None:
+    def finish(
+        self, progress: Progress, on_validation: OnValidation | None = None
+    ) -> PerplexityReport | None:
         """Publish the best model, or the last if there is none, in the run directory.
 
         On rank 0, return its report over all held-out sentences, if there are any.
@@ -124,7 +134,7 @@ class Validation:
             if not (self.sentences and kept):
                 self._save(progress, None)
             if (self.run_dir / BEST).exists():
-                self._score_best()
+                self._score_best(on_validation)
                 publish_best(self.run_dir)
             figures = load_model(self.run_dir).training_metadata["perplexity"]
             report = None if figures is None else PerplexityReport(**figures)
@@ -138,12 +148,15 @@ class Validation:
             number += 1
         return number
 
-    def _score_best(self) -> None:
+    def _score_best(self, on_validation: OnValidation | None) -> None:
         """Record the best model's perplexity on all held-out sentences."""
         if self.text.valid is None:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
-        report = perplexity(best, self.text.valid.sentences(), precision="fp32")
+        report = perplexity(
+            best, self.text.valid.sentences(), precision="fp32",
+            on_sentences=_counting(on_validation, self.text.valid.num_sentences),
+        )  # fmt: skip
         best.training_metadata["perplexity"] = dataclasses.asdict(report)
         best.save(self.run_dir / BEST)
 
@@ -162,6 +175,14 @@ class Validation:
             "perplexity": None if report is None else dataclasses.asdict(report),
         }
         self.model.save(self.run_dir / BEST)
+
+
+def _counting(on_validation: OnValidation | None, total: int) -> Callable[[int], None]:
+    """Tell of the start, then of the sentences done."""
+    if on_validation is None:
+        return lambda done: None
+    on_validation(0, total)
+    return lambda done: on_validation(done, total)
 
 
 def _evenly_chosen(text: PreparedText, limit: int) -> list[list[str]]:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from elmokit.tasks.inputs import word_units
-from elmokit.tasks.inputs.word_units import share_split, warn_of_units
-from elmokit.tasks.registry import find_task
+from elmokit.tasks.inputs.word_units import share_split, usual_units, warn_of_units
 from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
-SIMPLE, NER = build_tokenizer("simple"), find_task("ner")
+SIMPLE = build_tokenizer("simple")
 
 
 @pytest.fixture(autouse=True)
@@ -22,17 +22,13 @@ def test_the_share_of_distinct_words_that_are_split():
     assert share_split([], SIMPLE) == 0
 
 
-def examples_of(*words):
-    return [NER.example_of(words)]
-
-
 def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
-    fits = examples_of("I", "sat", "by", "the", "U.S.,")
-    splits = examples_of("sat.", "by,", "river")
-    warn_of_units(Path("fits.txt"), NER, fits, "words", SIMPLE, has_bilm=True)
+    fits = ("I", "sat", "by", "the", "U.S.,")
+    splits = ("sat.", "by,", "river")
+    warn_of_units(Path("fits.txt"), fits, "words", SIMPLE, has_bilm=True)
     assert not caplog.records
     for _ in range(2):
-        warn_of_units(Path("other.txt"), NER, splits, "words", SIMPLE, has_bilm=True)
+        warn_of_units(Path("other.txt"), splits, "words", SIMPLE, has_bilm=True)
     (record,) = caplog.records
     assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in record.getMessage()
     assert "the biLM has not seen" in record.getMessage()
@@ -40,13 +36,34 @@ def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
 
 
 def test_the_way_out_is_named_where_there_is_one(caplog):
-    splits = examples_of("sat.", "by,")
-    warn_of_units(Path("ko.txt"), find_task("pos"), splits, "words", SIMPLE, has_bilm=False)
-    assert "--set units=morphemes" in caplog.text
+    splits = ("sat.", "by,")
+    warn_of_units(Path("ko.txt"), splits, "words", SIMPLE, has_bilm=False, option="--units x")
+    assert "--units x" in caplog.text
     assert "the biLM has not seen" not in caplog.text
 
 
 def test_morphemes_need_a_tokenizer_that_makes_them(caplog):
-    pos = find_task("pos").in_units("morphemes")
-    warn_of_units(Path("ko.txt"), pos, examples_of("하늘"), "morphemes", SIMPLE, has_bilm=True)
+    warn_of_units(Path("ko.txt"), ["하늘"], "morphemes", SIMPLE, has_bilm=True)
     assert "the tokenizer 'simple' makes none" in caplog.text
+
+
+class Morphemes(WhitespaceTokenizer):
+    name = "korean"
+
+
+@pytest.mark.parametrize(
+    ("lemma", "xpos", "tokenizer", "units"),
+    [
+        ("고향+은", "ncn+jxt", Morphemes(), "morphemes"),
+        ("고향+은", "ncn+jxt", SIMPLE, "words"),
+        ("고향", "ncn", Morphemes(), "words"),  # no word has several morphemes
+        ("고향+은", "ncn", Morphemes(), "words"),  # a plus sign inside a word
+        ("_", "_", Morphemes(), "words"),
+    ],
+)
+def test_the_units_of_a_treebank_are_the_tokenizers_if_it_has_them(
+    lemma, xpos, tokenizer, units, tmp_path
+):
+    path = tmp_path / "train.conllu"
+    path.write_text(f"1\t고향은\t{lemma}\tNOUN\t{xpos}\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    assert usual_units(path, tokenizer) == units

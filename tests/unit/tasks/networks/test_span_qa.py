@@ -81,11 +81,14 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
     for example, answer in zip(ASKED, together, strict=True):
         (alone,) = predict(network, maker, Examples(TASK, [example], keep))
         assert (alone.text, alone.start, alone.end) == (answer.text, answer.start, answer.end)
-        assert alone.score == pytest.approx(answer.score, rel=1e-4)
+        assert alone.probability == pytest.approx(answer.probability, rel=1e-4)
         assert answer.text == example.context[answer.start : answer.end]
         assert bool(answer.text) == bool(example.context)
     assert together[3] == together[5] == FoundAnswer("", 0, 0, 0.0)
-    assert (together[4].text, together[4].score) == ("Kim", pytest.approx(1))  # there is no other
+    assert (together[4].text, together[4].probability) == (
+        "Kim",
+        pytest.approx(1),
+    )  # there is no other
     json.dumps([TASK.as_json(*pair) for pair in zip(ASKED, together, strict=True)], allow_nan=False)
 
 
@@ -112,7 +115,7 @@ def test_a_context_of_5000_words_is_answered_from_its_whole(build, keep):
     logits[0, -1] = 0
     network._log_probs = lambda *_: (logits.squeeze(2), logits.squeeze(2))
     (answer,) = predict(network, maker, Examples(TASK, [example], keep))
-    assert (answer.text, answer.start, answer.score) == (words[-1], last, 1.0)
+    assert (answer.text, answer.start, answer.probability) == (words[-1], last, 1.0)
 
 
 def test_a_network_that_knows_nothing_pays_the_logarithm_of_the_length_twice(build, keep, squad):

@@ -293,10 +293,12 @@ def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
         return dataclasses.replace(task.score([], []), value=1.0)
 
     with monkeypatch.context() as right:
-        right.setattr(training, "score_model", lambda model, maker, dev: some(dev.task))
+        right.setattr(training, "score_model", lambda model, maker, dev, on_scored: some(dev.task))
         train("ner", "right", epochs=2)
     assert "after every epoch" not in caplog.text
-    monkeypatch.setattr(training, "score_model", lambda model, maker, dev: nothing(dev.task))
+    monkeypatch.setattr(
+        training, "score_model", lambda model, maker, dev, on_scored: nothing(dev.task)
+    )
     train("ner", epochs=2)
     assert "span F1 on" in caplog.text
     assert "is 0 after every epoch (2)" in caplog.text

@@ -92,7 +92,7 @@ def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
     ):
         pretrain_config("toy", overrides=["train.batch_size=0"])
     path = recipe("[model.lstm]\ncell_dim = 0\n")
-    with pytest.raises(ConfigError, match=r"/recipe\.toml: `model\.lstm\.cell_dim`: .* 1, .* 0\."):
+    with pytest.raises(ConfigError, match=r"/recipe\.toml: `model\.lstm\.cell_dim`: .* 1 .* 0\."):
         pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
 
 

@@ -156,6 +156,14 @@ class TestBest:
             assert load_model(tmp_path / BEST).softmax.bias.max().item() == expected
         assert validation.validations_without_best == 1
 
+    def test_its_progress_is_told_from_the_start_to_the_last_sentence(self, build):
+        validation, told = build(max_sentences=6), []
+        validation.validate(Progress(step=1), 0.1, lambda *done: told.append(done))
+        assert (told[0], told[-1]) == ((0, 6), (6, 6))
+        told.clear()
+        validation.finish(Progress(step=1), lambda *done: told.append(done))
+        assert (told[0], told[-1]) == ((0, 12), (12, 12))
+
     def test_patience_counts_validations_without_a_better_one(self, build):
         validation = build(patience=2)
         answers = []

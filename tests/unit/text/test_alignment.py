@@ -1,12 +1,15 @@
 """Words found in the text again, and spans of characters in words."""
 
 import itertools
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.inputs.word_offsets import align_words, covering_words
+from elmokit.text.alignment import align, covering_words
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 
@@ -22,7 +25,7 @@ from elmokit.text.tokenizers.simple import SimpleTokenizer
     ],
 )
 def test_words_of_the_text_are_found_from_left_to_right(text, words, expected):
-    assert align_words(words.split(), text) == tuple(expected)
+    assert align(words.split(), text) == tuple(expected)
 
 
 @pytest.mark.parametrize(
@@ -55,26 +58,82 @@ def test_words_of_the_text_are_found_from_left_to_right(text, words, expected):
 def test_words_that_a_tokenizer_altered_share_the_stretch_between_their_neighbors(
     text, words, expected
 ):
-    assert align_words(words.split(), text) == tuple(expected)
+    assert align(words.split(), text) == tuple(expected)
 
 
 def test_a_word_that_its_next_one_follows_is_found_before_one_that_stands_alone():
     # 해 is read as 하 어; the next 어 of the text is that of another word: after it stands no 넣
     text, words = "일해 넣어요 해요", "일 하 어 넣 어 요 하 어 요"
-    assert align_words(words.split(), text) == (
+    assert align(words.split(), text) == (
         (0, 1), (1, 2), (1, 2), (3, 4), (4, 5), (5, 6), (7, 8), (7, 8), (8, 9),
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("tokenizer", ["simple", "korean", "english", "whitespace"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "He said , `` Stop '' and “ went ” -LRB- 1\\/2 -rrb- … home",
+            {'"': ["``", "''", "“", "”"], "(": ["-LRB-"], ")": ["-rrb-"], "...": ["…"]},
+        ),
+        ("서울\u200b 은 공\u200b원 so\u00adft", {"공원": ["공\u200b원"], "soft": ["so\u00adft"]}),
+        (
+            unicodedata.normalize("NFD", "서울 은 서울"),
+            {"서울": [unicodedata.normalize("NFD", "서울")] * 2},
+        ),
+        ("cafe\u0301 ﾊﾝ Ｈello", {"café": ["cafe\u0301"], "ハン": ["ﾊﾝ"], "Hello": ["Ｈello"]}),
+        ("I ♥️ 👩‍👩‍👧 soft", {"♥️": ["♥️"], "👩‍👩‍👧": ["👩‍👩‍👧"], "soft": ["soft"]}),
+        ("\ufeffthe bank", {"the": ["the"], "bank": ["bank"]}),
+    ],
+)
+def test_words_are_found_in_the_text_before_its_normalization(tokenizer, text, expected):
+    for module in {"korean": ["kiwipiepy"], "english": ["sacremoses", "pysbd"]}.get(tokenizer, []):
+        pytest.importorskip(module)
+    splitter = NormalizingTokenizer(build_tokenizer(tokenizer), "plain-1")
+    words = splitter.tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    found = {}
+    for word, (start, end) in zip(words, offsets, strict=True):
+        found.setdefault(word, []).append(text[start:end])
+    if tokenizer == "english":  # it cuts Hangul and emoji into characters
+        expected = {word: places for word, places in expected.items() if word in found}
+    assert found.items() >= expected.items()
+
+
+def test_morphemes_of_a_contracted_syllable_share_it():
+    pytest.importorskip("kiwipiepy")
+    text = unicodedata.normalize("NFD", "김민수는 서울에 갔다.")
+    words = build_tokenizer("korean").tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    cut_out = [unicodedata.normalize("NFC", text[start:end]) for start, end in offsets]
+    assert words == ["김민수", "는", "서울", "에", "가", "었", "다", "."]
+    assert cut_out == ["김민수", "는", "서울", "에", "갔", "갔", "다", "."]
+
+
+@given(
+    st.text(st.sampled_from("ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"), max_size=30)
+)
+def test_any_text_is_aligned_with_its_normalized_words(text):
+    words = NormalizingTokenizer(build_tokenizer("simple"), "plain-1").tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    bounds = [(0, 0), *offsets, (len(text), len(text))]
+    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
+    assert all(start < end for start, end in offsets)
+
+
 def test_words_that_cannot_be_found_again_have_no_place():
-    assert align_words(["a", "x", "b"], f"a {'y' * 200} b") is None
-    assert align_words(["x"] * 200, "a b") is None
+    assert align(["a", "x", "b"], f"a {'y' * 200} b") is None
+    assert align(["x"] * 200, "a b") is None
 
 
 @given(st.text(max_size=60))
 def test_words_of_the_simple_tokenizer_are_cut_out_of_any_text_as_they_are(text):
     words = SimpleTokenizer().tokenize(text)
-    offsets = align_words(words, text)
+    offsets = align(words, text)
     assert offsets is not None
     assert [text[start:end] for start, end in offsets] == words
 
@@ -84,7 +143,7 @@ def test_words_of_the_simple_tokenizer_are_cut_out_of_any_text_as_they_are(text)
     st.text("ab가각ß ", max_size=12),
 )
 def test_offsets_of_any_words_follow_each_other_inside_the_text(words, text):
-    offsets = align_words(words, text)
+    offsets = align(words, text)
     assert offsets is not None  # so little can always be passed over
     assert len(offsets) == len(words)
     bounds = [(0, 0), *offsets, (len(text), len(text))]

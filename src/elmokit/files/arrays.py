@@ -1,0 +1,67 @@
+"""NumPy archives (.npz): no array is allocated before its size agrees with the file."""
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmokit.errors import FormatError
+from elmokit.files.damage import damage
+
+_MAX_COMPRESSION = 1032  # of deflate
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class Archive:
+    """An open archive, see `open_archive`; indexing reads one array.
+
+    Raises:
+        FormatError: if the array is missing or damaged, or is larger than the file can hold.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, path: Path, advice: str) -> None:
+        self._file, self._path, self._advice = file, path, advice
+
+    def __contains__(self, name: str) -> bool:
+        return f"{name}.npy" in self._file.NameToInfo
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        with damage(self._path, self._advice, what=f"damaged: array `{name}`"):
+            if name not in self:
+                raise FormatError(f"{self._path}: damaged: no array `{name}`. {self._advice}")
+            entry = self._file.getinfo(f"{name}.npy")
+            if entry.file_size > max(entry.compress_size, 1) * _MAX_COMPRESSION:
+                raise ValueError(f"{entry.file_size:,} bytes from {entry.compress_size:,}")
+            with self._file.open(entry) as file:
+                return _read_array(file, entry.file_size)
+
+
+@contextmanager
+def open_archive(path: Path, *, advice: str) -> Iterator[Archive]:
+    """Open an archive; ``advice`` ends error messages.
+
+    Raises:
+        FormatError: if it is not a whole archive.
+        OSError: if it cannot be opened.
+    """
+    with path.open("rb") as raw:
+        with damage(path, advice):
+            file = zipfile.ZipFile(raw)
+        with file:
+            yield Archive(file, path, advice)
+
+
+def _read_array(file: Any, num_bytes: int) -> np.ndarray:
+    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    stated, found = math.prod(shape) * dtype.itemsize, num_bytes - file.tell()
+    if dtype.hasobject or min(shape, default=0) < 0 or stated != found:
+        raise ValueError(f"{dtype} of shape {shape} in {found:,} bytes")
+    flat = np.frombuffer(bytearray(file.read()), dtype=dtype, count=math.prod(shape))
+    return flat.reshape(shape, order="F" if is_fortran else "C")

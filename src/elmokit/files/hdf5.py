@@ -1,0 +1,196 @@
+"""HDF5 files from anywhere, opened so that they can neither lead elsewhere nor run away.
+
+The HDF5 library follows links and data into other files, and believes sizes that a damaged file
+states. Here objects are found by name, through hard links only; stored data must lie in the file
+itself and be as large as it says; and everything the library raises becomes `FormatError`. Every
+reader of HDF5 uses this module.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import h5py.h5l
+import h5py.h5o
+import numpy as np
+
+from elmokit.errors import FormatError
+from elmokit.files.damage import damage
+
+MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
+"""Of a file whose contents are listed."""
+_MAX_COMPRESSION, _SMALL_BYTES = 1032, 1 << 16
+"""No filter that is read compresses more; chunks that were never written are such a claim, too."""
+_FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
+"""32000: LZF. Others need plug-ins."""
+_MAX_TEXT_BYTES = 1 << 26
+_ATTRIBUTE_HEADER, _LONGEST_HEADER = struct.Struct("<BBHHH"), 1 << 20
+"""Version, flags, and the sizes of name, type and shape, which follow in this order."""
+_ATTRIBUTE_VERSIONS = ((1, 0, 8), (3, 1, 1))
+"""Version, bytes between header and name, and what name, type and shape are padded to."""
+
+
+class Hdf5File:
+    """An open file; see `open_hdf5`. All methods raise `FormatError` for a damaged file."""
+
+    def __init__(self, file: h5py.File, path: Path) -> None:
+        self._file, self.path = file, path
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is a group or dataset of this name."""
+        with _damage(self.path, f"`{name}`"):
+            return self._find(name) is not None
+
+    def dataset(self, name: str) -> h5py.Dataset | None:
+        """Return a dataset, whose data are in this file; None if there is none of this name."""
+        with _damage(self.path, f"dataset `{name}`"):
+            found = self._find(name)
+            if not isinstance(found, h5py.Dataset):
+                return None
+            self._check_storage(found, name)
+            return found
+
+    def read(self, dataset: h5py.Dataset) -> np.ndarray:
+        """Read a dataset that `dataset` returned."""
+        name = str(dataset.name).strip("/")
+        with _damage(self.path, f"dataset `{name}` of shape {dataset.shape}"):
+            return dataset[...]
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return name and shape of every dataset, hard links only."""
+        with _damage(self.path, "the list of its datasets"):
+            shapes: dict[str, tuple[int, ...]] = {}
+            self._list(self._file, "", shapes, depth=0)
+            return shapes
+
+    def text_attribute(self, name: str) -> str | None:
+        """Return a text that is an attribute of the root; None if there is none of this name."""
+        with _damage(self.path, f"attribute `{name}`"):
+            raw_name = name.encode()
+            if not h5py.h5a.exists(self._file.id, raw_name):
+                return None
+            attribute = h5py.h5a.open(self._file.id, raw_name)
+            kind, count = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
+            if not isinstance(kind, h5py.h5t.TypeStringID) or count != 1:
+                raise FormatError(f"{self.path}: attribute `{name}` must be one text.")
+            length = kind.get_size()
+            if kind.is_variable_str():
+                # the library would allocate whatever length is stated (up to 4 GB)
+                length = self._stated_length(raw_name)
+            if length > min(_MAX_TEXT_BYTES, self.path.stat().st_size):
+                raise FormatError(
+                    f"{self.path}: damaged: attribute `{name}` states {length:,} bytes of text."
+                )
+            text: Any = self._file.attrs[name]
+            return text if isinstance(text, str) else bytes(text).decode()
+
+    def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
+        """Follow a name part by part; links that lead elsewhere are refused."""
+        found: Any = self._file
+        for depth, part in enumerate(name.split("/"), start=1):
+            if not isinstance(found, h5py.Group) or not found.id.links.exists(part.encode()):
+                return None
+            self._check_link(found, part, "/".join(name.split("/")[:depth]))
+            found = found[part]
+        return found
+
+    def _check_link(self, group: h5py.Group, part: str, name: str) -> None:
+        if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise FormatError(
+                f"{self.path}: `{name}` is a link to another place or file, which is not followed. "
+                "Copy the data themselves: h5repack or h5py's `copy(..., expand_external=True, "
+                "expand_soft=True)`."
+            )
+
+    def _check_storage(self, dataset: h5py.Dataset, name: str) -> None:
+        where = f"{self.path}: dataset `{name}`"
+        layout = dataset.id.get_create_plist()
+        if layout.get_external_count() or layout.get_layout() == h5py.h5d.VIRTUAL:
+            raise FormatError(
+                f"{where} keeps its data in another file, which is not read. Copy the data "
+                "themselves into one file, for example with h5repack."
+            )
+        filters = {layout.get_filter(k)[0] for k in range(layout.get_nfilters())}
+        if filters - _FILTERS:
+            raise FormatError(
+                f"{where} is compressed by filter {min(filters - _FILTERS)}, which is not known "
+                "here. Write it without compression, or with gzip or LZF."
+            )
+        stored, stated = dataset.id.get_storage_size(), dataset.nbytes
+        is_chunked = layout.get_layout() == h5py.h5d.CHUNKED
+        possible = stored * _MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
+        if stated > possible:
+            raise FormatError(
+                f"{where} of shape {dataset.shape} should hold {stated:,} bytes, but the file has "
+                f"{stored:,} for it: damaged or incomplete."
+            )
+
+    def _stated_length(self, name: bytes) -> int:
+        """Return the bytes that a text attribute of variable length says it has.
+
+        Source: HDF5 file format specification, attribute message (versions 1 and 3).
+        """
+        begin = h5py.h5o.get_info(self._file.id).addr
+        with self.path.open("rb") as file:
+            file.seek(begin)
+            header = file.read(_LONGEST_HEADER)
+        for found in re.finditer(re.escape(name + b"\0"), header):
+            for version, gap, padding in _ATTRIBUTE_VERSIONS:
+                start = found.start() - gap - _ATTRIBUTE_HEADER.size
+                if start < 0 or header[start] != version:
+                    continue
+                sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
+                if sizes[0] == len(name) + 1:
+                    data = found.start() + sum(size + -size % padding for size in sizes)
+                    return int.from_bytes(header[data : data + 4], "little")
+        raise FormatError(
+            f"{self.path}: attribute `{name.decode()}` is not stored as elmokit writes it. Embed "
+            "the text again."
+        )
+
+    def _list(
+        self, group: h5py.Group, prefix: str, shapes: dict[str, tuple[int, ...]], *, depth: int
+    ) -> None:
+        names: list[str] = []
+
+        def visit(name: bytes) -> bool | None:
+            names.append(name.decode())
+            return len(names) > MAX_OBJECTS or None  # anything but None stops
+
+        group.id.links.iterate(visit)
+        if len(names) + len(shapes) > MAX_OBJECTS or depth > MAX_GROUP_DEPTH:
+            raise FormatError(
+                f"{self.path}: more than {MAX_OBJECTS:,} objects, or groups nested more than "
+                f"{MAX_GROUP_DEPTH} deep: no file of weights."
+            )
+        for name in names:
+            self._check_link(group, name, prefix + name)
+            item = group[name]
+            if isinstance(item, h5py.Group):
+                self._list(item, f"{prefix}{name}/", shapes, depth=depth + 1)
+            elif isinstance(item, h5py.Dataset):
+                shapes[prefix + name] = tuple(item.shape or ())
+
+
+@contextmanager
+def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
+    """Open a file for reading; ``expected``, a sentence, is added if it is no whole HDF5 file.
+
+    Raises:
+        FormatError: if it is damaged or incomplete.
+        OSError: if it cannot be opened.
+    """
+    path.open("rb").close()  # system errors name the path here, but not in h5py
+    with _damage(path, "not a whole HDF5 file", expected):
+        file = h5py.File(path, "r")
+    with file:
+        yield Hdf5File(file, path)
+
+
+def _damage(path: Path, what: str, expected: str = "") -> AbstractContextManager[None]:
+    advice = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
+    return damage(path, f"{advice} It has {path.stat().st_size:,} bytes.", what=what)

@@ -1,0 +1,79 @@
+"""Words and spans of words in the text as it was written."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from elmokit.text.alignment import Offsets, align
+
+Mark = tuple[int, int, str, str]
+"""``[start, end)`` of a span in words, and what is put before and after it."""
+
+
+class WrittenWords:
+    """The words that a task read, and the raw text that they are from.
+
+    Without a text (examples made of words) it is the words joined by spaces. ``offsets`` are those
+    of `align`, None if the words cannot be found in the text.
+    """
+
+    def __init__(self, words: Sequence[str], text: str | None = None) -> None:
+        self.words, self.text = words, " ".join(words) if text is None else text
+        self.offsets = align(words, self.text)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return each word's ``text``, as the model read it, and its place in characters."""
+        return [
+            {"text": word, **self.place(number, number + 1)}
+            for number, word in enumerate(self.words)
+        ]
+
+    def span(self, start: int, end: int) -> dict[str, Any]:
+        """Return the text and place of a span of words, in characters and in words."""
+        place = self.place(start, end)
+        text = " ".join(self.words[start:end])
+        if self.offsets is not None:
+            text = self.text[place["start"] : place["end"]]
+        return {"text": text, **place, "token_start": start, "token_end": end}
+
+    def place(self, start: int, end: int) -> dict[str, int | None]:
+        """Return the characters of a span of words."""
+        if self.offsets is None:
+            return {"start": None, "end": None}
+        return {"start": self.offsets[start][0], "end": self.offsets[end - 1][1]}
+
+    def each(self) -> list[str]:
+        """Return the words as they are written, or as they were read if they share characters."""
+        if self.offsets is None:
+            return list(self.words)
+        shared = {
+            place
+            for place, after in zip(self.offsets, self.offsets[1:], strict=False)
+            if after[0] < place[1] or place == after
+        }
+        return [
+            self.text[start:end] if start < end and (start, end) not in shared else word
+            for word, (start, end) in zip(self.words, self.offsets, strict=True)
+        ]
+
+    def marked(self, marks: Iterable[Mark]) -> str:
+        """Return the text with marks around spans, which may contain one another."""
+        text, offsets = self.text, self.offsets
+        if offsets is None:
+            whole = WrittenWords(self.words)
+            text, offsets = whole.text, whole.offsets
+        assert offsets is not None
+        return _insert(text, offsets, marks)
+
+
+def _insert(text: str, offsets: Offsets, marks: Iterable[Mark]) -> str:
+    pieces: list[tuple[tuple[int, ...], str]] = []
+    for start, end, opening, closing in marks:
+        first, last = offsets[start][0], offsets[end - 1][1]
+        # at one place, what ends comes before what begins; inner spans end first and begin last
+        pieces.append(((first, 1, -last, -end), opening))
+        pieces.append(((last, 0, -first, -start) if first < last else (first, 2), closing))
+    result, at = [], 0
+    for (place, *_), piece in sorted(pieces, key=lambda one: one[0]):
+        result += text[at:place], piece
+        at = place
+    return "".join((*result, text[at:]))

@@ -1,0 +1,150 @@
+"""Where the words that a tokenizer made of a text are in it."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from elmokit.text.normalization import normalize
+
+MAX_ALTERED = 80
+"""Words plus characters of the longest stretch that a tokenizer may alter."""
+
+Offsets = tuple[tuple[int, int], ...]
+"""``[start, end)`` of each word, in characters."""
+
+_BLANK = re.compile(r"[\s\u200b\ufeff]*")
+_ALONE = 3  # extra cost of a matching word whose next word does not match
+
+
+def align(words: Sequence[str], text: str) -> Offsets | None:
+    """Find the characters of each word in the raw text it came from, from left to right.
+
+    Both are compared in plain form (`elmokit.text.normalization`), so it does not matter which
+    normalization the words went through: ``“`` is found as ``"``, composed Hangul in decomposed
+    text, and ``공원`` around a zero-width space. Words match as they are, or ignoring case. Words
+    that the tokenizer altered (``갔다`` → ``가 었 다``, ``can't`` → ``ca not``) share the stretch
+    of text up to the next word that matches. A word with nothing in the text is empty (``start ==
+    end``). Other characters are skipped.
+
+    Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
+    `MAX_ALTERED` words and characters.
+    """
+    unaltered = _align(words, text, may_alter=False)
+    if unaltered is not None:
+        return tuple(unaltered)
+    plain = _PlainText(text)
+    found = _align([normalize(word, "plain-1") for word in words], plain.text)
+    return None if found is None else tuple(plain.place(*span) for span in found)
+
+
+class _PlainText:
+    """A text in plain form, and where its characters come from."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self._length = text, len(text)
+        self._places: list[tuple[int, int]] | None = None  # none: of each character, itself
+        if normalize(text, "plain-1") == text:
+            return
+        parts, self._places = [], []
+        for match in _cluster_pattern().finditer(text):
+            parts.append(_plain_cluster(match.group()))
+            self._places += [match.span()] * len(parts[-1])
+        self.text = "".join(parts)
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return ``[start, end)`` in the raw text."""
+        if self._places is None:
+            return start, end
+        if start < end:
+            return self._places[start][0], self._places[end - 1][1]
+        at = self._places[start][0] if start < len(self._places) else self._length
+        return at, at
+
+
+@cache
+def _cluster_pattern() -> re.Pattern[str]:
+    """Find the smallest pieces that normalization takes together.
+
+    Treebank signs; a character with what composition may join to it: marks, the vowel and the
+    final of a Hangul syllable.
+    """
+    codes = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
+    marks = "".join(char for char in codes if unicodedata.category(char)[0] == "M")
+    return re.compile(
+        r"(?<!\w)-[LRlr][RSCrsc][Bb]-(?!\w) | (?<!['`])['`]{2}(?!['`]) | \\+[/*]"
+        rf"| (?s:.)[{marks}\u1160-\u11ff\ud7b0-\ud7fb]*",
+        re.VERBOSE,
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain_cluster(cluster: str) -> str:
+    return normalize(cluster, "plain-1")
+
+
+def _align(
+    words: Sequence[str], text: str, *, may_alter: bool = True
+) -> list[tuple[int, int]] | None:
+    offsets: list[tuple[int, int]] = []
+    at = 0
+    while len(offsets) < len(words):
+        at = _after_blank(text, at)
+        word = words[len(offsets)]
+        end = min(at + len(word), len(text))
+        if text.startswith(word, at) or text[at:end].casefold() == word.casefold():
+            offsets.append((at, end))
+            at = end
+            continue
+        found = _altered_stretch(words, len(offsets), text, at) if may_alter else None
+        if found is None:
+            return None
+        num_words, width = found
+        end = at + len(text[at : at + width].rstrip())
+        offsets += [(at, end)] * num_words
+        at += width
+    return offsets
+
+
+def _altered_stretch(
+    words: Sequence[str], first: int, text: str, at: int
+) -> tuple[int, int] | None:
+    """Return how many words and characters to skip until a word matches, or None.
+
+    As few as possible, but up to `_ALONE` more if the word after it matches, too: short words occur
+    by accident in many places.
+    """
+    best, best_cost = None, MAX_ALTERED + _ALONE + 1
+    for size in range(1, MAX_ALTERED + 1):
+        if size >= best_cost:
+            break
+        for num_words in range(min(size, len(words) - first) + 1):
+            num_found = _words_at(words, first + num_words, text, at + size - num_words)
+            cost = size if num_found == 2 else size + _ALONE
+            if num_found and cost < best_cost:
+                best, best_cost = (num_words, size - num_words), cost
+    return best
+
+
+def _words_at(words: Sequence[str], index: int, text: str, at: int) -> int:
+    """Return how many of two words from ``index`` on match here; the ends of both count as 2."""
+    if at > len(text):
+        return 0
+    if index == len(words):
+        return 2 if _after_blank(text, at) == len(text) else 0
+    if not text.startswith(words[index], at):
+        return 0
+    at = _after_blank(text, at + len(words[index]))
+    return 2 if index + 1 == len(words) or text.startswith(words[index + 1], at) else 1
+
+
+def _after_blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def covering_words(offsets: Offsets, start: int, end: int) -> tuple[int, int] | None:
+    """Return ``[first, last)`` of the words that overlap ``[start, end)``, if any."""
+    covering = [index for index, (a, b) in enumerate(offsets) if a < b and a < end and b > start]
+    return (covering[0], covering[-1] + 1) if covering else None

@@ -1,0 +1,28 @@
+"""Errors of libraries about a file become one kind of error; others stay."""
+
+from pathlib import Path
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.files.damage import damage
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RuntimeError("y"), OSError("z"), RecursionError(), UnicodeError("u")]
+)
+def test_errors_of_libraries_name_the_file(error):
+    with pytest.raises(FormatError, match=r"^f\.h5: odd: .*Mend it\.$"):
+        raise_in(error, damage(Path("f.h5"), "Mend it.", what="odd"))
+
+
+@pytest.mark.parametrize("error", [InputError("a"), FileNotFoundError(2, "no", "b"), MemoryError()])
+def test_other_errors_stay(error):
+    with pytest.raises(type(error)) as raised:
+        raise_in(error, damage(Path("f.h5"), ""))
+    assert raised.value is error
+
+
+def raise_in(error, context):
+    with context:
+        raise error

@@ -1,0 +1,140 @@
+"""HDF5 files lead nowhere else, and say no more than they hold."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.files.hdf5 import MAX_GROUP_DEPTH, MAX_OBJECTS, open_hdf5
+
+
+@pytest.fixture
+def path(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["elmokit"] = json.dumps({"a": "배"})
+        file["group/inner"] = np.arange(6, dtype=np.float32).reshape(2, 3)
+        file.create_dataset("small", data=np.zeros((300, 300)), compression="gzip", shuffle=True)
+    (tmp_path / "secret.bin").write_bytes(b"secret..")
+    return tmp_path / "a.h5"
+
+
+def change(path, write):
+    with h5py.File(path, "a") as file:
+        write(file)
+
+
+def test_what_is_there_is_found_by_name(path):
+    with open_hdf5(path) as file:
+        assert file.shapes() == {"group/inner": (2, 3), "small": (300, 300)}
+        assert file.read(file.dataset("group/inner")).tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert file.read(file.dataset("small")).shape == (300, 300)
+        assert json.loads(file.text_attribute("elmokit")) == {"a": "배"}
+        assert "group" in file
+        missing = ("group", "none", "small/x", "group/inner/x")
+        assert [file.dataset(name) for name in missing] == [None] * 4
+        assert file.text_attribute("none") is None
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("kind", ["variable", "fixed"])
+def test_texts_of_every_version_of_the_format(tmp_path, libver, kind):
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        text = "x" * 3000
+        file.attrs["elmokit"] = text if kind == "variable" else np.bytes_(text)
+    with open_hdf5(tmp_path / "a.h5") as file:
+        assert file.text_attribute("elmokit") == text
+
+
+ELSEWHERE = {
+    "external data": lambda file: file.create_dataset(
+        "x", (1,), dtype="f8", external=[("secret.bin", 0, 8)]
+    ),
+    "virtual": lambda file: file.create_virtual_dataset("x", _virtual_layout()),
+    "external link": lambda file: file.__setitem__("x", h5py.ExternalLink("b.h5", "/y")),
+    "soft link": lambda file: file.__setitem__("x", h5py.SoftLink("/small")),
+    "soft group": lambda file: file.__setitem__("y", h5py.SoftLink("/group")),
+}
+
+
+def _virtual_layout():
+    layout = h5py.VirtualLayout((1,), "f8")
+    layout[0] = h5py.VirtualSource("b.h5", "y", (1,))[0]
+    return layout
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_nothing_leads_into_another_file_or_place(path, kind):
+    change(path, ELSEWHERE[kind])
+    name = "y/inner" if kind == "soft group" else "x"
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=rf"a\.h5: .*`{name[0]}`"):
+        file.dataset(name)
+
+
+def test_links_are_not_followed_in_a_list_either(path):
+    change(path, ELSEWHERE["external link"])
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"a\.h5: `x`.*link"):
+        file.shapes()
+
+
+def test_sizes_that_the_file_cannot_hold(path):
+    change(path, lambda file: file.create_dataset("x", (10**6, 10**6), "f4"))
+    chunked = {"dtype": "f4", "chunks": (1000, 1000), "compression": "gzip"}
+    change(path, lambda file: file.create_dataset("y", (10**6, 10**6), **chunked))
+    with open_hdf5(path) as file:
+        for name in "xy":
+            with pytest.raises(FormatError, match=rf"`{name}`.*4,000,000,000,000 bytes"):
+                file.dataset(name)
+
+
+def test_unknown_compression_is_named(path):
+    def write(file):
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        plist.set_filter(h5py.h5z.FILTER_SCALEOFFSET, 0, (2, 0))
+        space = h5py.h5s.create_simple((4,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, space, plist)
+
+    change(path, write)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`x`.*filter 6"):
+        file.dataset("x")
+
+
+def test_lists_are_bounded(tmp_path):
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file.create_group("g/" * (MAX_GROUP_DEPTH + 2))
+    with h5py.File(tmp_path / "wide.h5", "w") as file:
+        for number in range(MAX_OBJECTS + 1):
+            file.create_group(str(number))
+    for name in ("deep", "wide"):
+        with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
+            file.shapes()
+
+
+def test_a_text_that_states_gigabytes_is_refused_before_they_are_allocated(path):
+    data = bytearray(path.read_bytes())
+    length = len(json.dumps({"a": "배"}))
+    at = data.index(length.to_bytes(4, "little"), data.index(b"elmokit\0"))
+    data[at + 3] = 0x7F
+    path.write_bytes(data)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit` states 2,130,\d+"):
+        file.text_attribute("elmokit")
+
+
+def test_attributes_of_other_types_are_refused(path):
+    change(path, lambda file: file.attrs.__setitem__("elmokit", np.arange(3)))
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*one text"):
+        file.text_attribute("elmokit")
+
+
+@pytest.mark.parametrize("content", [b"", b"no HDF5", None])
+def test_what_is_no_hdf5_file_is_named(path, content):
+    path.write_bytes(path.read_bytes()[:600] if content is None else content)
+    with (
+        pytest.raises(FormatError, match=r"a\.h5: .*HDF5.*It should be X\..*bytes"),
+        open_hdf5(path, expected="It should be X."),
+    ):
+        pass
+    with pytest.raises(FileNotFoundError, match=r"none\.h5"), open_hdf5(path.with_name("none.h5")):
+        pass

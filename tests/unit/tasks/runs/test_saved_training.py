@@ -1,0 +1,278 @@
+"""Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from elmokit.errors import ConfigError, InputError, Stopped
+from elmokit.tasks.inputs import layer_cache
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.runs import run_dir as run_dir_module
+from elmokit.tasks.runs import saved_training, task_run
+from elmokit.tasks.runs import training as training_module
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun, train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
+
+from ....builders.task_models import toy_model
+
+TABLE = "text\tlabel\n" + "".join(
+    f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
+    for number in range(10)
+)
+UPDATES = 5  # of an epoch
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "bilm"
+    toy_model().save(path)
+    return path
+
+
+@pytest.fixture
+def train(tmp_path, model_dir):
+    path = tmp_path / "data.tsv"
+    path.write_text(TABLE, encoding="utf-8")
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
+
+    def train(name, *, stop_at=None, data=path, settings=None, **options):
+        """Train; ``stop_at`` sends SIGTERM at (stage, done)."""
+
+        def on_step(step):
+            if (step.stage, step.done) == stop_at:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        config = TaskRunConfig(
+            task="sentiment", hidden_dims=(6,), inputs=InputSettings(positions="input"),
+            train=TaskTrainConfig(
+                **{"epochs": 3, "batch_size": 2, "schedule": "cosine"} | (settings or {})
+            ),
+        )  # fmt: skip
+        return train_task(
+            config, data, path, tmp_path / name, model=str(model_dir), vectors=vectors,
+            cache_dir=tmp_path / "layers", save_on_signals=True, on_step=on_step, **options,
+        )  # fmt: skip
+
+    return train
+
+
+def log_of(run_dir):
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def assert_same_run(a, b):
+    assert log_of(a) == log_of(b)
+    first, second = (load_file(run / "model.safetensors") for run in (a, b))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert json.loads((a / "task.json").read_text()) == json.loads((b / "task.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "stops",
+    [
+        [("training", 2)],  # in the first epoch
+        [("training", UPDATES + 3), ("training", 2 * UPDATES + 1)],
+        [("training", UPDATES)],  # before the first score
+        [("scoring dev", 0), ("scoring dev", 10)],
+    ],
+)
+def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, train, tmp_path):
+    whole = train("whole")
+    for stop in stops:
+        with pytest.raises(Stopped) as caught:
+            train("run", stop_at=stop, resume=stop != stops[0])
+        assert caught.value.signal_number == signal.SIGTERM
+        assert "--resume" in "".join(caught.value.__notes__)
+    resumed = train("run", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert (resumed.best.epoch, resumed.best.loss) == (whole.best.epoch, whole.best.loss)
+    assert resumed.num_epochs == whole.num_epochs == 3
+    assert resumed.is_complete
+
+
+def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_path):
+    settings = {"schedule": "constant", "patience": 9}
+    first = train("run", settings=settings)
+    steps = []
+    again = train("run", settings=settings, resume=True, on_epoch=steps.append)
+    assert steps == []
+    assert (again.best.epoch, again.best.dev.value) == (first.best.epoch, first.best.dev.value)
+    train("run", settings=settings | {"epochs": 5}, resume=True)
+    train("whole", settings=settings | {"epochs": 5})
+    assert log_of(tmp_path / "run") == log_of(tmp_path / "whole")
+
+
+def test_a_kill_leaves_the_checkpoint_of_the_last_epoch(train, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def on_epoch(report):
+        if report.epoch == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train("run", on_epoch=on_epoch)
+    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 2
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved_training, "CHECKPOINT_SECONDS", 0.0)
+    seen = []
+    save = training_module.save_checkpoint
+
+    def note(folder, step, **state):
+        seen.append(step)
+        return save(folder, step, **state)
+
+    monkeypatch.setattr(training_module, "save_checkpoint", note)
+    train("run", settings={"epochs": 1})
+    assert set(range(1, UPDATES + 1)) <= set(seen)
+
+
+@pytest.mark.parametrize("stop_at", [("training", 2), ("scoring dev", 0)])
+def test_a_first_epoch_that_was_stopped_blocks_nothing(stop_at, train, tmp_path):
+    with pytest.raises(Stopped) as caught:
+        train("run", stop_at=stop_at)
+    assert "model" not in "".join(caught.value.__notes__)
+    with pytest.raises(FileNotFoundError, match="stopped in its first epoch"):
+        TaskRun.load(tmp_path / "run")
+    train("run", settings={"seed": 4})  # another one may begin
+    train("whole", settings={"seed": 4})
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    with pytest.raises(FileExistsError, match="--resume"):
+        train("run")
+
+
+def test_an_error_in_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    for module, name in ((layer_cache, "reserve"), (task_run, "write_best")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, full_disk)
+            with pytest.raises(OSError, match="No space") as caught:
+                train("run")
+        assert "safe" not in "".join(getattr(caught.value, "__notes__", []))
+        assert not (tmp_path / "run").exists()
+
+
+def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(
+    train, tmp_path, monkeypatch
+):
+    train("one", settings={"epochs": 1, "schedule": "constant"})
+    scores = iter([1.0, 2.0])
+    score_model = training_module.score_model
+
+    def better(*arguments):
+        found = score_model(*arguments)
+        return dataclasses.replace(found, value=next(scores))
+
+    monkeypatch.setattr(training_module, "score_model", better)
+    save_file, calls = run_dir_module.save_file, []
+
+    def full_disk(tensors, path):
+        calls.append(path)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        save_file(tensors, path)
+
+    monkeypatch.setattr(run_dir_module, "save_file", full_disk)
+    with pytest.raises(OSError, match="No space") as caught:
+        train("run", settings={"schedule": "constant"})
+    assert "The model of epoch 1 is safe in" in caught.value.__notes__[0]
+    first, kept = (load_file(tmp_path / run / "model.safetensors") for run in ("one", "run"))
+    assert all(torch.equal(first[name], kept[name]) for name in first)
+    assert json.loads((tmp_path / "run" / "task.json").read_text())["dev"]["value"] == 1.0
+
+
+def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
+    seconds = iter(range(10_000))
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
+    stopped = train("run", settings={"epochs": 1000, "patience": 1000}, minutes=1)
+    assert not stopped.is_complete
+    assert 1 <= stopped.num_epochs < 30
+    assert TaskRun.load(tmp_path / "run").labels == ["bad", "good"]
+    rows = log_of(tmp_path / "run")
+    more = train("run", settings={"epochs": 1000, "patience": 1000}, minutes=2, resume=True)
+    assert log_of(tmp_path / "run")[: len(rows)] == rows
+    assert more.num_epochs > stopped.num_epochs
+    with pytest.raises(InputError, match="--minutes"):
+        train("other", minutes=0)
+
+
+def test_an_epoch_for_which_there_is_no_time_is_scored_and_finished_later(
+    train, tmp_path, monkeypatch
+):
+    settings = {"epochs": 2, "schedule": "constant", "patience": 9}
+    with monkeypatch.context() as patched:
+        clock = [0.0]
+        patched.setattr(training_module.time, "monotonic", lambda: clock[0])
+        train_step = training_module.TaskTraining._objective
+
+        def slow(self, *arguments):
+            clock[0] += 10
+            return train_step(self, *arguments)
+
+        patched.setattr(training_module.TaskTraining, "_objective", slow)
+        report = train("run", settings=settings, minutes=0.5)
+    (row,) = log_of(tmp_path / "run")
+    assert (row["epoch"], row["step"], report.num_epochs) == (1, 3, 1)
+    train("run", settings=settings, resume=True)
+    train("whole", settings=settings)
+    assert log_of(tmp_path / "run")[1:] == log_of(tmp_path / "whole")
+
+
+def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
+    train("run", settings={"epochs": 1})
+    other = tmp_path / "other.tsv"
+    other.write_text(TABLE + "left\tgood\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="train was"):
+        train("run", settings={"epochs": 1}, data=other, resume=True)
+    with pytest.raises(ConfigError, match=r"train\.batch_size was 2 and is now 3"):
+        train("run", settings={"epochs": 1, "batch_size": 3}, resume=True)
+
+
+def test_two_processes_do_not_train_in_one_directory(train, tmp_path):
+    def on_step(step):
+        with pytest.raises(FileExistsError, match="Another process trains"):
+            train("run", resume=True)
+
+    tried = []
+
+    def once(report):
+        if not tried:
+            tried.append(report)
+            on_step(report)
+
+    train("run", settings={"epochs": 1}, on_epoch=once)
+    assert tried
+
+
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_only_the_layers_of_sentences_that_are_read_are_computed(
+    kept_before, train, tmp_path, monkeypatch
+):
+    if kept_before:
+        train("whole", settings={"epochs": 1})
+    computed = []
+    write = layer_cache._write
+
+    def note(embedder, sentences, *others):
+        computed.append(len(sentences))
+        write(embedder, sentences, *others)
+
+    monkeypatch.setattr(layer_cache, "_write", note)
+    train("run", settings={"epochs": 1, "label_share": 0.3})
+    assert computed == ([] if kept_before else [3, 10])

@@ -1,0 +1,61 @@
+"""Tensors of files: checked for type and value; modules that take no memory."""
+
+import math
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from elmokit.errors import FormatError
+from elmokit.weights.tensor_files import WithoutStorage, check_finite, read_tensors
+
+
+def test_tensors_come_back(tmp_path):
+    tensors = {"a": torch.randn(3, 2), "b": torch.ones(2).half(), "c": torch.zeros(0)}
+    save_file(tensors, tmp_path / "w")
+    found = read_tensors(tmp_path / "w", advice="")
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_that_are_not_finite_are_refused(tmp_path, value):
+    weights = torch.zeros(4, 5)
+    weights[2, 3] = value
+    save_file({"a": weights}, tmp_path / "w")
+    with pytest.raises(FormatError, match=r"w: tensor `a`.*\(4, 5\).*not finite"):
+        read_tensors(tmp_path / "w", advice="")
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64, torch.bool])
+def test_other_types_are_refused(tmp_path, dtype):
+    save_file({"a": torch.zeros(2, dtype=dtype)}, tmp_path / "w")
+    with pytest.raises(FormatError, match=r"w: tensor `a`.*F32"):
+        read_tensors(tmp_path / "w", advice="")
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 40, (2**60).to_bytes(8, "little") + b"{}", None])
+def test_damage_is_named_with_the_advice(tmp_path, content):
+    if content is not None:
+        (tmp_path / "w").write_bytes(content)
+    with pytest.raises(FormatError, match=r"w.*Mend it\."):
+        read_tensors(tmp_path / "w", advice="Mend it.")
+
+
+def test_nothing_to_check_in_integers_and_empty_tensors(tmp_path):
+    check_finite(torch.zeros(0), "a", tmp_path)
+    check_finite(torch.ones(2, dtype=torch.int64), "a", tmp_path)
+
+
+def test_modules_without_storage_take_the_tensors_that_are_assigned():
+    with WithoutStorage():
+        huge = nn.Linear(1 << 20, 1 << 20)
+        embedding = nn.Embedding(4, 2, padding_idx=0)
+        small = nn.ModuleList([nn.Linear(2, 3), embedding, nn.Conv1d(1, 2, 3)])
+    assert huge.weight.is_meta
+    assert all(parameter.is_meta for parameter in small.parameters())
+    tensors = {name: torch.ones(value.shape) for name, value in small.state_dict().items()}
+    small.load_state_dict(tensors, assign=True)
+    assert all(parameter.requires_grad for parameter in small.parameters())
+    assert not nn.Linear(2, 2).weight.is_meta
