@@ -154,4 +154,4 @@ def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
             found.append(time.process_time() - begin)
         return min(found)
 
-    assert seconds(1_000_000) < 25 * seconds(100_000)
+    assert seconds(1_000_000) < 40 * seconds(100_000)  # 10 if linear, 100 if quadratic
