@@ -129,9 +129,12 @@ class FullSoftmax(nn.Module):
         rows = max(MIN_ROWS, MAX_LOGITS // self.num_words)
         pieces = []
         for part, ids in zip(hidden.split(rows), word_ids.split(rows), strict=True):
-            logits = _logits(part, self.weight, self.bias)
-            pieces.append(functional.cross_entropy(logits, ids - 1, reduction="none"))
+            pieces.append(functional.cross_entropy(self.scores(part), ids - 1, reduction="none"))
         return torch.cat(pieces) if pieces else hidden.new_zeros(0)
+
+    def scores(self, hidden: Rows) -> Float[Tensor, "X V"]:
+        """Return the logits of all words; log-probabilities but for a constant a row."""
+        return _logits(hidden, self.weight, self.bias)
 
     def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
         """Return the loss to train on: the exact one (``generator`` is not used)."""
@@ -217,6 +220,11 @@ class AdaptiveSoftmax(nn.Module):
         """Return the exact negative log-likelihood of every target, in nats."""
         with torch.autocast(hidden.device.type, enabled=False):
             return -self.clusters(hidden.float(), word_ids - 1).output
+
+    def scores(self, hidden: Rows) -> Float[Tensor, "X V"]:
+        """Return the log-probabilities of all words."""
+        with torch.autocast(hidden.device.type, enabled=False):
+            return self.clusters.log_prob(hidden.float())
 
     def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
         """Return the exact loss (``generator`` is not used).

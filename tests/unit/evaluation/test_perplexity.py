@@ -9,7 +9,7 @@ import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.readers import ReadReport
-from elmokit.evaluation import perplexity as perplexity_module
+from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.inference.engine import Engine
@@ -113,7 +113,7 @@ def test_the_batch_size_does_not_matter(model, batch_size):
 
 
 def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
-    monkeypatch.setattr(perplexity_module, "BUFFER_TOKENS", 5)
+    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 5)
     report = perplexity(model, [[], *reversed(SENTENCES), []], batch_size=2)
     expected = perplexity(model, SENTENCES)
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
@@ -122,7 +122,7 @@ def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
 
 def test_batches_are_bounded(model, monkeypatch):
     expected = perplexity(model, [*SENTENCES, LONG])
-    monkeypatch.setattr(perplexity_module, "BATCH_TOKENS", 20)
+    monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 20)
     batches = []
     read = Engine.read
 
@@ -141,15 +141,15 @@ def test_batches_are_bounded(model, monkeypatch):
 
 
 def test_a_buffer_is_bounded_in_words(model, monkeypatch):
-    monkeypatch.setattr(perplexity_module, "BUFFER_TOKENS", 10)
+    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 10)
     read, sizes = [], []
-    encode = perplexity_module.FrozenBiLM.encode
+    encode = text_scorer.FrozenBiLM.encode
 
     def record(bilm, sentences):
         sizes.append((len(sentences), len(read)))
         return encode(bilm, sentences)
 
-    monkeypatch.setattr(perplexity_module.FrozenBiLM, "encode", record)
+    monkeypatch.setattr(text_scorer.FrozenBiLM, "encode", record)
     perplexity(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
     assert sizes == [(2, 2), (2, 4), (2, 6), (2, 8), (1, 9)]
 

@@ -1,0 +1,192 @@
+"""`TextScorer`: every target of a text under the exact softmax, once in each direction.
+
+Every sentence is read from one fixed state, in each direction: the forward model reads
+``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and
+predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is bounded.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Integer
+from torch import Tensor
+
+from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.errors import InputError
+from elmokit.inference.batching import batch_by_length, fill_buffers
+from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.target_scores import TargetScores
+from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm_text
+from elmokit.inference.word_distributions import DistributionTable, WordDistributions
+from elmokit.kernels.inference import load_kernels
+from elmokit.text.normalization import normalize
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM
+
+BATCH_TOKENS = 8192
+"""Most positions computed together; a longer sentence goes alone."""
+BUFFER_TOKENS = 100_000
+"""Positions sorted by length together."""
+StartState = Literal["warm", "reset"]
+ScoringPrecision = Literal["auto", "fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class ScoredSentences:
+    """Consecutive sentences of a text, and what each direction makes of their N targets.
+
+    Targets are numbered from sentence to sentence: the words, then the sentence end, which is
+    ``</S>`` for the forward model and ``<S>`` for the backward model.
+    """
+
+    tokens: DistinctTokens
+    is_unknown: Bool[np.ndarray, " U"]
+    """Of the distinct words: whether they are predicted as ``<UNK>``."""
+    nats: dict[Direction, Float[np.ndarray, " N"]]
+    """−ln p of every target."""
+    distributions: dict[Direction, DistributionTable]
+    """If asked for, the distributions that the targets are drawn from."""
+
+
+class TextScorer:
+    """Score sentences with a frozen biLM.
+
+    Args:
+        model: With vocabulary and softmax.
+        batch_size: Most sentences computed together; does not affect the result.
+        state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
+        precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
+            ``auto`` uses it on CPUs with instructions for it.
+        distributions: Measures the distributions too.
+
+    Raises:
+        InputError: for an unknown option, or a model without vocabulary or softmax.
+    """
+
+    def __init__(
+        self,
+        model: PretrainedBiLM,
+        *,
+        batch_size: int = 64,
+        state: StartState | str = "warm",
+        precision: ScoringPrecision | str = "auto",
+        distributions: WordDistributions | None = None,
+    ) -> None:
+        self.vocab = scoring_vocab(model)
+        for name, value, choices in (
+            ("state", state, get_args(StartState)),
+            ("precision", precision, get_args(ScoringPrecision)),
+        ):
+            if value not in choices:
+                raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}.")
+        if batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
+        is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
+        chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
+        assert model.softmax is not None
+        self._bilm = FrozenBiLM(model, precision=chosen)
+        self._scores = TargetScores(model.softmax, precision=chosen)
+        self._distributions = distributions
+        self._batch_size = batch_size
+        self._form = model.config.char_vocab.normalization
+        self._start = BiLMState.zeros(model.config.lstm, 1, device=self._bilm.network.device)
+        if state == "warm":
+            self._start = warm_state(self._bilm, warm_text(model.warm_text))
+
+    def score(
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        on_sentences: Callable[[int], None] = lambda done: None,
+    ) -> Iterator[ScoredSentences]:
+        """Yield the sentences in their order, many at a time, without empty ones.
+
+        ``on_sentences`` is called with the number of sentences done.
+        """
+        done = 0
+        stream = ([normalize(word, self._form) for word in words] for words in sentences if words)
+        for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
+            vectors, tokens = self._bilm.encode(buffer)
+            word_ids = self.vocab.encode(tokens.words)
+            lengths = [len(sentence) for sentence in tokens.sentences]
+            first = np.cumsum([0, *(length - 1 for length in lengths)])
+            scored = ScoredSentences(
+                tokens=tokens,
+                is_unknown=word_ids == self.vocab.unknown_id,
+                nats={way: np.empty(first[-1], np.float32) for way in get_args(Direction)},
+                distributions={
+                    way: self._distributions.table(int(first[-1]))
+                    for way in get_args(Direction)
+                    if self._distributions is not None
+                },
+            )
+            for batch in batch_by_length(
+                lengths, max_tokens=BATCH_TOKENS, max_sentences=self._batch_size
+            ):
+                rows = [tokens.sentences[i] for i in batch]
+                for direction in get_args(Direction):
+                    self._read(direction, (vectors, word_ids), rows, first[batch], scored)
+                done += len(batch)
+                on_sentences(done)
+            yield scored
+
+    def _read(
+        self,
+        direction: Direction,
+        words: tuple[Tensor, Integer[np.ndarray, " U"]],
+        sentences: Sequence[np.ndarray],
+        first_target: Integer[np.ndarray, " B"],
+        scored: ScoredSentences,
+    ) -> None:
+        """Score a batch in one direction.
+
+        ``words`` has the token vectors and word ids of the distinct words, ``sentences`` are rows
+        of them with boundaries, whose targets in ``scored`` begin at ``first_target``.
+        """
+        vectors, word_ids = words
+        inputs = [inputs_of(direction, sentence) for sentence in sentences]
+        ids = word_ids[np.concatenate([targets_of(direction, sentence) for sentence in sentences])]
+        lengths = np.array([len(sentence) for sentence in inputs])
+        first = np.cumsum(lengths) - lengths
+        shift = 0 if direction == "forward" else -1  # backward, position 0 predicts <S>: the end
+
+        def score(outputs: Tensor, sentence: np.ndarray, position: np.ndarray) -> None:
+            targets = torch.from_numpy(ids[first[sentence] + position]).to(outputs.device)
+            rows = first_target[sentence] + (position + shift) % lengths[sentence]
+            scored.nats[direction][rows] = self._scores.nll(outputs, targets).cpu().numpy()
+            if self._distributions is not None:
+                self._distributions.measure(
+                    outputs, targets, rows, into=scored.distributions[direction]
+                )
+
+        state = self._start.rows(torch.zeros(len(sentences), dtype=torch.int64))
+        self._bilm.engine.read(
+            direction, vectors, inputs, state.direction(direction), on_top=score
+        )
+
+
+def _has_quick_bf16(model: PretrainedBiLM) -> bool:
+    kernels = load_kernels() if next(model.parameters()).device.type == "cpu" else None
+    return kernels is not None and "bf16" in kernels.quick_kinds
+
+
+def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
+    """Return the vocabulary, or raise `ValueError` if the model has no vocabulary or softmax."""
+    if model.word_vocab is None or model.softmax is None:
+        if model.softmax is not None:
+            raise InputError(
+                f"This model has a softmax over {model.softmax.num_words} words, but no vocabulary "
+                "for it: put its vocab.txt into the model directory, or convert it again with "
+                "`elmokit convert … --vocab VOCAB`."
+            )
+        raise InputError(
+            "This model has no softmax over words, so it has no perplexity (released weight files "
+            "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
+            "VOCAB -o DIR`, or convert with the softmax file: `elmokit convert … --softmax FILE "
+            "--vocab VOCAB`."
+        )
+    return model.word_vocab
