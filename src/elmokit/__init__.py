@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from elmokit.embed.vector_sequence import open_vectors
     from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
+    from elmokit.evaluation.surprisal import surprisal
     from elmokit.inference.elmo import ELMo
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
@@ -44,6 +45,7 @@ __all__ = [
     "open_vectors",
     "perplexity",
     "read_bilm_tf",
+    "surprisal",
     "write_bilm_tf",
 ]
 
@@ -58,6 +60,7 @@ _MODULES = {
         "ConfigError", "ElmokitError", "FormatError", "InputError", "MissingExtraError",
     ),
     "elmokit.evaluation.perplexity": ("perplexity",),
+    "elmokit.evaluation.surprisal": ("surprisal",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),

@@ -20,9 +20,9 @@ from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
-    "demo", "vocab", "pretrain", "finetune", "perplexity", "vectors", "embed", "merge", "train",
-    "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "bench", "convert",
-    "info", "cache",
+    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "vectors",
+    "embed", "merge", "train", "evaluate", "predict", "experiment", "neighbors", "probe", "weights",
+    "trace", "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 

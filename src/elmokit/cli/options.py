@@ -1,12 +1,17 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from elmokit.cli.output import configure_logging
+from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
+from elmokit.errors import InputError, as_input_error
+from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
+from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import describe_tokenizers
 from elmokit.training.pretraining.presets import preset_names
 
@@ -71,6 +76,18 @@ TextArgument = Annotated[
         help="Raw text files, a sentence or a paragraph per line; - is standard input.",
     ),
 ]
+OptionalTextArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[TEXT]...",
+        help="Raw text files, a sentence or a paragraph per line; - is standard input.",
+        show_default=False,
+    ),
+]
+GivenTextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
+]
 TOKENIZERS = describe_tokenizers()
 
 # --- training runs
@@ -120,3 +137,26 @@ LayerCacheOption = Annotated[
 def layers_of(text: str) -> str | int:
     """Parse ``--layers``: a number, or a name that the library checks."""
     return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def text_lines(
+    paths: list[Path] | None, given: list[str] | None, report: ReadReport
+) -> Iterator[TextLine]:
+    """Return the lines of TEXT, or those of ``--text``.
+
+    Raises:
+        InputError: for both or neither, and for strings that are no text.
+    """
+    if bool(paths) == bool(given):
+        raise InputError(
+            "Give either text files (TEXT; - is standard input) or `--text STRING`, "
+            f"got {'both' if paths else 'neither'}."
+        )
+    if paths:
+        return read_text_lines(find_files(paths), report)
+    with as_input_error():
+        for text in given or ():
+            check_text(text, where="--text")
+    lines = [line for text in given or () for line in text.split("\n")]
+    report.lines = len(lines)
+    return (TextLine(None, number, line) for number, line in enumerate(lines, 1))

@@ -6,19 +6,31 @@ are an error, so that a file in another encoding does not silently become an emp
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
-from elmokit.text.sentences import tokenize_lines
+from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_MAX_LINE_BYTES = 1 << 20
+
+
+class TextLine(NamedTuple):
+    """A line of a corpus file."""
+
+    path: Path | None
+    """None for a text that is not from a file."""
+    number: int
+    """From 1, in the file; in JSON lines and Parquet the lines of a record's text count."""
+    text: str
 
 
 def read_lines(
@@ -28,6 +40,18 @@ def read_lines(
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[str]:
+    """Yield the texts of `read_text_lines`."""
+    lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
+    return (line.text for line in lines)
+
+
+def read_text_lines(
+    files: Sequence[Path],
+    report: ReadReport,
+    *,
+    text_field: str = "text",
+    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
+) -> Iterator[TextLine]:
     """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
     ``text_field`` is the field of JSON lines or column of Parquet; its text may have several lines.
@@ -44,7 +68,7 @@ def read_lines(
         reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
         for line in reader.lines():
             num_lines += 1
-            yield line
+            yield TextLine(path, reader.num_lines, line)
         report.files += 1
         if num_lines == num_lines_before:
             skips = describe_skips(reader.skipped) or "empty file"
@@ -81,3 +105,23 @@ def read_sentences(
     files = find_files(paths)
     lines = read_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
     return tokenize_lines(lines, tokenizer, normalization, report)
+
+
+def split_lines(
+    lines: Iterable[TextLine],
+    tokenizer: Tokenizer,
+    *,
+    normalization: Normalization = DEFAULT_NORMALIZATION,
+    report: ReadReport | None = None,
+) -> Iterator[tuple[TextLine, list[list[str]]]]:
+    """Yield every line as it is written, with the sentences that `read_sentences` makes of it."""
+    pending: deque[TextLine] = deque()  # tokenizers read ahead
+
+    def texts() -> Iterator[str]:
+        for line in lines:
+            pending.append(line)
+            yield line.text
+
+    report = ReadReport() if report is None else report
+    found = sentences_of_lines(texts(), tokenizer, normalization, report)
+    return ((pending.popleft(), sentences) for sentences in found)

@@ -18,6 +18,7 @@ from elmokit.evaluation.text_scorer import (
 )
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -91,16 +92,28 @@ def perplexity_of_files(
     ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
     default), and if too many words are unknown.
     """
-    model = load_model(model_path).to(pick_device(device))
-    scoring_vocab(model)
-    splitter = build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
+    model, splitter = scoring_model(model_path, tokenizer=tokenizer, device=device)
     form = model.config.char_vocab.normalization
     sentences = read_sentences(list(paths), splitter, normalization=form, report=read)
     found = perplexity(model, sentences, batch_size=batch_size, state=state)
-    if found.oov_rate > MUCH_UNKNOWN:
+    warn_of_unknown(found)
+    return found
+
+
+def scoring_model(
+    model_path: str, *, tokenizer: str | None, device: str
+) -> tuple[PretrainedBiLM, Tokenizer]:
+    """Load a model that can score, and the tokenizer of its text, unless another is named."""
+    model = load_model(model_path).to(pick_device(device))
+    scoring_vocab(model)
+    return model, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
+
+
+def warn_of_unknown(report: PerplexityReport) -> None:
+    """Warn if so many words are unknown that the figures say little."""
+    if report.oov_rate > MUCH_UNKNOWN:
         log.warning(
             "%.0f %% of the words are unknown to the model: these figures mostly show how well it "
             "predicts <UNK> and cannot be compared. Is the text in its language, and split into "
-            "words by its tokenizer?", 100 * found.oov_rate,
+            "words by its tokenizer?", 100 * report.oov_rate,
         )  # fmt: skip
-    return found

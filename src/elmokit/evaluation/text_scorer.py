@@ -23,7 +23,7 @@ from elmokit.inference.target_scores import TargetScores
 from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm_text
 from elmokit.inference.word_distributions import DistributionTable, WordDistributions
 from elmokit.kernels.inference import load_kernels
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -92,7 +92,7 @@ class TextScorer:
         self._scores = TargetScores(model.softmax, precision=chosen)
         self._distributions = distributions
         self._batch_size = batch_size
-        self._form = model.config.char_vocab.normalization
+        self._form: Normalization = model.config.char_vocab.normalization
         self._start = BiLMState.zeros(model.config.lstm, 1, device=self._bilm.network.device)
         if state == "warm":
             self._start = warm_state(self._bilm, warm_text(model.warm_text))
@@ -164,9 +164,7 @@ class TextScorer:
                 )
 
         state = self._start.rows(torch.zeros(len(sentences), dtype=torch.int64))
-        self._bilm.engine.read(
-            direction, vectors, inputs, state.direction(direction), on_top=score
-        )
+        self._bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
 
 
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import islice
 
 from elmokit.text.normalization import normalize
 
@@ -36,6 +37,15 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
     plain = _PlainText(text)
     found = _align([normalize(word, "plain-1") for word in words], plain.text)
     return None if found is None else tuple(plain.place(*span) for span in found)
+
+
+def align_sentences(sentences: Sequence[Sequence[str]], text: str) -> list[Offsets | None]:
+    """Return the offsets in ``text`` of the words of each of its sentences; see `align`."""
+    found = align([word for words in sentences for word in words], text)
+    if found is None:
+        return [None] * len(sentences)
+    offsets = iter(found)
+    return [tuple(islice(offsets, len(words))) for words in sentences]
 
 
 class _PlainText:

@@ -1,0 +1,80 @@
+"""`elmokit surprisal`: how much each word of a text surprises a model."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+
+
+def surprisal(
+    model: options.ModelArgument,
+    text: options.OptionalTextArgument = None,
+    *,
+    given: options.GivenTextOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write .tsv, .jsonl or .parquet."),
+    ] = None,
+    top: Annotated[
+        int, typer.Option(help="Name the K likeliest words, too.", metavar="K", min=0)
+    ] = 0,
+    batch_size: Annotated[
+        int, typer.Option(help="Sentences per batch; does not affect the result.", min=1)
+    ] = 64,
+    tokenizer: options.OtherTokenizerOption = None,
+    state: Annotated[
+        str, typer.Option(help="LSTM state before each sentence: warm (as in training) or reset.")
+    ] = "warm",
+    overwrite: options.OverwriteOption = False,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print a JSON object per row; with -o the perplexity as one object."
+        ),
+    ] = False,
+) -> None:
+    """Print the surprisal of every word of a text, in bits, forward and backward.
+
+    A row (tab-separated) per word and per sentence end, which is </S>; its backward figures are
+    those of <S>. Columns: file, line, sentence, index, word, start, end (characters of the line),
+    is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
+    perplexity, on stderr, is 2 to the mean of a column, as `elmokit perplexity` prints it.
+    """
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.evaluation import surprisal_files as files
+    from elmokit.evaluation.perplexity import warn_of_unknown
+    from elmokit.evaluation.surprisal import surprisal_of_lines
+    from elmokit.files.atomic import check_target
+
+    if output is not None:
+        files.check_format(output)
+        check_target(output, inputs=text or (), overwrite=overwrite)
+    options.use_threads(threads)
+    read = ReadReport()
+    rows = surprisal_of_lines(
+        model, options.text_lines(text, given, read), top=top, batch_size=batch_size,
+        tokenizer=tokenizer, device=device, state=state, read=read,
+    )  # fmt: skip
+    if output is not None:
+        files.write_surprisal(rows, output, top=top)
+    else:
+        write = files.write_jsonl if json else files.write_tsv
+        write(rows, sys.stdout, files.columns_of(top=top))
+        sys.stdout.flush()
+    report = rows.report()
+    if output is not None and json:
+        emit_json({**dataclasses.asdict(report), "skipped": read.skipped, "output": output})
+    typer.echo(
+        f"perplexity {report.forward:.2f} forward, {report.backward:.2f} backward, "
+        f"{report.mean:.2f} mean; {report.tokens:,} rows of {report.sentences:,} sentences, "
+        f"{report.oov_rate:.2%} of the words unknown",
+        err=True,
+    )
+    warn_of_unknown(report)

@@ -1,0 +1,242 @@
+"""Surprisal: how much each word of a text surprises both directions of a biLM, in bits.
+
+The same scores as those of `elmokit.evaluation.perplexity`, one row a target: 2 to the mean of a
+column is the perplexity.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import get_args
+
+from elmokit.bilm.bilm import Direction
+from elmokit.corpus.readers import ReadReport, TextLine, split_lines
+from elmokit.evaluation.perplexity import count, scoring_model
+from elmokit.evaluation.text_scorer import (
+    ScoredSentences,
+    ScoringPrecision,
+    StartState,
+    TextScorer,
+    scoring_vocab,
+)
+from elmokit.inference.word_distributions import WordDistributions
+from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
+from elmokit.text.alignment import Offsets, align, align_sentences
+from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+_BITS = 1 / math.log(2)
+
+
+@dataclass(frozen=True, slots=True)
+class WordProbability:
+    """One of the words that a direction expects most."""
+
+    word: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordSurprisal:
+    """A word, or a sentence end, and what both directions expected in its place."""
+
+    file: str | None
+    """The text file; none for sentences from Python."""
+    line: int | None
+    """Line in that file, from 1."""
+    sentence: int
+    """Index of the sentence, from 0."""
+    index: int
+    """Index of the word in its sentence, from 0; that of the sentence end is the word count."""
+    word: str
+    """As the model reads it: normalized. ``</S>`` is the end of a sentence."""
+    start: int | None
+    """First character in the raw text (the line, or the string given); none if that is unknown, and
+    for sentence ends."""
+    end: int | None
+    """The character after the last one. Tokens that share a stretch of text (``갔다``: ``가 었
+    다``) have the offsets of the whole."""
+    is_unknown: bool
+    """Not in the vocabulary: the figures are those of ``<UNK>``."""
+    forward: float
+    """−log₂ p(word | the words before it)."""
+    backward: float
+    """−log₂ p(word | the words after it). In the row of a sentence end this is the prediction of
+    ``<S>``, with which the backward direction ends."""
+    mean: float
+    """Mean of both."""
+    forward_rank: int
+    """1 + the number of words that were likelier."""
+    backward_rank: int
+    forward_entropy: float
+    """Of the distribution over the vocabulary, in bits: the surprisal to be expected here."""
+    backward_entropy: float
+    forward_top: tuple[WordProbability, ...]
+    """The likeliest words, by falling probability; empty unless asked for."""
+    backward_top: tuple[WordProbability, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a sentence comes from."""
+
+    file: str | None
+    line: int | None
+    sentence: int
+    offsets: Offsets | None
+
+
+_Sourced = tuple[list[str], _Source]
+
+
+class SurprisalRows(Iterator[WordSurprisal]):
+    """The rows of a text, computed as they are read: some 100,000 words are held at a time."""
+
+    def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced], *, state: str) -> None:
+        self._scorer, self._state = scorer, state
+        self._counter = PerplexityCounter()
+        self._sources: deque[_Source] = deque()
+        self._rows = self._read(sentences)
+
+    def __next__(self) -> WordSurprisal:
+        """Return the next row."""
+        return next(self._rows)
+
+    def report(self) -> PerplexityReport:
+        """Return the perplexity, after the last row.
+
+        Raises:
+            InputError: if there was none.
+        """
+        return self._counter.report(vocabulary=len(self._scorer.vocab), state=self._state)
+
+    def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
+        for scored in self._scorer.score(self._words(sentences)):
+            count(scored, self._counter)
+            yield from self._rows_of(scored)
+
+    def _words(self, sentences: Iterable[_Sourced]) -> Iterator[list[str]]:
+        for words, source in sentences:
+            if words:
+                self._sources.append(source)
+                yield words
+
+    def _rows_of(self, scored: ScoredSentences) -> Iterator[WordSurprisal]:
+        tokens, vocab_words = scored.tokens, self._scorer.vocab.words
+        forward, backward = (
+            zip(
+                (scored.nats[way] * _BITS).tolist(),
+                (found := scored.distributions[way]).ranks.tolist(),
+                found.entropies.tolist(),
+                found.top_ids.tolist(),
+                found.top_probs.tolist(),
+                strict=True,
+            )
+            for way in get_args(Direction)
+        )
+
+        def top(ids: list[int], probs: list[float]) -> tuple[WordProbability, ...]:
+            pairs = zip(ids, probs, strict=True)
+            return tuple(WordProbability(vocab_words[i - 1], p) for i, p in pairs)
+
+        for sentence in tokens.sentences:
+            source = self._sources.popleft()
+            places = () if source.offsets is None else source.offsets
+            for index, row in enumerate(sentence[1:].tolist()):
+                start, end = places[index] if index < len(places) else (None, None)
+                ahead, ahead_rank, ahead_entropy, ahead_ids, ahead_probs = next(forward)
+                back, back_rank, back_entropy, back_ids, back_probs = next(backward)
+                yield WordSurprisal(
+                    file=source.file, line=source.line, sentence=source.sentence, index=index,
+                    word=tokens.words[row], start=start, end=end,
+                    is_unknown=bool(scored.is_unknown[row]) and index < len(sentence) - 2,
+                    forward=ahead, backward=back, mean=(ahead + back) / 2,
+                    forward_rank=ahead_rank, backward_rank=back_rank,
+                    forward_entropy=ahead_entropy, backward_entropy=back_entropy,
+                    forward_top=top(ahead_ids, ahead_probs), backward_top=top(back_ids, back_probs),
+                )  # fmt: skip
+
+
+def surprisal(
+    model: PretrainedBiLM | str | PathLike[str],
+    sentences: Iterable[GivenSentence],
+    *,
+    top: int = 0,
+    batch_size: int = 64,
+    state: StartState | str = "warm",
+    precision: ScoringPrecision | str = "auto",
+) -> SurprisalRows:
+    """Score every word and every sentence end of ``sentences``, a row each, in their order.
+
+    Args:
+        model: With vocabulary and softmax; or its directory or name.
+        sentences: Strings, which the model's tokenizer splits, or lists of words. Empty ones are
+            counted and have no rows.
+        top: Likeliest words to name at each place, for each direction.
+        batch_size: Most sentences computed together; does not affect the result.
+        state: Start of every sentence, as for `elmokit.perplexity`.
+        precision: Of the surprisals, as for `elmokit.perplexity`; the rest is always fp32.
+
+    Returns:
+        An iterator, which holds about 100,000 words at a time; ``report()`` returns the perplexity
+        of what was read.
+
+    Raises:
+        ValueError: for an unknown option, or a model without vocabulary or softmax.
+        TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
+    """
+    check_is_list(sentences)
+    loaded = model if isinstance(model, PretrainedBiLM) else load_model(model)
+
+    def sourced() -> Iterator[_Sourced]:
+        for i, sentence in enumerate(sentences):
+            words = split_sentence(sentence, loaded.tokenize, where=f"sentence {i}")
+            offsets = align(words, sentence) if isinstance(sentence, str) else None
+            yield words, _Source(None, None, i, offsets)
+
+    scorer = _scorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
+    return SurprisalRows(scorer, sourced(), state=state)
+
+
+def surprisal_of_lines(
+    model_path: str,
+    lines: Iterable[TextLine],
+    *,
+    top: int = 0,
+    batch_size: int = 64,
+    tokenizer: str | None = None,
+    device: str = "auto",
+    state: StartState | str = "warm",
+    read: ReadReport | None = None,
+) -> SurprisalRows:
+    """Score raw text (`elmokit.corpus.readers.read_text_lines`), a row a word; see `surprisal`.
+
+    ``read`` counts sentences and words.
+    """
+    model, splitter = scoring_model(model_path, tokenizer=tokenizer, device=device)
+    form = model.config.char_vocab.normalization
+    split = split_lines(lines, splitter, normalization=form, report=read)
+    scorer = _scorer(model, top=top, batch_size=batch_size, state=state, precision="auto")
+    return SurprisalRows(scorer, _sourced_lines(split), state=state)
+
+
+def _sourced_lines(lines: Iterable[tuple[TextLine, list[list[str]]]]) -> Iterator[_Sourced]:
+    sentence = 0
+    for line, sentences in lines:
+        file = None if line.path is None else str(line.path)
+        for words, offsets in zip(sentences, align_sentences(sentences, line.text), strict=True):
+            yield words, _Source(file, line.number, sentence, offsets)
+            sentence += 1
+
+
+def _scorer(
+    model: PretrainedBiLM, *, top: int, batch_size: int, state: str, precision: str
+) -> TextScorer:
+    scoring_vocab(model)
+    assert model.softmax is not None
+    return TextScorer(
+        model, batch_size=batch_size, state=state, precision=precision,
+        distributions=WordDistributions(model.softmax, num_top=top),
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Rows of surprisal as text with tabs, JSON lines or Parquet.
+
+The columns are the fields of `elmokit.evaluation.surprisal.WordSurprisal`; those of the likeliest
+words are left out if none were asked for.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
+from elmokit.files.atomic import atomic_file
+
+Rows = Iterable[WordSurprisal]
+_ROWS_A_GROUP = 50_000
+
+
+def columns_of(*, top: int) -> list[str]:
+    """Return the names of the columns."""
+    names = [field.name for field in fields(WordSurprisal)]
+    return [name for name in names if top or not name.endswith("_top")]
+
+
+def write_tsv(rows: Rows, stream: TextIO, columns: Sequence[str]) -> None:
+    """Write a header and a line a row, quoted as in CSV where need be.
+
+    Figures have six decimals; likeliest words are ``word=probability``, divided by spaces.
+    """
+    writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(getattr(row, name)) for name in columns])
+
+
+def write_jsonl(rows: Rows, stream: TextIO, columns: Sequence[str]) -> None:
+    """Write a JSON object a row."""
+    for row in rows:
+        values = {name: _plain(getattr(row, name)) for name in columns}
+        stream.write(json.dumps(values, ensure_ascii=False) + "\n")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, tuple):
+        return " ".join(f"{one.word}={one.probability:.6f}" for one in value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return [asdict(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _text_writer(write: Callable[[Rows, TextIO, Sequence[str]], None]) -> "_WriteFile":
+    def write_file(rows: Rows, path: Path, columns: Sequence[str]) -> None:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            write(rows, stream, columns)
+
+    return write_file
+
+
+def _write_parquet(rows: Rows, path: Path, columns: Sequence[str]) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", extra="arrow") from error
+    likely = pa.list_(pa.struct([("word", pa.string()), ("probability", pa.float32())]))
+    types = {
+        str: pa.string(), str | None: pa.string(), int: pa.int64(), int | None: pa.int64(),
+        float: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
+    }  # fmt: skip
+    kinds = {field.name: types[field.type] for field in fields(WordSurprisal)}  # pyright: ignore
+    schema = pa.schema([(name, kinds[name]) for name in columns])
+    remaining = iter(rows)
+    with parquet.ParquetWriter(path, schema) as writer:
+        while group := list(islice(remaining, _ROWS_A_GROUP)):
+            table = {name: [_plain(getattr(row, name)) for row in group] for name in columns}
+            writer.write_table(pa.table(table, schema=schema))
+
+
+_WriteFile = Callable[[Rows, Path, Sequence[str]], None]
+FORMATS: dict[str, _WriteFile] = {
+    ".tsv": _text_writer(write_tsv),
+    ".jsonl": _text_writer(write_jsonl),
+    ".parquet": _write_parquet,
+}
+"""By the suffix of the file."""
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file of an unknown suffix, before any work.
+
+    Raises:
+        InputError: naming those that are known.
+    """
+    if path.suffix not in FORMATS:
+        raise InputError(
+            f"{path}: the suffix of the output must be {', '.join(FORMATS)}, got {path.suffix!r}."
+        )
+
+
+def write_surprisal(rows: Rows, path: Path, *, top: int) -> None:
+    """Write rows to a file, whole or not at all, in the format of its suffix."""
+    check_format(path)
+    with atomic_file(path) as temp_path:
+        FORMATS[path.suffix](rows, temp_path, columns_of(top=top))
