@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from elmokit.evaluation.perplexity import perplexity
     from elmokit.evaluation.surprisal import surprisal
     from elmokit.inference.elmo import ELMo
+    from elmokit.inspection.tokens import tokenize
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
@@ -46,6 +47,7 @@ __all__ = [
     "perplexity",
     "read_bilm_tf",
     "surprisal",
+    "tokenize",
     "write_bilm_tf",
 ]
 
@@ -61,6 +63,7 @@ _MODULES = {
     ),
     "elmokit.evaluation.perplexity": ("perplexity",),
     "elmokit.evaluation.surprisal": ("surprisal",),
+    "elmokit.inspection.tokens": ("tokenize",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),

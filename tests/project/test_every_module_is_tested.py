@@ -19,6 +19,7 @@ COVERED_BY = {
     "e2e/test_info_and_cache_commands.py": (
         "cli/commands/cache cli/commands/info cli/descriptions"
     ),
+    "e2e/test_inspection_commands.py": "cli/commands/surprisal cli/commands/tokenize",
     "e2e/test_pretrain_command.py": (
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
     ),
@@ -43,6 +44,8 @@ COVERED_BY = {
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/corpus/test_readers.py": "files/text_reader",
+    "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
+    "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/experiments/results/test_tables.py": "experiments/results/findings",
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"

@@ -10,11 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
 from elmokit.files.atomic import atomic_file
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A text stream."""
+
+    def write(self, text: str, /) -> object:
+        """Write text."""
+        ...
+
 
 Rows = Iterable[WordSurprisal]
 _ROWS_A_GROUP = 50_000
@@ -26,7 +36,7 @@ def columns_of(*, top: int) -> list[str]:
     return [name for name in names if top or not name.endswith("_top")]
 
 
-def write_tsv(rows: Rows, stream: TextIO, columns: Sequence[str]) -> None:
+def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
     """Write a header and a line a row, quoted as in CSV where need be.
 
     Figures have six decimals; likeliest words are ``word=probability``, divided by spaces.
@@ -37,7 +47,7 @@ def write_tsv(rows: Rows, stream: TextIO, columns: Sequence[str]) -> None:
         writer.writerow([_cell(getattr(row, name)) for name in columns])
 
 
-def write_jsonl(rows: Rows, stream: TextIO, columns: Sequence[str]) -> None:
+def write_jsonl(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
     """Write a JSON object a row."""
     for row in rows:
         values = {name: _plain(getattr(row, name)) for name in columns}
@@ -58,7 +68,7 @@ def _plain(value: Any) -> Any:
     return [asdict(one) for one in value] if isinstance(value, tuple) else value
 
 
-def _text_writer(write: Callable[[Rows, TextIO, Sequence[str]], None]) -> "_WriteFile":
+def _text_writer(write: Callable[[Rows, Writable, Sequence[str]], None]) -> "_WriteFile":
     def write_file(rows: Rows, path: Path, columns: Sequence[str]) -> None:
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(rows, stream, columns)

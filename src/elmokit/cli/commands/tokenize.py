@@ -1,0 +1,63 @@
+"""`elmokit tokenize`: what a model's tokenizer makes of a text."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from elmokit.inspection.tokens import Token
+
+
+def tokenize(
+    model: options.ModelArgument,
+    text: options.OptionalTextArgument = None,
+    *,
+    given: options.GivenTextOption = None,
+    tokenizer: options.OtherTokenizerOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Print the tokens that a model reads of a text, with offsets and character ids.
+
+    A line per token, separated by tabs: start and end in the raw line, the token, what was written
+    there if that differs, its character ids (UTF-8 bytes + 1, between those of word begin and end),
+    and marks: unknown (not in the vocabulary), cut (longer than max_characters), normalization or
+    tokenizer (which of them changed it). Counts follow on stderr.
+    """
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.inspection.tokens import TokenCounts, tokenize_lines_of
+    from elmokit.weights.model_dir import load_model
+
+    read, counts = ReadReport(), TokenCounts()
+    lines = options.text_lines(text, given, read)
+    shown = []
+    for line in tokenize_lines_of(load_model(model), lines, tokenizer=tokenizer, read=read):
+        counts.add(line)
+        if json:
+            shown.append(line)
+            continue
+        for number, sentence in enumerate(line.sentences):
+            place = "" if line.file is None else f"{line.file}, "
+            typer.echo(f"# {place}line {line.line}, sentence {number}")
+            for token in sentence:
+                typer.echo(_row(token))
+    if json:
+        emit_json({"texts": shown, "counts": counts, "skipped": read.skipped})
+        return
+    told = (f"{value:,} {name}" for name, value in dataclasses.asdict(counts).items())
+    typer.echo(", ".join(told), err=True)
+
+
+def _row(token: "Token") -> str:
+    start, end = ("", "") if token.start is None else (token.start, token.end)
+    marks = (
+        "unknown" if token.is_known is False else "",
+        "cut" if token.is_cut else "",
+        token.changed_by or "",
+    )
+    written = (token.raw or "").replace("\t", " ") if token.changed_by else ""
+    ids = " ".join(map(str, token.char_ids))
+    return f"{start}\t{end}\t{token.text}\t{written}\t{ids}\t{' '.join(filter(None, marks))}"

@@ -1,0 +1,1 @@
+"""What a model makes of a word: its token, its characters, its numbers."""

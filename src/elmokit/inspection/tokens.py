@@ -1,0 +1,159 @@
+"""What a model's tokenizer makes of a text, and what the model reads of each token."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal
+
+from elmokit.corpus.readers import ReadReport, TextLine, split_lines
+from elmokit.text.alignment import Offsets, align, align_sentences
+from elmokit.text.char_vocab import CHAR_PADDING
+from elmokit.text.given_sentences import split_sentence
+from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """A token, its place in the raw text, and what the model reads of it."""
+
+    text: str
+    """As the model reads it: normalized."""
+    start: int | None
+    """First character in the raw text; none if it was not found there."""
+    end: int | None
+    """The character after the last one. Tokens that share a stretch of text have its offsets."""
+    raw: str | None
+    """What stands there."""
+    changed_by: Literal["normalization", "tokenizer"] | None
+    """What made ``text`` of ``raw`` (``“`` → ``"``: normalization; ``갔다`` → ``가 었 다``:
+    tokenizer); none if they are the same, or the place is unknown."""
+    char_ids: tuple[int, ...]
+    """What the character CNN reads, without padding: word begin, the UTF-8 bytes + 1, word end.
+    Empty for a word-input model."""
+    is_cut: bool
+    """It has more bytes than the model's ``max_characters`` - 2; the rest is not read."""
+    is_known: bool | None
+    """In the vocabulary, so that it can be predicted; none for a model without one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizedText:
+    """A sentence, or a line of several, with its tokens."""
+
+    raw: str
+    sentences: tuple[tuple[Token, ...], ...]
+    """One, for a sentence from Python; those that the tokenizer found in a line of a file."""
+    file: str | None = None
+    line: int | None = None
+    """In ``file``, from 1."""
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """All of them."""
+        return tuple(token for sentence in self.sentences for token in sentence)
+
+
+@dataclass(kw_only=True)
+class TokenCounts:
+    """Counts over texts."""
+
+    sentences: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    """Tokens that are not in the vocabulary."""
+    cut: int = 0
+    normalized: int = 0
+    """Tokens that the normalization changed."""
+    altered: int = 0
+    """Tokens that the tokenizer changed."""
+    unplaced: int = 0
+    """Tokens that were not found in the raw text."""
+
+    def add(self, text: TokenizedText) -> None:
+        """Count a text."""
+        self.sentences += len(text.sentences)
+        for token in text.tokens:
+            self.tokens += 1
+            self.unknown += token.is_known is False
+            self.cut += token.is_cut
+            self.normalized += token.changed_by == "normalization"
+            self.altered += token.changed_by == "tokenizer"
+            self.unplaced += token.start is None
+
+
+def tokenize(model: PretrainedBiLM | str | PathLike[str], sentence: str) -> TokenizedText:
+    """Return what the model's own tokenizer makes of a sentence, as `Embedder.embed` reads it.
+
+    Args:
+        model: A loaded model, or its directory or name.
+        sentence: Raw text; read as one sentence.
+
+    Raises:
+        TypeError: if ``sentence`` is not a string.
+        ValueError: if it holds NUL or half of a surrogate pair.
+    """
+    if not isinstance(sentence, str):
+        raise TypeError(
+            f"`sentence` must be a string, got {sentence!r:.60}: words that are given in a list "
+            "are not tokenized."
+        )
+    model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    words = split_sentence(sentence, model.tokenize, where="`sentence`")
+    tokens = _describe(model, words, sentence, align(words, sentence))
+    return TokenizedText(raw=sentence, sentences=(tokens,) if tokens else ())
+
+
+def tokenize_lines_of(
+    model: PretrainedBiLM,
+    lines: Iterable[TextLine],
+    *,
+    tokenizer: str | None = None,
+    read: ReadReport | None = None,
+) -> Iterator[TokenizedText]:
+    """Yield every line of raw text with its sentences, split as for training and perplexity."""
+    splitter = build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
+    form = model.config.char_vocab.normalization
+    for line, sentences in split_lines(lines, splitter, normalization=form, report=read):
+        found = align_sentences(sentences, line.text)
+        yield TokenizedText(
+            raw=line.text,
+            sentences=tuple(
+                _describe(model, words, line.text, offsets)
+                for words, offsets in zip(sentences, found, strict=True)
+            ),
+            file=None if line.path is None else str(line.path),
+            line=line.number,
+        )
+
+
+def _describe(
+    model: PretrainedBiLM, words: Sequence[str], raw: str, offsets: Offsets | None
+) -> tuple[Token, ...]:
+    form, vocab = model.config.char_vocab.normalization, model.word_vocab
+    has_characters = model.config.char_cnn is not None
+    texts = [normalize(word, form) for word in words]
+    rows = model.char_vocab.encode_words(texts).tolist() if has_characters else [[]] * len(texts)
+    tokens = []
+    for i, (text, row) in enumerate(zip(texts, rows, strict=True)):
+        start, end = (None, None) if offsets is None else offsets[i]
+        written = None if start is None else raw[start:end]
+        tokens.append(
+            Token(
+                text=text, start=start, end=end, raw=written,
+                changed_by=_changed_by(text, written, form),
+                char_ids=tuple(one for one in row if one != CHAR_PADDING + 1),
+                is_cut=has_characters and model.char_vocab.is_truncated(text),
+                is_known=None if vocab is None else text in vocab,
+            )
+        )  # fmt: skip
+    return tuple(tokens)
+
+
+def _changed_by(
+    text: str, written: str | None, form: Normalization
+) -> Literal["normalization", "tokenizer"] | None:
+    if written is None or written == text:
+        return None
+    return "normalization" if normalize(written, form) == text else "tokenizer"

@@ -1,0 +1,115 @@
+"""`elmokit tokenize`, `surprisal` and `trace`, as a user types them."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from elmokit.evaluation.perplexity import perplexity_of_files
+
+from ..builders.command_line import elmokit
+from ..builders.training_models import random_sentences, toy_model, write_text
+
+SENTENCES = random_sentences(12)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inspection")
+    toy_model().save(folder / "model")
+    return folder / "model", write_text(folder / "text.txt", SENTENCES)
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text), dialect="excel-tab"))
+
+
+def test_surprisal_prints_a_row_a_word_and_the_perplexity(places):
+    model, text = places
+    done = elmokit("surprisal", model, text, "--device", "cpu")
+    rows = table(done.stdout)
+    words = [word for sentence in SENTENCES for word in [*sentence, "</S>"]]
+    assert [row["word"] for row in rows] == words
+    lines = text.read_text(encoding="utf-8").splitlines()
+    for row in rows:
+        if row["word"] != "</S>":
+            line = lines[int(row["line"]) - 1]
+            assert line[int(row["start"]) : int(row["end"])] == row["word"]
+    expected = perplexity_of_files(str(model), [text], device="cpu")
+    for way in ("forward", "backward", "mean"):
+        mean = sum(float(row[way]) for row in rows) / len(rows)
+        assert 2**mean == pytest.approx(getattr(expected, way), rel=1e-6)
+    assert f"{expected.forward:.2f} forward" in done.stderr
+
+
+def test_surprisal_json_is_a_row_a_line_and_with_a_file_the_report(places, tmp_path):
+    model, text = places
+    lines = elmokit("surprisal", model, text, "--json", "--top", 2).stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == sum(len(sentence) + 1 for sentence in SENTENCES)
+    assert {len(row["backward_top"]) for row in rows} == {2}
+    out = tmp_path / "rows.jsonl"
+    done = elmokit("surprisal", model, text, "--json", "--top", 2, "-o", out)
+    assert [json.loads(line)["word"] for line in out.read_text("utf-8").splitlines()] == [
+        row["word"] for row in rows
+    ]
+    printed = json.loads(elmokit("perplexity", model, text, "--json").stdout)
+    report = json.loads(done.stdout)
+    assert report.pop("output") == str(out)
+    assert report == printed
+
+
+def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
+    model, text = places
+    out = tmp_path / "rows.tsv"
+    elmokit("surprisal", model, text, "-o", out)
+    before = out.read_bytes()
+    assert "--overwrite" in elmokit("surprisal", model, text, "-o", out, expect=2).stderr
+    elmokit("surprisal", model, text, "-o", out, "--state", "reset", "--overwrite")
+    assert out.read_bytes() != before
+    assert ".parquet" in elmokit("surprisal", model, text, "-o", "rows.csv", expect=2).stderr
+
+
+def test_tokenize_prints_tokens_and_counts(places):
+    model, _ = places
+    done = elmokit("tokenize", model, "--text", "the 강", "--text", "ship")
+    tokens = [line.split("\t") for line in done.stdout.splitlines() if not line.startswith("#")]
+    assert tokens == [
+        ["0", "3", "the", "", "259 117 105 102 260", ""],
+        ["4", "5", "강", "", "259 235 177 150 260", ""],
+        ["0", "4", "ship", "", "259 116 105 106 113 260", "unknown"],
+    ]
+    assert "3 tokens, 1 unknown" in done.stderr
+
+
+def test_tokenize_json_has_texts_and_counts(places):
+    model, text = places
+    found = json.loads(elmokit("tokenize", model, text, "--json").stdout)
+    assert [
+        [token["text"] for token in sentence]
+        for line in found["texts"]
+        for sentence in line["sentences"]
+    ] == SENTENCES
+    assert found["counts"]["tokens"] == sum(map(len, SENTENCES))
+    assert found["texts"][0]["file"] == str(text)
+
+
+def test_standard_input_is_a_text(places):
+    model, _ = places
+    done = elmokit("tokenize", model, "-", given="the river\n")
+    assert [line.split("\t")[2] for line in done.stdout.splitlines()[1:]] == ["the", "river"]
+
+
+@pytest.mark.parametrize("command", ["tokenize", "surprisal"])
+def test_a_text_is_given_in_one_way(places, command):
+    model, text = places
+    assert "neither" in elmokit(command, model, expect=2).stderr
+    assert "both" in elmokit(command, model, text, "--text", "the", expect=2).stderr
+    assert "NUL" in elmokit(command, model, "--text", "a\0b", expect=2).stderr
+
+
+def test_a_model_without_softmax_has_no_surprisal(tmp_path):
+    toy_model(vocab=None, softmax=None).save(tmp_path / "model")
+    done = elmokit("surprisal", tmp_path / "model", "--text", "the", expect=2)
+    assert "softmax" in done.stderr

@@ -1,0 +1,184 @@
+"""Surprisal: the scores of a perplexity, word by word, with what was expected instead."""
+
+import math
+import unicodedata
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.readers import ReadReport, TextLine
+from elmokit.evaluation import text_scorer
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
+from elmokit.inference.warm_state import warm_text
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.weights.model_dir import load_model
+
+from ...builders.training_models import VOCAB, random_sentences, toy_model
+
+SENTENCES = [*random_sentences(23), [], ["river", "ship"]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+@torch.no_grad()
+def plain(model, sentence):
+    """Log-probabilities (2, n + 1, V) at the rows of a sentence, through `BiLM.forward`."""
+    top = model(model.encode([sentence])).layers[-1][0]
+    dim = model.config.lstm.projection_dim
+    backward = top[1:, dim:].roll(-1, 0)  # its first output predicts <S>, the last row
+    outputs = torch.stack((top[:-1, :dim], backward))
+    return (outputs @ model.softmax.weight.T + model.softmax.bias).log_softmax(-1)
+
+
+def test_rows_equal_a_plain_computation_through_the_whole_model(model):
+    rows = iter(surprisal(model, SENTENCES, top=3, state="reset", precision="fp32"))
+    for number, sentence in enumerate(SENTENCES):
+        logs = plain(model, sentence) if sentence else torch.empty(2, 0, len(VOCAB))
+        for index in range(logs.shape[1]):
+            row = next(rows)
+            is_end = index == len(sentence)
+            word = "</S>" if is_end else sentence[index]
+            assert (row.sentence, row.index, row.word) == (number, index, word)
+            assert row.is_unknown == (word not in VOCAB)
+            targets = ("</S>", "<S>") if is_end else (word, word)
+            found = []
+            for way, target, log in zip(
+                ("forward", "backward"), targets, logs[:, index], strict=True
+            ):
+                bits = -log / math.log(2)
+                target_id = VOCAB.word_id(target)
+                assert getattr(row, way) == pytest.approx(float(bits[target_id - 1]), abs=1e-4)
+                found.append(getattr(row, way))
+                assert getattr(row, f"{way}_rank") == 1 + int((log > log[target_id - 1]).sum())
+                entropy = float((log.exp() * bits).sum())
+                assert getattr(row, f"{way}_entropy") == pytest.approx(entropy, abs=1e-4)
+                probs, classes = log.exp().topk(3)
+                top = getattr(row, f"{way}_top")
+                assert [one.word for one in top] == VOCAB.decode((classes + 1).tolist())
+                assert [one.probability for one in top] == pytest.approx(probs.tolist(), abs=1e-5)
+            assert row.mean == pytest.approx(sum(found) / 2)
+    assert next(rows, None) is None
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+@pytest.mark.parametrize("state", ["warm", "reset"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "auto"])
+def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
+    model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=5))
+    if kind == "adaptive":
+        with torch.no_grad():  # every cluster matters
+            for parameter in model.softmax.parameters():
+                parameter.normal_(generator=torch.Generator().manual_seed(4))
+    rows = surprisal(model, SENTENCES, state=state, precision=precision, batch_size=3)
+    columns = np.array([(row.forward, row.backward, row.mean) for row in rows])
+    expected = perplexity(model, SENTENCES, state=state, precision=precision)
+    assert len(columns) == expected.tokens
+    assert 2 ** columns.mean(axis=0) == pytest.approx(
+        [expected.forward, expected.backward, expected.mean], rel=1e-6
+    )
+    report = rows.report()
+    assert report.mean == pytest.approx(expected.mean, rel=1e-6)
+    assert (report.oov_rate, report.state) == (expected.oov_rate, state)
+
+
+def test_two_to_the_mean_is_the_perplexity_of_the_packaged_model():
+    model = load_model("en")
+    sentences = [line.split() for line in warm_text(model)][:40]
+    rows = list(surprisal(model, sentences))
+    expected = perplexity(model, sentences)
+    for way in ("forward", "backward", "mean"):
+        mean = math.fsum(getattr(row, way) for row in rows) / len(rows)
+        assert 2**mean == pytest.approx(getattr(expected, way), rel=1e-6)
+
+
+def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
+    def keys(rows):
+        return [(row.sentence, row.index, row.word) for row in rows]
+
+    expected = list(surprisal(model, SENTENCES, precision="fp32"))
+    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
+    monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 7)
+    rows = list(surprisal(model, SENTENCES, batch_size=2, precision="fp32"))
+    assert keys(rows) == keys(expected)
+    for way in ("forward", "backward"):
+        found = [getattr(row, way) for row in rows]
+        assert found == pytest.approx([getattr(row, way) for row in expected], abs=2e-5)
+
+
+def test_memory_is_bounded_by_a_buffer(model, monkeypatch):
+    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
+    read = []
+    rows = surprisal(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
+    next(rows)
+    assert len(read) == 2
+
+
+def test_a_string_has_places_in_itself_and_a_list_has_none():
+    model = toy_model(tokenizer=TokenizerConfig(name="simple"))
+    text = "“The " + unicodedata.normalize("NFD", "강") + "” of… money"
+    rows = list(surprisal(model, [text, ["the", "river"]]))
+    first = [row for row in rows if row.sentence == 0]
+    written = [text[row.start : row.end] for row in first[:-1]]
+    assert written == ["“", "The", unicodedata.normalize("NFD", "강"), "”", "of", "…", "money"]
+    assert [row.word for row in first] == ['"', "The", "강", '"', "of", "...", "money", "</S>"]
+    assert first[-1].start is None
+    assert {row.start for row in rows if row.sentence == 1} == {None}
+    assert {(row.file, row.line) for row in rows} == {(None, None)}
+
+
+def test_korean_morphemes_have_the_place_of_what_they_are_part_of():
+    text = "강에 갔다."
+    rows = list(surprisal("ko", [text], top=1))
+    assert [(row.word, text[row.start : row.end]) for row in rows[:-1]] == [
+        ("강", "강"), ("에", "에"), ("가", "갔"), ("었", "갔"), ("다", "다"), (".", "."),
+    ]  # fmt: skip
+    assert rows[-1].word == "</S>"
+    assert rows[-1].forward < 1, "after a full stop a sentence ends"
+    likeliest = rows[-1].forward_top[0]
+    assert likeliest.word == "</S>"
+    assert likeliest.probability == pytest.approx(2 ** -rows[-1].forward, rel=1e-2)
+
+
+def test_lines_of_a_file_have_their_numbers(tmp_path, model):
+    model.save(tmp_path / "model")
+    read = ReadReport()
+    lines = [TextLine(tmp_path / "a.txt", 1, "the river"), TextLine(tmp_path / "a.txt", 4, "is a")]
+    rows = surprisal_of_lines(str(tmp_path / "model"), lines, device="cpu", read=read)
+    assert [(row.line, row.sentence, row.word, row.start) for row in rows] == [
+        (1, 0, "the", 0), (1, 0, "river", 4), (1, 0, "</S>", None),
+        (4, 1, "is", 0), (4, 1, "a", 3), (4, 1, "</S>", None),
+    ]  # fmt: skip
+    assert (read.sentences, read.words) == (2, 4)
+
+
+class TestErrors:
+    """At the call, not at the first row."""
+
+    @pytest.mark.parametrize("top", [-1, len(VOCAB) + 1])
+    def test_top_is_a_number_of_words(self, model, top):
+        with pytest.raises(ValueError, match=rf"`top` .*\b{len(VOCAB)}\b.*{top}"):
+            surprisal(model, SENTENCES, top=top)
+
+    def test_a_model_that_predicts_nothing(self):
+        with pytest.raises(ValueError, match="softmax"):
+            surprisal(toy_model(vocab=None, softmax=None), SENTENCES)
+
+    def test_options_are_those_of_perplexity(self, model):
+        with pytest.raises(ValueError, match=r"`state` .*warm, reset, .*'carry'"):
+            surprisal(model, SENTENCES, state="carry")
+
+    def test_one_string_is_refused(self, model):
+        with pytest.raises(TypeError, match="one string"):
+            surprisal(model, "the river")
+
+    def test_no_text_has_no_perplexity(self, model):
+        rows = surprisal(model, [[]])
+        assert list(rows) == []
+        with pytest.raises(ValueError, match="no text"):
+            rows.report()

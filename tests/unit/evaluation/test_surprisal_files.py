@@ -1,0 +1,87 @@
+"""Rows of surprisal in files, read back by what others read them with."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from elmokit.evaluation.surprisal import surprisal
+from elmokit.evaluation.surprisal_files import columns_of, write_jsonl, write_surprisal, write_tsv
+
+from ...builders.training_models import toy_model
+
+SENTENCES = [["the", '"', "강", "=1"], ["ship"]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+def rows_of(model, top):
+    return list(surprisal(model, SENTENCES, top=top))
+
+
+@pytest.mark.parametrize("top", [0, 2])
+def test_tsv(model, top):
+    stream = io.StringIO()
+    rows = rows_of(model, top)
+    write_tsv(rows, stream, columns_of(top=top))
+    found = list(csv.DictReader(io.StringIO(stream.getvalue()), dialect="excel-tab"))
+    assert list(found[0]) == columns_of(top=top)
+    assert [line["word"] for line in found] == [row.word for row in rows]
+    for line, row in zip(found, rows, strict=True):
+        assert float(line["forward"]) == pytest.approx(row.forward, abs=5e-7)
+        assert (line["start"], line["is_unknown"]) == ("", str(int(row.is_unknown)))
+        if top:
+            likely = [pair.rpartition("=") for pair in line["backward_top"].split(" ")]
+            assert [(w, float(p)) for w, _, p in likely] == [
+                (one.word, pytest.approx(one.probability, abs=5e-7)) for one in row.backward_top
+            ]
+    assert ("forward_top" in found[0]) == bool(top)
+
+
+def test_json_lines(model, tmp_path):
+    rows = rows_of(model, 2)
+    write_surprisal(rows, tmp_path / "out.jsonl", top=2)
+    text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    stream = io.StringIO()
+    write_jsonl(rows, stream, columns_of(top=2))
+    assert stream.getvalue() == text
+    found = [json.loads(line) for line in text.splitlines()]
+    assert [line["backward_rank"] for line in found] == [row.backward_rank for row in rows]
+    assert found[2]["word"] == "강"
+    assert found[0]["forward_top"][1] == {
+        "word": rows[0].forward_top[1].word, "probability": rows[0].forward_top[1].probability
+    }  # fmt: skip
+
+
+def test_parquet(model, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = rows_of(model, 2)
+    write_surprisal(rows, tmp_path / "out.parquet", top=2)
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table.column_names == columns_of(top=2)
+    for line, row in zip(table.to_pylist(), rows, strict=True):
+        assert (line["word"], line["index"], line["start"]) == (row.word, row.index, None)
+        assert line["is_unknown"] is row.is_unknown
+        assert line["mean"] == pytest.approx(row.mean, rel=1e-6)
+        assert [one["word"] for one in line["forward_top"]] == [o.word for o in row.forward_top]
+
+
+def test_another_suffix_is_refused_and_nothing_is_written(model, tmp_path):
+    with pytest.raises(ValueError, match=r"out\.csv.*\.tsv, \.jsonl, \.parquet.*'\.csv'"):
+        write_surprisal(rows_of(model, 0), tmp_path / "out.csv", top=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_no_file(model, tmp_path):
+    def rows():
+        yield from rows_of(model, 0)
+        raise RuntimeError("the text ends badly")
+
+    for name in ("out.tsv", "out.parquet"):
+        with pytest.raises(RuntimeError):
+            write_surprisal(rows(), tmp_path / name, top=0)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,112 @@
+"""Tokens as a model reads them, and their places in the raw text."""
+
+import unicodedata
+
+import pytest
+
+from elmokit.corpus.readers import ReadReport, read_text_lines
+from elmokit.inspection.tokens import TokenCounts, tokenize, tokenize_lines_of
+from elmokit.text.char_vocab import WORD_BEGIN, WORD_END
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ...builders.training_models import toy_model
+
+
+def reading_as(tokenizer, **settings):
+    return toy_model(tokenizer=TokenizerConfig(name=tokenizer), **settings)
+
+
+@pytest.fixture(scope="module")
+def simple():
+    return reading_as("simple")
+
+
+def test_a_token_has_its_place_its_bytes_and_its_standing_in_the_vocabulary(simple):
+    text = "the 강, ship"
+    the, river, comma, ship = tokenize(simple, text).tokens
+    assert [text[t.start : t.end] for t in (the, river, comma, ship)] == ["the", "강", ",", "ship"]
+    assert the.char_ids == (WORD_BEGIN + 1, *(byte + 1 for byte in b"the"), WORD_END + 1)
+    assert river.char_ids[1:-1] == tuple(byte + 1 for byte in "강".encode())
+    assert [t.is_known for t in (the, river, comma, ship)] == [True, True, False, False]
+    assert not any(t.is_cut or t.changed_by for t in (the, river, comma, ship))
+
+
+def test_the_tokens_are_those_that_the_model_reads(simple):
+    text = "“the river”… isn't the-bank"
+    found = [token.text for token in tokenize(simple, text).tokens]
+    assert found == simple.tokenize(text)
+    rows = simple.char_vocab.encode_words(found).tolist()
+    for token, row in zip(tokenize(simple, text).tokens, rows, strict=True):
+        assert token.char_ids == tuple(row[: len(token.char_ids)])
+        assert len(set(row[len(token.char_ids) :])) <= 1, "only padding is left out"
+
+
+def test_what_the_normalization_changed_is_told(simple):
+    decomposed = unicodedata.normalize("NFD", "강")
+    tokens = tokenize(simple, f"“the {decomposed} bank").tokens
+    assert [(t.text, t.raw, t.changed_by) for t in tokens] == [
+        ('"', "“", "normalization"), ("the", "the", None),
+        ("강", decomposed, "normalization"), ("bank", "bank", None),
+    ]  # fmt: skip
+    assert tokens[2].is_known
+
+
+def test_what_the_korean_tokenizer_changed_is_told_with_the_shared_stretch():
+    tokens = tokenize("ko", "강에 갔다").tokens
+    assert [(t.text, t.raw, t.changed_by) for t in tokens] == [
+        ("강", "강", None), ("에", "에", None),
+        ("가", "갔", "tokenizer"), ("었", "갔", "tokenizer"), ("다", "다", None),
+    ]  # fmt: skip
+    assert tokens[2].char_ids == (259, *(byte + 1 for byte in "가".encode()), 260)
+
+
+def test_a_cut_token_ends_at_a_whole_character(simple):
+    (token,) = tokenize(simple, "강" * 5).tokens  # 15 bytes, of which 12 fit
+    assert token.is_cut
+    assert token.char_ids[1:-1] == tuple(byte + 1 for byte in ("강" * 4).encode())
+
+
+def test_a_model_of_words_reads_no_characters_and_cuts_nothing():
+    (token,) = tokenize(reading_as("simple", word_input=True), "강" * 30).tokens
+    assert (token.char_ids, token.is_cut, token.is_known) == ((), False, False)
+
+
+def test_a_model_without_vocabulary_knows_of_no_word_whether_it_is_known():
+    (token,) = tokenize(reading_as("simple", vocab=None, softmax=None), "the").tokens
+    assert token.is_known is None
+
+
+def test_nothing_has_no_tokens(simple):
+    assert tokenize(simple, " \u200b").tokens == ()
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("given", [["the", "river"], b"the", None])
+def test_anything_but_a_string_is_refused(simple, given):
+    with pytest.raises(TypeError, match="`sentence`"):
+        tokenize(simple, given)
+
+
+def test_text_that_no_file_could_hold_is_refused(simple):
+    with pytest.raises(ValueError, match="NUL"):
+        tokenize(simple, "the\0river")
+
+
+def test_lines_of_files_have_their_sentences_numbers_and_counts(simple, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("The river is. A “ship” is!\n\n" + "강" * 9 + "\n", encoding="utf-8")
+    read = ReadReport()
+    texts = list(tokenize_lines_of(simple, read_text_lines([path], read), read=read))
+    assert [(text.file, text.line, len(text.sentences)) for text in texts] == [
+        (str(path), 1, 2), (str(path), 3, 1),
+    ]  # fmt: skip
+    first = texts[0]
+    written = [first.raw[token.start : token.end] for token in first.sentences[1]]
+    assert written == ["A", "“", "ship", "”", "is", "!"]
+    counts = TokenCounts()
+    for text in texts:
+        counts.add(text)
+    assert counts == TokenCounts(
+        sentences=3, tokens=11, unknown=8, cut=1, normalized=2, altered=0, unplaced=0
+    )
+    assert (read.sentences, read.words, read.skipped) == (3, 11, {"blank": 1})
