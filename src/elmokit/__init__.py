@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elmokit.evaluation.surprisal import surprisal
     from elmokit.inference.elmo import ELMo
     from elmokit.inspection.tokens import tokenize
+    from elmokit.inspection.trace import trace
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
@@ -48,6 +49,7 @@ __all__ = [
     "read_bilm_tf",
     "surprisal",
     "tokenize",
+    "trace",
     "write_bilm_tf",
 ]
 
@@ -64,6 +66,7 @@ _MODULES = {
     "elmokit.evaluation.perplexity": ("perplexity",),
     "elmokit.evaluation.surprisal": ("surprisal",),
     "elmokit.inspection.tokens": ("tokenize",),
+    "elmokit.inspection.trace": ("trace",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),

@@ -113,3 +113,29 @@ def test_a_model_without_softmax_has_no_surprisal(tmp_path):
     toy_model(vocab=None, softmax=None).save(tmp_path / "model")
     done = elmokit("surprisal", tmp_path / "model", "--text", "the", expect=2)
     assert "softmax" in done.stderr
+
+
+def test_trace_tells_the_way_of_a_word(places):
+    model, _ = places
+    done = elmokit("trace", model, "the 강", "--word", 1, "--weights", "0.2,0.5,0.3")
+    assert "the [강]" in done.stdout
+    assert "259 235 177 150 260" in done.stdout
+    shown = [line.split() for line in done.stdout.splitlines() if line[:1].isdecimal()]
+    assert [row[:2] for row in shown] == [["0", "0.2000"], ["1", "0.5000"], ["2", "0.3000"]]
+
+
+def test_trace_json_has_all_numbers(places):
+    model, _ = places
+    found = json.loads(elmokit("trace", model, "the 강", "--json").stdout)
+    layers = [layer["forward"] + layer["backward"] for layer in found["layers"]]
+    mixture = [sum(column) / 3 for column in zip(*layers, strict=True)]
+    assert found["mixture"] == pytest.approx(mixture, abs=1e-6)
+    assert [len(one["values"]) for one in found["filters"]] == [4, 6]
+    assert len(found["highways"][0]["gates"]) == 10
+    assert found["norms"][0][0] == pytest.approx(sum(x * x for x in found["token"]) ** 0.5)
+
+
+def test_trace_says_what_words_there_are(places):
+    model, _ = places
+    assert "0:the 1:강" in elmokit("trace", model, "the 강", "--word", 7, expect=2).stderr
+    assert "0.2;1" in elmokit("trace", model, "the", "--weights", "0.2;1", expect=2).stderr

@@ -19,7 +19,9 @@ COVERED_BY = {
     "e2e/test_info_and_cache_commands.py": (
         "cli/commands/cache cli/commands/info cli/descriptions"
     ),
-    "e2e/test_inspection_commands.py": "cli/commands/surprisal cli/commands/tokenize",
+    "e2e/test_inspection_commands.py": (
+        "cli/commands/surprisal cli/commands/tokenize cli/commands/trace"
+    ),
     "e2e/test_pretrain_command.py": (
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
     ),

@@ -121,11 +121,21 @@ class CharTokenEncoder(nn.Module):
                 f"{tuple(char_ids.shape)}.\n"
                 "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
             )
-        activate = torch.relu if self.config.activation == "relu" else torch.tanh
-        x = activate(self._pool_by_length(char_ids))  # (U, F)
+        x = self.activate(self._pool_by_length(char_ids))  # (U, F)
         for highway in self.highways:
             x = highway(x)
         return x if self.projection is None else self.projection(x)
+
+    def activate(self, pooled: Float[Tensor, "*X"]) -> Float[Tensor, "*X"]:
+        """Apply the activation to maxima of filters."""
+        return torch.relu(pooled) if self.config.activation == "relu" else torch.tanh(pooled)
+
+    def responses(self, char_ids: Int[Tensor, "U X"]) -> Iterator[Float[Tensor, "U P N"]]:
+        """Yield, for each filter width, what its N filters answer to the P windows of the rows."""
+        characters = self.char_embedding(char_ids.long())  # (U, X, E)
+        for convolution, width in self._filters():
+            windows = characters.unfold(1, width, 1).flatten(2)  # (U, P, E * width)
+            yield functional.linear(windows, convolution.weight.flatten(1), convolution.bias)
 
     def _filters(self) -> Iterator[tuple[nn.Conv1d, int]]:
         for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
@@ -162,13 +172,7 @@ class CharTokenEncoder(nn.Module):
 
     def _pool(self, char_ids: Tensor) -> Tensor:
         """Return each filter's maximum over positions, (U, C') -> (U, F)."""
-        characters = self.char_embedding(char_ids.long())  # (U, C', E)
-        pooled = []
-        for convolution, width in self._filters():
-            windows = characters.unfold(1, width, 1).flatten(2)  # (U, C' - width + 1, E * width)
-            answers = functional.linear(windows, convolution.weight.flatten(1), convolution.bias)
-            pooled.append(answers.max(dim=1).values)
-        return torch.cat(pooled, dim=-1)
+        return torch.cat([x.max(dim=1).values for x in self.responses(char_ids)], dim=-1)
 
 
 def _is_real(char_ids: Tensor) -> Tensor:

@@ -27,7 +27,11 @@ class Highway(nn.Module):
             nn.init.normal_(linear.weight, std=std, generator=generator)
             nn.init.constant_(linear.bias, bias)
 
+    def gate(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
+        """Return g, the share of the transformed branch."""
+        return torch.sigmoid(self.carry(x))
+
     def forward(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
         """Apply the layer."""
-        gate = torch.sigmoid(self.carry(x))
+        gate = self.gate(x)
         return gate * torch.relu(self.transform(x)) + (1 - gate) * x

@@ -1,0 +1,98 @@
+"""`elmokit trace`: one word on its way through a model."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.errors import InputError, as_input_error
+
+if TYPE_CHECKING:
+    from elmokit.inspection.trace import WordTrace
+
+_NUM_SHOWN = 10
+
+
+def trace(
+    model: options.ModelArgument,
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="A raw sentence.")],
+    *,
+    word: Annotated[
+        int, typer.Option(metavar="N", help="Index of the word, from 0, among the tokens.")
+    ] = 0,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="S0,S1,…", help="Layer weights of the mixture; default: equal."),
+    ] = None,
+    gamma: Annotated[float, typer.Option(help="Scale of the mixture.")] = 1.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print all numbers as one JSON object.")
+    ] = False,
+) -> None:
+    r"""Show how a model computes the vectors of a word.
+
+    From its bytes by way of filters, highway gates and layers to their mixture. In windows of
+    characters, ^ is word begin, $ word end, _ padding, and \x.. a byte of a longer character.
+    """
+    from elmokit.inspection.trace import trace as trace_word
+
+    with as_input_error():
+        found = trace_word(model, sentence, word=word, weights=_numbers(weights), gamma=gamma)
+    if json:
+        norms = [layer.norms for layer in found.layers]
+        values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+        emit_json({**values, "norms": norms})
+        return
+    _print(found)
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    try:
+        return None if text is None else [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"`--weights` must be numbers between commas, such as 0.2,0.5,0.3, got {text!r}."
+        ) from error
+
+
+def _print(found: "WordTrace") -> None:
+    marked = (f"[{w}]" if i == found.index else w for i, w in enumerate(found.words))
+    typer.echo(f"word       {found.index}: {found.word}   in: {' '.join(marked)}")
+    if found.char_ids:
+        used = found.char_ids[: len(found.raw_bytes) + 2]
+        typer.echo(f"bytes      {' '.join(map(str, found.raw_bytes))}")
+        typer.echo(f"char ids   {' '.join(map(str, used))}   (bytes + 1, between begin and end)")
+        count = sum(len(one.values) for one in found.filters)
+        typer.echo(f"filters    {count}; the {min(_NUM_SHOWN, count)} highest:")
+        every = (
+            (value, one.width, number, window)
+            for one in found.filters
+            for number, (value, window) in enumerate(
+                zip(one.values.tolist(), one.windows, strict=True)
+            )
+        )
+        for value, width, number, window in sorted(every, key=lambda row: -row[0])[:_NUM_SHOWN]:
+            typer.echo(f"  {value:8.4f}   width {width}, filter {number:<4}  {window}")
+        for one in found.filters:
+            values = one.values
+            active = int((values > 0).sum())
+            typer.echo(
+                f"  width {one.width}: {len(values)} filters, {active} above 0, "
+                f"mean {values.mean():.4f}"
+            )
+    for number, highway in enumerate(found.highways, 1):
+        gates = highway.gates
+        typer.echo(
+            f"highway {number}  gates: mean {gates.mean():.4f}, from {gates.min():.4f} to "
+            f"{gates.max():.4f}"
+        )
+    typer.echo("layer      weight   norm forward   backward   first numbers")
+    for number, (layer, weight) in enumerate(zip(found.layers, found.weights, strict=True)):
+        ahead, back = layer.norms
+        numbers = " ".join(f"{value:7.4f}" for value in layer.forward[:4])
+        typer.echo(f"{number:<9} {weight:7.4f} {ahead:14.4f} {back:10.4f}   {numbers} …")
+    numbers = " ".join(f"{value:7.4f}" for value in found.mixture[:4])
+    norm = float((found.mixture**2).sum() ** 0.5)
+    typer.echo(f"mixture    gamma {found.gamma:g}, norm {norm:.4f}   {numbers} …")
