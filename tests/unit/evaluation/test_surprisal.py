@@ -89,7 +89,7 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
 
 def test_two_to_the_mean_is_the_perplexity_of_the_packaged_model():
     model = load_model("en")
-    sentences = [line.split() for line in warm_text(model)][:40]
+    sentences = [line.split() for line in warm_text(model.warm_text)][:40]
     rows = list(surprisal(model, sentences))
     expected = perplexity(model, sentences)
     for way in ("forward", "backward", "mean"):

@@ -9,6 +9,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
 
 
 def surprisal(
@@ -56,7 +57,7 @@ def surprisal(
     if output is not None:
         files.check_format(output)
         check_target(output, inputs=text or (), overwrite=overwrite)
-    options.use_threads(threads)
+    choose_threads(threads)
     read = ReadReport()
     rows = surprisal_of_lines(
         model, options.text_lines(text, given, read), top=top, batch_size=batch_size,
