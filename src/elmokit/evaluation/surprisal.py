@@ -19,9 +19,7 @@ from elmokit.evaluation.text_scorer import (
     ScoringPrecision,
     StartState,
     TextScorer,
-    scoring_vocab,
 )
-from elmokit.inference.word_distributions import WordDistributions
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
@@ -177,7 +175,8 @@ def surprisal(
         top: Likeliest words to name at each place, for each direction.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence, as for `elmokit.perplexity`.
-        precision: Of the surprisals, as for `elmokit.perplexity`; the rest is always fp32.
+        precision: As for `elmokit.perplexity`; with ``bf16``, ranks and entropies are approximate
+            to the same degree. Likeliest words are always fp32.
 
     Returns:
         An iterator, which holds about 100,000 words at a time; ``report()`` returns the perplexity
@@ -196,7 +195,7 @@ def surprisal(
             offsets = align(words, sentence) if isinstance(sentence, str) else None
             yield words, _Source(None, None, i, offsets)
 
-    scorer = _scorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
+    scorer = TextScorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
     return SurprisalRows(scorer, sourced(), state=state)
 
 
@@ -218,7 +217,7 @@ def surprisal_of_lines(
     model, splitter = scoring_model(model_path, tokenizer=tokenizer, device=device)
     form = model.config.char_vocab.normalization
     split = split_lines(lines, splitter, normalization=form, report=read)
-    scorer = _scorer(model, top=top, batch_size=batch_size, state=state, precision="auto")
+    scorer = TextScorer(model, top=top, batch_size=batch_size, state=state)
     return SurprisalRows(scorer, _sourced_lines(split), state=state)
 
 
@@ -229,14 +228,3 @@ def _sourced_lines(lines: Iterable[tuple[TextLine, list[list[str]]]]) -> Iterato
         for words, offsets in zip(sentences, align_sentences(sentences, line.text), strict=True):
             yield words, _Source(file, line.number, sentence, offsets)
             sentence += 1
-
-
-def _scorer(
-    model: PretrainedBiLM, *, top: int, batch_size: int, state: str, precision: str
-) -> TextScorer:
-    scoring_vocab(model)
-    assert model.softmax is not None
-    return TextScorer(
-        model, batch_size=batch_size, state=state, precision=precision,
-        distributions=WordDistributions(model.softmax, num_top=top),
-    )  # fmt: skip

@@ -61,7 +61,7 @@ class TextScorer:
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
             ``auto`` uses it on CPUs with instructions for it.
-        distributions: Measures the distributions too.
+        top: Measure the distributions, too, and name this many of the likeliest words.
 
     Raises:
         InputError: for an unknown option, or a model without vocabulary or softmax.
@@ -74,7 +74,7 @@ class TextScorer:
         batch_size: int = 64,
         state: StartState | str = "warm",
         precision: ScoringPrecision | str = "auto",
-        distributions: WordDistributions | None = None,
+        top: int | None = None,
     ) -> None:
         self.vocab = scoring_vocab(model)
         for name, value, choices in (
@@ -90,7 +90,9 @@ class TextScorer:
         assert model.softmax is not None
         self._bilm = FrozenBiLM(model, precision=chosen)
         self._scores = TargetScores(model.softmax, precision=chosen)
-        self._distributions = distributions
+        self._distributions = (
+            None if top is None else WordDistributions(model.softmax, self._scores, num_top=top)
+        )
         self._batch_size = batch_size
         self._form: Normalization = model.config.char_vocab.normalization
         self._start = BiLMState.zeros(model.config.lstm, 1, device=self._bilm.network.device)
@@ -157,11 +159,12 @@ class TextScorer:
         def score(outputs: Tensor, sentence: np.ndarray, position: np.ndarray) -> None:
             targets = torch.from_numpy(ids[first[sentence] + position]).to(outputs.device)
             rows = first_target[sentence] + (position + shift) % lengths[sentence]
-            scored.nats[direction][rows] = self._scores.nll(outputs, targets).cpu().numpy()
-            if self._distributions is not None:
-                self._distributions.measure(
-                    outputs, targets, rows, into=scored.distributions[direction]
-                )
+            if self._distributions is None:
+                nats = self._scores.nll(outputs, targets)
+            else:
+                table = scored.distributions[direction]
+                nats = self._distributions.measure(outputs, targets, rows, into=table)
+            scored.nats[direction][rows] = nats.cpu().numpy()
 
         state = self._start.rows(torch.zeros(len(sentences), dtype=torch.int64))
         self._bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)

@@ -41,15 +41,44 @@ class TargetScores:
             if len(bias[words])
         ]
 
+    @property
+    def measures(self) -> bool:
+        """Whether `measure` can be called: with compiled kernels."""
+        return bool(self._parts)
+
     @torch.inference_mode()
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
         """Return the loss of every target in nats; the other rows do not affect it."""
         hidden = hidden.float()
         if not self._parts:
             return self._softmax.nll(hidden, word_ids.to(hidden.device))
+        hidden = hidden.contiguous()
+        totals = [part(hidden) for part in self._parts]
+        return torch.stack(totals).logsumexp(dim=0) - self._of_targets(hidden, word_ids)
+
+    @torch.inference_mode()
+    def measure(
+        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]
+    ) -> tuple[Float[Tensor, " X"], Float[Tensor, " X"], Int[Tensor, " X"]]:
+        """Return loss (as `nll`), entropy in nats, and rank of every target.
+
+        In bf16, words that are nearly as likely as the target may be counted on the wrong side.
+        """
+        hidden = hidden.float().contiguous()
+        targets = self._of_targets(hidden, word_ids)
+        classes = (word_ids - 1).to(torch.int32)
+        found, first = [], 0
+        for part in self._parts:
+            inside = (classes >= first) & (classes < first + part.num_columns)
+            columns = torch.where(inside, classes - first, -1)
+            found.append(part.with_others(hidden, targets, columns))
+            first += part.num_columns
+        totals, means, above = (torch.stack(values) for values in zip(*found, strict=True))
+        total = totals.logsumexp(dim=0)
+        mean = ((totals - total).exp() * means).sum(dim=0)
+        return total - targets, total - mean, 1 + above.sum(dim=0)
+
+    def _of_targets(self, hidden: Tensor, word_ids: Tensor) -> Tensor:
         softmax, targets = self._softmax, word_ids - 1
         assert isinstance(softmax, FullSoftmax)
-        hidden = hidden.contiguous()
-        scores = (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
-        totals = [part(hidden) for part in self._parts]
-        return torch.stack(totals).logsumexp(dim=0) - scores
+        return (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]

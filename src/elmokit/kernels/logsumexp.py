@@ -24,17 +24,51 @@ class PackedLogSumExp:
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
         self._kernels = kernels
         self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
+        self.num_columns = len(bias)
+        """N."""
         missing = -len(bias) % kernels.panel_width
         self._bias = functional.pad(bias * _LOG2_E, (0, missing), value=_NEVER)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Compute (R, K), contiguous fp32 -> (R,)."""
-        rows, inner = x.shape
-        out = torch.empty(rows)
+        return self._run(x, {})[0]
+
+    def with_others(
+        self, x: Tensor, targets: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute three figures of every row in the same pass.
+
+        Args:
+            x: As for a call.
+            targets: A score of each row, in fp32 (R,).
+            columns: int32 (R,): its own column, which is not compared; -1: none.
+
+        Returns:
+            The logsumexp, with the same bits; the mean score under the softmax; the number of
+            scores above the row's target. Each (R,).
+        """
+        num_rows, lanes = len(x), self._kernels.vector_length
+        moments = torch.zeros(num_rows, lanes)
+        above = torch.zeros(num_rows, lanes, dtype=torch.int32)
+        out, sums, shifts = self._run(
+            x,
+            {
+                "moments": moments, "above": above, "columns": columns.contiguous(),
+                "targets": targets * _LOG2_E,
+            },
+        )  # fmt: skip
+        means = (moments.sum(dim=1) / sums.sum(dim=1) + shifts) / _LOG2_E
+        return out, means, above.sum(dim=1)
+
+    def _run(self, x: Tensor, others: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logsumexp and the buffers ``sums`` and ``shifts`` of `logsumexp_call`."""
+        num_rows = len(x)
+        out, shifts = torch.empty(num_rows), torch.empty(num_rows)
+        sums = torch.empty(num_rows, self._kernels.vector_length)
         self._kernels.call(
             "logsumexp", m=self._matrix.argument(self._kernels), x=x, bias=self._bias, out=out,
-            rows=rows, inner=inner, scales=torch.empty(rows), shifts=torch.empty(rows),
-            groups=torch.empty(rows, self._matrix.num_groups, dtype=torch.int32),
-            sums=torch.empty(rows, self._kernels.vector_length),
+            rows=num_rows, inner=x.shape[1], scales=torch.empty(num_rows), shifts=shifts,
+            groups=torch.empty(num_rows, self._matrix.num_groups, dtype=torch.int32), sums=sums,
+            **others,
         )  # fmt: skip
-        return out.div_(_LOG2_E)
+        return out.div_(_LOG2_E), sums, shifts

@@ -12,6 +12,7 @@ from elmokit.corpus.readers import ReadReport, TextLine
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
+from elmokit.inference import target_scores
 from elmokit.inference.warm_state import warm_text
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
@@ -36,8 +37,14 @@ def plain(model, sentence):
     return (outputs @ model.softmax.weight.T + model.softmax.bias).log_softmax(-1)
 
 
-def test_rows_equal_a_plain_computation_through_the_whole_model(model):
-    rows = iter(surprisal(model, SENTENCES, top=3, state="reset", precision="fp32"))
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("num_top", [0, 3])
+def test_rows_equal_a_plain_computation_through_the_whole_model(
+    model, compiled, num_top, monkeypatch
+):
+    if not compiled:
+        monkeypatch.setattr(target_scores, "load_kernels", lambda: None)
+    rows = iter(surprisal(model, SENTENCES, top=num_top, state="reset", precision="fp32"))
     for number, sentence in enumerate(SENTENCES):
         logs = plain(model, sentence) if sentence else torch.empty(2, 0, len(VOCAB))
         for index in range(logs.shape[1]):
@@ -58,7 +65,7 @@ def test_rows_equal_a_plain_computation_through_the_whole_model(model):
                 assert getattr(row, f"{way}_rank") == 1 + int((log > log[target_id - 1]).sum())
                 entropy = float((log.exp() * bits).sum())
                 assert getattr(row, f"{way}_entropy") == pytest.approx(entropy, abs=1e-4)
-                probs, classes = log.exp().topk(3)
+                probs, classes = log.exp().topk(num_top)
                 top = getattr(row, f"{way}_top")
                 assert [one.word for one in top] == VOCAB.decode((classes + 1).tolist())
                 assert [one.probability for one in top] == pytest.approx(probs.tolist(), abs=1e-5)
@@ -182,3 +189,15 @@ class TestErrors:
         assert list(rows) == []
         with pytest.raises(ValueError, match="no text"):
             rows.report()
+
+
+def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
+    model = load_model("en")
+    sentences = [line.split() for line in warm_text(model.warm_text)][:20]
+    exact = list(surprisal(model, sentences, precision="fp32"))
+    quick = list(surprisal(model, sentences, precision="bf16"))
+    for row, other in zip(exact, quick, strict=True):
+        assert other.forward_entropy == pytest.approx(row.forward_entropy, abs=0.2)
+        assert other.backward_rank == pytest.approx(row.backward_rank, rel=0.1, abs=2)
+    means = [np.mean([row.forward_entropy for row in rows]) for rows in (exact, quick)]
+    assert means[1] == pytest.approx(means[0], rel=1e-3)

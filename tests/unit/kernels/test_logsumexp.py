@@ -41,3 +41,38 @@ def test_the_largest_score_decides(size):
     bias = size * torch.arange(200.0) / 200
     packed = PackedLogSumExp(kernels, torch.zeros(200, 4), bias, "fp32")
     torch.testing.assert_close(packed(torch.zeros(1, 4)), bias.logsumexp(0, keepdim=True))
+
+
+@pytest.mark.parametrize("num_columns", [1, 63, 64, 1000])
+def test_mean_score_and_number_above_equal_pytorch(num_columns):
+    x, weight, bias = matrices(701, num_columns, 32)
+    columns = torch.arange(701, dtype=torch.int32) % num_columns
+    scores = x @ weight.T + bias
+    targets = scores.gather(1, columns[:, None].long())[:, 0]
+    packed = PackedLogSumExp(kernels, weight, bias, "fp32")
+    total, mean, above = packed.with_others(x, targets, columns)
+    assert torch.equal(total, packed(x)), "the same bits"
+    expected = (scores.softmax(dim=1) * scores).sum(dim=1)
+    torch.testing.assert_close(mean, expected, atol=2e-5, rtol=1e-5)
+    assert torch.equal(above, (scores > targets[:, None]).sum(dim=1))
+
+
+@pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
+def test_a_target_is_never_above_itself(kind):
+    """Its product is rounded otherwise than the score that is given."""
+    x, weight, bias = matrices(300, 200, 32)
+    columns = torch.arange(300, dtype=torch.int32) % 200
+    packed = PackedLogSumExp(kernels, weight, bias, kind)
+    lowest = torch.full((300,), -1e4)
+    assert torch.equal(packed.with_others(x, lowest, columns)[2], torch.full((300,), 199))
+    everyone = torch.full((300,), -1, dtype=torch.int32)
+    assert torch.equal(packed.with_others(x, lowest, everyone)[2], torch.full((300,), 200))
+
+
+@pytest.mark.parametrize("size", [1e3, -1e3])
+def test_the_mean_follows_the_largest_score(size):
+    bias = size * torch.arange(200.0) / 200
+    packed = PackedLogSumExp(kernels, torch.zeros(200, 4), bias, "fp32")
+    nothing = torch.zeros(1), torch.full((1,), -1, dtype=torch.int32)
+    _, mean, _ = packed.with_others(torch.zeros(1, 4), *nothing)
+    torch.testing.assert_close(mean, (bias.softmax(0) * bias).sum()[None], atol=1e-3, rtol=1e-5)

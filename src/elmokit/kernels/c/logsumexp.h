@@ -16,6 +16,11 @@ typedef struct {
     float *scales;     /* (rows) */
     float *shifts;     /* (rows): about the row's largest score */
     float *sums;       /* (rows, VL): of 2^(score - shift) */
+    /* the rest: all or none */
+    float *moments;         /* (rows, VL): of (score - shift) * 2^(score - shift) */
+    const float *targets;   /* (rows): the score that all others are compared with */
+    const int32_t *columns; /* (rows): that score's own column, or -1 */
+    int32_t *above;         /* (rows, VL): how many of the others are above it */
 } logsumexp_call;
 
 typedef struct {
@@ -50,23 +55,48 @@ static inline int is_any_above(vf x, float bound) {
 #endif
 }
 
-static void add_exponentials(void *argument, int64_t row, int64_t panel, float *sums) {
+INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *scores,
+                       int with_others) {
     logsumexp_part *part = argument;
     logsumexp_call *call = part->call;
     row += part->first_row;
-    vf x[NV], sum = load(call->sums + row * VL);
+    vf x[NV], sum = load(call->sums + row * VL), moment = {0};
     for (int v = 0; v < NV; v++)
-        x[v] = load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL);
+        x[v] = load(scores + v * VL) + load(call->bias + panel * PANEL + v * VL);
+    if (with_others) moment = load(call->moments + row * VL);
     vf top = larger(larger(x[0], x[1]), larger(x[2], x[3]));
     float shift = call->shifts[row];
     if (is_any_above(top, shift + SHIFT_BOUND)) {
         float largest = top[0];
         for (int v = 1; v < VL; v++) largest = top[v] > largest ? top[v] : largest;
-        sum *= exp2f(shift - largest);
+        float factor = exp2f(shift - largest);
+        if (with_others && shift > -INFINITY) moment = (moment + sum * (shift - largest)) * factor;
+        sum *= factor;
         shift = call->shifts[row] = largest;
     }
-    for (int v = 0; v < NV; v++) sum += exp2_of(larger(all(-126.0f), x[v] - shift));
+    for (int v = 0; v < NV; v++) {
+        vf over = larger(all(-126.0f), x[v] - shift), power = exp2_of(over);
+        sum += power;
+        if (with_others) moment += power * over;
+    }
     store(call->sums + row * VL, sum);
+    if (!with_others) return;
+    store(call->moments + row * VL, moment);
+    vf target = all(call->targets[row]);
+    vi above = *(const vi_any *)(call->above + row * VL);
+    for (int v = 0; v < NV; v++) above -= x[v] > target;
+    *(vi_any *)(call->above + row * VL) = above;
+    int64_t own = call->columns[row] - panel * PANEL;
+    if (own >= 0 && own < PANEL)
+        call->above[row * VL] -= x[own / VL][own % VL] > call->targets[row];
+}
+
+static void add_exponentials(void *argument, int64_t row, int64_t panel, float *scores) {
+    add_scores(argument, row, panel, scores, 0);
+}
+
+static void add_distribution(void *argument, int64_t row, int64_t panel, float *scores) {
+    add_scores(argument, row, panel, scores, 1);
 }
 
 static void logsumexp_task(void *argument, int thread, int num_threads) {
@@ -86,8 +116,8 @@ static void logsumexp_task(void *argument, int thread, int num_threads) {
             panel_product(m, panel, smaller_of(panel + 1, m->num_panels - 1),
                           call->groups + part.first_row * m->num_groups, m->num_groups,
                           call->scales + part.first_row,
-                          smaller_of(SUMS_TOGETHER, last - part.first_row), add_exponentials,
-                          &part);
+                          smaller_of(SUMS_TOGETHER, last - part.first_row),
+                          call->moments ? add_distribution : add_exponentials, &part);
     for (int64_t row = first; row < last; row++) {
         float sum = 0;
         for (int v = 0; v < VL; v++) sum += call->sums[row * VL + v];
