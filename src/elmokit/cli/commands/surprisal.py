@@ -53,10 +53,11 @@ def surprisal(
     from elmokit.evaluation.perplexity import warn_of_unknown
     from elmokit.evaluation.surprisal import surprisal_of_lines
     from elmokit.files.atomic import check_target
+    from elmokit.files.sources import find_files
 
     if output is not None:
         files.check_format(output)
-        check_target(output, inputs=text or (), overwrite=overwrite)
+        check_target(output, inputs=find_files(text) if text else (), overwrite=overwrite)
     choose_threads(threads)
     read = ReadReport()
     rows = surprisal_of_lines(
