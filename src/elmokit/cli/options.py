@@ -113,7 +113,7 @@ EpochsOption = Annotated[
 ]
 TokensOption = Annotated[int | None, typer.Option(help="Stop after this many predicted words.")]
 ResumeRunOption = Annotated[
-    bool, typer.Option("--resume", help="Continue from the last checkpoint in DIR.")
+    bool, typer.Option("--resume", help="Continue from the last checkpoint of the run.")
 ]
 
 # --- tasks

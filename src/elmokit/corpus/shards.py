@@ -153,9 +153,9 @@ def write_shards(
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove complete and partial shards of an unfinished set."""
+    """Remove the shards of an unfinished set."""
     for path in directory.iterdir():
-        if re.fullmatch(r"shard-\d{5,}\.bin|\.(shard-\d+\.bin|manifest\.json)\.partial", path.name):
+        if re.fullmatch(r"shard-\d{5,}\.bin", path.name):
             path.unlink()
 
 

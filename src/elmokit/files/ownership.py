@@ -24,8 +24,8 @@ def why_untrusted(path: Path) -> str | None:
 
     It must be a regular file or directory, not a link, of this user or root, that nobody else may
     write. Nobody else may be able to replace it: in the directories above, only the owner (this
-    user or root) may write, or they are sticky, like ``/tmp``. A user's own group, and that of
-    root, count as the user. Always None where the system has no users, as on Windows.
+    user or root) may write, or they are sticky, like ``/tmp``; there a user's own group, and that
+    of root, count as the user. Always None where the system has no users, as on Windows.
 
     Raises:
         OSError: if ``path`` does not exist or cannot be read.

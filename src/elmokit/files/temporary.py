@@ -2,11 +2,13 @@
 
 Nothing can be planted in their way: the name is unpredictable, the directory must be new, and only
 its owner may enter. Each is locked while in use; what a killed process left is not, and is removed
-when the next temporary directory is made in the same place.
+when the next temporary directory is made in the same place by the same machine (the locks of some
+network file systems do not reach another one).
 """
 
 import hashlib
 import os
+import platform
 import re
 import secrets
 import shutil
@@ -22,7 +24,8 @@ except ImportError:  # Windows: leftovers cannot be told from directories in use
     fcntl = None
 
 _MODE = 0o700
-_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)
+_MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+_NAME = re.compile(rf"\..+\.{_MACHINE}[0-9a-f]{{16}}\.partial", re.DOTALL)
 _MAX_NAME_BYTES = 200
 """Of a name that becomes part of a longer one; systems allow 255."""
 
@@ -32,7 +35,7 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
     """Yield a new directory ``.NAME.TOKEN.partial`` in ``parent``; at the end it is removed.
 
     Leftovers of killed processes in ``parent`` are removed first: directories of such a name, of
-    the same user, that no process has locked.
+    the same user and machine, that no process has locked.
     """
     remove_leftovers(parent)
     path, descriptor = _create(temporary_prefix(parent / name))
@@ -76,7 +79,7 @@ def remove_leftovers(parent: Path) -> None:
 def _create(prefix: str) -> tuple[Path, int | None]:
     """Create and lock a directory; return the descriptor of the lock, None without locks."""
     while True:
-        path = Path(f"{prefix}{secrets.token_hex(8)}.partial")
+        path = Path(f"{prefix}{_MACHINE}{secrets.token_hex(8)}.partial")
         path.mkdir(_MODE)
         try:
             descriptor = None if fcntl is None else _lock(str(path))

@@ -49,11 +49,12 @@ def library_dir() -> Path:
 def find_library(directory: Path, key: str) -> Path | None:
     """Return a library that is whole and ours; remove others of the same key, with a warning."""
     for path in sorted(directory.glob(f"{key}-*.so")):
-        reason = why_untrusted(path)
-        if reason is None and path.name == _name(key, path):
-            return path
-        log.warning("%s: compiling it again", reason or f"{path} is damaged")
-        path.unlink()
+        with suppress(FileNotFoundError):  # another process removed it meanwhile
+            reason = why_untrusted(path)
+            if reason is None and path.name == _name(key, path):
+                return path
+            log.warning("%s: compiling it again", reason or f"{path} is damaged")
+            path.unlink()
     return None
 
 

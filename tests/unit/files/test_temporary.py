@@ -10,7 +10,8 @@ import pytest
 from elmokit.files import temporary
 from elmokit.files.temporary import remove_leftovers, scratch_directory, temporary_directory
 
-LEFT = f".out.h5.{'0' * 16}.partial"
+LEFT = f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
+OF_ANOTHER_MACHINE = f".out.h5.{'f' * 24}.partial"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_leftovers_are_removed_by_the_next_one(tmp_path):
         assert not (tmp_path / LEFT).exists()
 
 
-@pytest.mark.parametrize("name", [".out.h5.partial", "out.h5.0123456789abcdef.partial", ".x"])
+@pytest.mark.parametrize("name", [".out.h5.partial", LEFT[1:], ".x", OF_ANOTHER_MACHINE])
 def test_other_names_are_no_leftovers(tmp_path, name):
     kept = left(tmp_path, name)
     remove_leftovers(tmp_path)
@@ -55,13 +56,13 @@ def test_neither_are_files_links_and_directories_of_others(tmp_path, monkeypatch
     other = tmp_path / "other"
     other.mkdir(0o700)
     (other / "precious").write_text("precious")
-    (tmp_path / LEFT.replace("0", "1")).symlink_to(other)
-    open_to_all = left(tmp_path, LEFT.replace("0", "2"), 0o755)
+    (tmp_path / LEFT.replace("0" * 16, "1" * 16)).symlink_to(other)
+    open_to_all = left(tmp_path, LEFT.replace("0" * 16, "2" * 16), 0o755)
     remove_leftovers(tmp_path)
     assert (tmp_path / LEFT).exists()
     assert (other / "precious").exists()
     assert open_to_all.exists()
-    foreign = left(tmp_path, LEFT.replace("0", "3"))
+    foreign = left(tmp_path, LEFT.replace("0" * 16, "3" * 16))
     owner = os.geteuid()
     monkeypatch.setattr(temporary.os, "geteuid", lambda: owner + 1)
     remove_leftovers(tmp_path)

@@ -95,4 +95,4 @@ def train(
         f"{result.num_epochs}; the model is in {result.run_dir}"
     )
     if not result.is_complete:
-        typer.echo("stopped by --minutes; more of them and --resume continue", err=True)
+        typer.echo("stopped by --minutes; give more minutes and --resume to continue", err=True)
