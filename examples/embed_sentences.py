@@ -37,8 +37,10 @@ def main(model: str) -> None:
     word, sentences = KOREAN if is_korean else ENGLISH
     found = cosines(embedder, word, sentences)
     for cosine, (i, j) in zip(found, [(0, 1), (0, 2), (1, 2)], strict=True):
-        print(f"{cosine:.3f}  {sentences[i]} | {sentences[j]}")
+        print(f"{cosine:.2f}  {sentences[i]} | {sentences[j]}")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     main(sys.argv[1])

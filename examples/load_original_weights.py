@@ -17,4 +17,6 @@ def main(options: str, weights: str, model_dir: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     main(*sys.argv[1:])

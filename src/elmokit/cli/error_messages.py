@@ -59,7 +59,7 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         if has_notes:
             return "interrupted."
-        return "interrupted. Files are written completely or not at all; no partial file is left."
+        return "interrupted. No file is half-written, and what an earlier run has finished is kept."
     if (number := no_room(error)) is not None:
         return _describe_no_room(number, getattr(error, "filename", None), has_notes=has_notes)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -35,11 +35,20 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace exis
 
 # --- models and devices
 
-_MODEL_HELP = "Model directory, or the name of a packaged model: en, ko."
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)]
+_MODEL_HELP = "Model directory, or the name of a packaged model: en (default), ko."
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help=_MODEL_HELP.replace(" (default)", ""))
+]
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", metavar="MODEL", help=_MODEL_HELP)
 ]
+RunModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", metavar="MODEL",
+        help="Where the biLM of the run is now; default: where it was in training.",
+    ),
+]  # fmt: skip
 OtherTokenizerOption = Annotated[
     str | None,
     typer.Option(

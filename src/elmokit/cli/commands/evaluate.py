@@ -16,7 +16,7 @@ def evaluate(
         Path, typer.Argument(metavar="DATA", help="File with gold labels, in the task's format.")
     ],
     *,
-    model: options.ModelOption = None,
+    model: options.RunModelOption = None,
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,

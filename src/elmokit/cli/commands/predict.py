@@ -20,7 +20,7 @@ def predict(
     ],
     *,
     tokenizer: options.OtherTokenizerOption = None,
-    model: options.ModelOption = None,
+    model: options.RunModelOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: Annotated[

@@ -51,8 +51,8 @@ def vocab(
     """Count words and write the target vocabulary, or check an existing one."""
     if (output is None) == (check is None):
         raise InputError(
-            "vocab needs either -o FILE (count CORPUS, write the vocabulary) or --check FILE "
-            "(check that vocabulary), not both."
+            "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check "
+            "FILE (check that vocabulary)."
         )
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")

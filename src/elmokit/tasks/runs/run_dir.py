@@ -65,7 +65,8 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         )
     if not found:
         raise FileNotFoundError(
-            f"{data} has no file with {split!r} in its name. Name it with --{split}."
+            f"{data} has no file with {split!r} in its name (`elmokit train` also takes "
+            f"--{split} FILE)."
         )
     return found[0]
 
