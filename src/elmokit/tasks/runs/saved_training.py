@@ -15,6 +15,8 @@ from typing import Any
 
 from elmokit.errors import Stopped
 from elmokit.files.atomic import no_room
+from elmokit.files.json_files import read_json
+from elmokit.files.locks import LOCK_NAME
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, METRICS_FILE, epoch_row
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
@@ -22,8 +24,10 @@ from elmokit.tasks.task import TaskScore
 from elmokit.training.checkpoints import Checkpoint, latest_checkpoint, load_checkpoint
 from elmokit.training.metrics_log import RunLog
 from elmokit.training.pretraining.run_dir import (
+    BEST,
     CHECKPOINTS,
     MARK,
+    NOT_RESUMABLE,
     RUN_FILE,
     check_run,
     exclusive_lock,
@@ -32,6 +36,7 @@ from elmokit.training.pretraining.run_dir import (
     record_run,
 )
 from elmokit.training.signals import StopRequest, held_signals
+from elmokit.weights.locate import CONFIG_NAME
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +61,11 @@ def open_run_dir(
     directory in which nothing was saved is removed when an error ends the training.
 
     Raises:
-        FileExistsError, NotADirectoryError, ConfigError: as `check_run` and `exclusive_lock`.
+        FileExistsError, NotADirectoryError, ConfigError: as `check_run` and `exclusive_lock`; if
+            the directory holds the run of a biLM.
+        FormatError: if ``run.json`` or the checkpoint is damaged.
     """
+    _check_is_no_bilm_run(run_dir)
     starts_over = not resume and is_recorded(run_dir) and not (run_dir / CONFIG_FILE).exists()
     if not starts_over:
         check_run(run_dir, config, origin, resume=resume, fixed=FIXED_SETTINGS)
@@ -80,6 +88,22 @@ def open_run_dir(
                     lock.unlink(missing_ok=True)
                     run_dir.rmdir()
             raise
+
+
+def _check_is_no_bilm_run(run_dir: Path) -> None:
+    """Refuse a directory of pre-training or fine-tuning; its files have the names of a task's."""
+    if is_recorded(run_dir):
+        record = read_json(run_dir / RUN_FILE, advice=NOT_RESUMABLE, required=("config",))
+        is_task = isinstance(record["config"], dict) and "task" in record["config"]
+        is_other = not is_task or any((run_dir / name).exists() for name in (CONFIG_NAME, BEST))
+    else:  # a marked directory has the text of a biLM's run, or nothing yet
+        names = {path.name for path in run_dir.iterdir()} if run_dir.is_dir() else set[str]()
+        is_other = MARK in names and not names <= {MARK, LOCK_NAME}
+    if is_other:
+        raise FileExistsError(
+            f"{run_dir} holds a run of pre-training or fine-tuning, not one of a task: `train` "
+            "neither continues nor replaces it. Choose another directory."
+        )
 
 
 def _clear(run_dir: Path) -> None:

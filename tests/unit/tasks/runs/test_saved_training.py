@@ -4,12 +4,15 @@ import dataclasses
 import json
 import os
 import signal
+from contextlib import suppress
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmokit.errors import ConfigError, InputError, Stopped
+from elmokit.corpus.preparation import VocabConfig
+from elmokit.corpus.text_shards import TextConfig
+from elmokit.errors import ConfigError, FormatError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import run_dir as run_dir_module
@@ -18,14 +21,27 @@ from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.training.pretraining import start
+from elmokit.training.pretraining.pretrain import PretrainConfig, pretrain
+from elmokit.training.pretraining.run_config import TrainConfig
+from elmokit.training.pretraining.start import RunOptions
+from elmokit.training.schedules import Limits
 
+from ....builders.command_line import elmokit
 from ....builders.task_models import toy_model
+from ....builders.training_models import FULL_SOFTMAX, random_sentences, toy_config, write_text
 
 TABLE = "text\tlabel\n" + "".join(
     f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
     for number in range(10)
 )
 UPDATES = 5  # of an epoch
+PRETRAINING = PretrainConfig(
+    text=TextConfig(tokenizer=TokenizerConfig(name="whitespace")), model=toy_config(),
+    vocab=VocabConfig(min_count=1), softmax=FULL_SOFTMAX,
+    train=TrainConfig(batch_size=4, unroll_steps=5),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +169,50 @@ def test_a_first_epoch_that_was_stopped_blocks_nothing(stop_at, train, tmp_path)
     assert_same_run(tmp_path / "whole", tmp_path / "run")
     with pytest.raises(FileExistsError, match="--resume"):
         train("run")
+
+
+def contents(directory):
+    return {path: path.is_file() and path.read_bytes() for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("options", [(), ("--resume",)])
+@pytest.mark.parametrize("state", ["preparing", "unfinished", "finished"])
+def test_a_run_of_a_bilm_is_neither_continued_nor_replaced(
+    state, options, model_dir, tmp_path, monkeypatch
+):
+    run_dir, data = tmp_path / "run", tmp_path / "data.tsv"
+    corpus = write_text(tmp_path / "corpus.txt", random_sentences(60))
+    data.write_text(TABLE, encoding="utf-8")
+
+    def stop(event):
+        if state == "unfinished":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    if state == "preparing":
+        monkeypatch.setattr(start.TrainingRun, "__init__", lambda *_, **__: 1 / 0)
+    limits = Limits(tokens=100)
+    with suppress(ZeroDivisionError, Stopped):
+        pretrain(
+            PRETRAINING, [corpus], run_dir,
+            RunOptions(limits=limits, device="cpu", save_on_signals=True, on_event=stop),
+        )  # fmt: skip
+    assert (run_dir / "run.json").exists() == (state != "preparing")
+    assert (run_dir / "config.json").exists() == (state == "finished")
+    before = contents(run_dir)
+    command = ("train", "sentiment", "--train", data, "--dev", data, "--model", model_dir)
+    done = elmokit(*command, "-o", run_dir, *options, expect=2)
+    assert "pre-training" in done.stderr
+    assert contents(run_dir) == before
+
+
+def test_a_damaged_record_of_a_run_is_not_replaced(train, tmp_path):
+    with pytest.raises(Stopped):
+        train("run", stop_at=("training", 2))
+    (tmp_path / "run" / "run.json").write_text("{", encoding="utf-8")
+    before = contents(tmp_path / "run")
+    with pytest.raises(FormatError, match=r"run\.json"):
+        train("run")
+    assert contents(tmp_path / "run") == before
 
 
 def test_an_error_in_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
