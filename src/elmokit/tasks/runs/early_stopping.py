@@ -13,30 +13,42 @@ def learned_weights(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 class EarlyStopping:
-    """Keeps the weights of a model's best epoch; ``patience`` counts epochs without a new best."""
+    """Keeps the weights with the best score; ``patience`` counts whole epochs without a new best.
+
+    Epochs that a limit of time cut short do not count, neither for patience nor against it, so that
+    a run in pieces ends where an uninterrupted one does.
+    """
 
     def __init__(self, model: nn.Module, *, patience: int) -> None:
         self._model, self._patience = model, patience
         self.best_score = -float("inf")
         self.best_weights: dict[str, torch.Tensor] = {}
-        """`learned_weights` of the best epoch; empty before the first."""
+        """`learned_weights` with that score; empty before the first."""
+        self.best_epoch_score = -float("inf")
+        """Of the whole epochs."""
         self.since_best = 0
+        """Whole epochs since then."""
 
     def resume(
-        self, best_weights: Mapping[str, torch.Tensor], best_score: float, since_best: int
-    ) -> None:
-        """Continue from a checkpoint."""
+        self, best_weights: Mapping[str, torch.Tensor], best_score: float,
+        best_epoch_score: float | None, since_best: int,
+    ) -> None:  # fmt: skip
+        """Continue from a checkpoint; ``best_epoch_score`` is none before the first whole epoch."""
         self.best_weights, self.best_score = dict(best_weights), best_score
-        self.since_best = since_best
+        if best_epoch_score is not None:
+            self.best_epoch_score, self.since_best = best_epoch_score, since_best
 
-    def update(self, score: float) -> bool:
-        """Record the dev score of an epoch; return whether it is the best so far."""
+    def update(self, score: float, *, is_whole_epoch: bool) -> bool:
+        """Record a dev score; return whether it is the best so far."""
+        if is_whole_epoch:
+            is_better = score > self.best_epoch_score
+            self.since_best = 0 if is_better else self.since_best + 1
+            self.best_epoch_score = max(self.best_epoch_score, score)
         if self.best_weights and score <= self.best_score:
-            self.since_best += 1
             return False
         weights = learned_weights(self._model).items()
         self.best_weights = {name: value.clone() for name, value in weights}
-        self.best_score, self.since_best = score, 0
+        self.best_score = score
         return True
 
     @property

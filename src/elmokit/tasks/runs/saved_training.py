@@ -118,7 +118,7 @@ class SavedTraining:
     """Runs a `TaskTraining`: writes the best model, the log and checkpoints.
 
     ``with_checkpoints`` False: for short trainings that are not resumed. ``save_on_signals``: on
-    Ctrl-C and SIGTERM, finish the update and write a checkpoint.
+    Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
     """
 
     training: TaskTraining

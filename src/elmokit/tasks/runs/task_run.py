@@ -106,7 +106,7 @@ def train_task(
         resume: Continue from the last checkpoint in ``run_dir``.
         minutes: Limit of training and scoring, over all parts of a resumed run; the unfinished
             epoch is scored like the others.
-        save_on_signals: On Ctrl-C and SIGTERM, finish the update and write a checkpoint.
+        save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
         with_checkpoints: False for a short training that is never resumed.
         on_epoch: Called after each epoch.
         on_step: Called after each update, and while the dev set is scored.

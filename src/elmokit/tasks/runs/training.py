@@ -44,7 +44,7 @@ class TaskTrainConfig:
     clip_norm: float = 5.0
     """Bound on the global norm of the gradient."""
     patience: int = 4
-    """Epochs without a better dev score before training ends."""
+    """Whole epochs without a better dev score before training ends."""
     seed: int = 0
     """Of weights, order and dropout."""
     label_share: float = 1.0
@@ -153,6 +153,7 @@ class TaskTraining:
             "progress": asdict(replace(self.progress, seconds=self.seconds)),
             "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
             "best_score": stopping.best_score if stopping.best_weights else None,
+            "best_epoch_score": stopping.best_epoch_score if self.epoch else None,
             "since_best": stopping.since_best,
         }  # fmt: skip
         save_checkpoint(
@@ -166,8 +167,9 @@ class TaskTraining:
         restore_optimizer(self.optimizer, checkpoint.optimizer)
         if metadata["best_score"] is not None:
             self.early_stopping.resume(
-                checkpoint.carry, metadata["best_score"], metadata["since_best"]
-            )
+                checkpoint.carry, metadata["best_score"], metadata["best_epoch_score"],
+                metadata["since_best"],
+            )  # fmt: skip
         self.progress = Progress(**metadata["progress"])
         self.epoch, self.losses = metadata["epoch"], metadata["losses"]
         self.scored_step = metadata["scored_step"]
@@ -186,8 +188,8 @@ class TaskTraining:
         """Yield a report after each epoch; at the end the model has the weights of the best one.
 
         Before every report and every call of ``on_step`` the training can be saved. When the time
-        is over, the unfinished epoch is scored like the others. PyTorch's random state is restored
-        at the end.
+        is over, the unfinished epoch is scored, too; patience does not count it. PyTorch's random
+        state is restored at the end.
 
         Raises:
             FloatingPointError: if the loss is not finite.
@@ -246,9 +248,10 @@ class TaskTraining:
             on_step(TaskStep("scoring dev", done, total, number))
 
         score = score_model(self.model, self.maker, self.dev, on_scored)
-        is_best, loss = self.early_stopping.update(score.value), float(np.mean(self.losses))
-        self.scored_step = self.progress.step
-        if len(self.losses) == self.num_batches:
+        is_whole = len(self.losses) == self.num_batches
+        is_best = self.early_stopping.update(score.value, is_whole_epoch=is_whole)
+        loss, self.scored_step = float(np.mean(self.losses)), self.progress.step
+        if is_whole:
             self.epoch, self.losses = number, []
         return EpochReport(number, loss, score, is_best, self.seconds)
 

@@ -21,6 +21,7 @@ from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.tasks.task import TaskScore
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.pretraining import start
 from elmokit.training.pretraining.pretrain import PretrainConfig, pretrain
@@ -292,6 +293,35 @@ def test_an_epoch_for_which_there_is_no_time_is_scored_and_finished_later(
     train("run", settings=settings, resume=True)
     train("whole", settings=settings)
     assert log_of(tmp_path / "run")[1:] == log_of(tmp_path / "whole")
+
+
+def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_does(
+    train, tmp_path, monkeypatch
+):
+    clock, last = [0.0], [0]
+    scores = {5: 50.0, 7: 40.0, 8: 65.0, 10: 60.0, 15: 55.0}  # by update; 7 and 8 are in an epoch
+    objective = training_module.TaskTraining._objective
+
+    def slow(self, batch, carry, step):
+        clock[0] += 10
+        last[0] = step + 1
+        return objective(self, batch, carry, step)
+
+    score = lambda *_: TaskScore("accuracy", scores[last[0]])  # noqa: E731
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(training_module.TaskTraining, "_objective", slow)
+    monkeypatch.setattr(training_module, "score_model", score)
+    settings = {"epochs": 9, "schedule": "constant", "patience": 1}
+    for seconds in (65, 75):  # seven updates, and one more
+        part = train("run", settings=settings, minutes=seconds / 60, resume=seconds > 65)
+        assert not part.is_complete
+    pieces = train("run", settings=settings, resume=True)
+    whole = train("whole", settings=settings)
+    assert [row["step"] for row in log_of(tmp_path / "run")] == [5, 7, 8, 10, 15]
+    assert [row["step"] for row in log_of(tmp_path / "whole")] == [5, 10, 15]
+    assert pieces.is_complete
+    assert pieces.num_epochs == whole.num_epochs == 3
+    assert (pieces.best.dev.value, whole.best.dev.value) == (65.0, 60.0)
 
 
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
