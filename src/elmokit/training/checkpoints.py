@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
@@ -99,7 +100,10 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn errors while state is restored into `FormatError`: the checkpoint does not fit."""
     advice = "Delete the folder to resume from the checkpoint before it."
     with damage(checkpoint.path, advice, what="does not fit this run"):
-        yield
+        try:
+            yield
+        except ConfigError as error:  # of its metadata
+            raise FormatError(f"{error} {advice}") from error
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:

@@ -13,15 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import Stopped
+from elmokit.config import from_dict
+from elmokit.errors import InputError, Stopped
 from elmokit.files.atomic import no_room
 from elmokit.files.json_files import read_json
 from elmokit.files.locks import LOCK_NAME
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, METRICS_FILE, epoch_row
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
-from elmokit.tasks.task import TaskScore
-from elmokit.training.checkpoints import Checkpoint, latest_checkpoint, load_checkpoint
+from elmokit.training.checkpoints import (
+    Checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    restoring,
+)
 from elmokit.training.metrics_log import RunLog
 from elmokit.training.pretraining.run_dir import (
     BEST,
@@ -62,11 +67,17 @@ def open_run_dir(
 
     Raises:
         FileExistsError, NotADirectoryError, ConfigError: as `check_run` and `exclusive_lock`; if
-            the directory holds the run of a biLM.
+            the directory holds the run of a biLM, or a model without checkpoints.
         FormatError: if ``run.json`` or the checkpoint is damaged.
     """
     _check_is_no_bilm_run(run_dir)
-    starts_over = not resume and is_recorded(run_dir) and not (run_dir / CONFIG_FILE).exists()
+    has_model = (run_dir / CONFIG_FILE).exists()
+    if has_model and latest_checkpoint(run_dir / CHECKPOINTS) is None:
+        raise FileExistsError(
+            f"{run_dir} holds a trained model and no checkpoint to resume from. Use the model "
+            "(`elmokit evaluate`, `elmokit predict`), or train in another directory."
+        )
+    starts_over = not resume and is_recorded(run_dir) and not has_model
     if not starts_over:
         check_run(run_dir, config, origin, resume=resume, fixed=FIXED_SETTINGS)
     mark_run(run_dir)
@@ -141,10 +152,11 @@ class SavedTraining:
         Raises:
             Stopped: after a signal and its checkpoint.
             FloatingPointError: if the loss is not finite.
+            FormatError: if the checkpoint is damaged.
+            InputError: if there was no time for an update.
         """
-        if self.checkpoint is not None and self.checkpoint.metadata["best"] is not None:
-            best = self.checkpoint.metadata["best"]
-            self.best = EpochReport(**{**best, "dev": TaskScore(**best["dev"])})
+        if self.checkpoint is not None:
+            self._restore_best(self.checkpoint)
         self._saved_step, self._saved_at = self.training.progress.step, time.monotonic()
         hold = held_signals(second_stops_at_once=True) if self.save_on_signals else nullcontext()
         try:
@@ -155,8 +167,20 @@ class SavedTraining:
                 for note in self._what_is_safe():
                     error.add_note(note)
             raise
-        assert self.best is not None
+        if self.best is None:
+            raise InputError(
+                f"--minutes: the {self.training.budget.seconds:.2g} seconds were over before the "
+                "first update. Give more, such as --minutes 1."
+            )
         return self.best
+
+    def _restore_best(self, checkpoint: Checkpoint) -> None:
+        with restoring(checkpoint):
+            best = checkpoint.metadata["best"]
+            if best is not None:
+                self.best = from_dict(EpochReport, best, source=str(checkpoint.path))
+            if (best is None) != (self.training.scored_step == 0):
+                raise ValueError("`best` does not agree with `scored_step`")
 
     def _run(self, stop: StopRequest | None) -> None:
         step = self.training.progress.step

@@ -11,12 +11,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from elmokit.config import from_dict, known_part
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
 from elmokit.tasks.task import TaskModel, TaskScore
-from elmokit.training.checkpoints import Checkpoint, restore_optimizer, save_checkpoint
+from elmokit.training.checkpoints import (
+    Checkpoint,
+    restore_optimizer,
+    restoring,
+    save_checkpoint,
+)
 from elmokit.training.dropout import derived_seed
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
@@ -100,6 +106,19 @@ class TaskStep:
 OnStep = Callable[[TaskStep], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """What the metadata of a checkpoint says of `TaskTraining` and its `EarlyStopping`."""
+
+    progress: Progress
+    epoch: int
+    losses: tuple[float, ...]
+    scored_step: int
+    best_score: float | None
+    best_epoch_score: float | None
+    since_best: int
+
+
 class TaskTraining:
     """The training of a task model with Adam, in place; any moment of it can be saved.
 
@@ -114,6 +133,9 @@ class TaskTraining:
         config: How to train.
         seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
         checkpoint: Where to continue.
+
+    Raises:
+        FormatError: if the checkpoint is damaged or of another model.
     """
 
     def __init__(
@@ -149,30 +171,55 @@ class TaskTraining:
     def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
         """Write a checkpoint, with further metadata."""
         stopping = self.early_stopping
-        own = {
-            "progress": asdict(replace(self.progress, seconds=self.seconds)),
-            "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
-            "best_score": stopping.best_score if stopping.best_weights else None,
-            "best_epoch_score": stopping.best_epoch_score if self.epoch else None,
-            "since_best": stopping.since_best,
-        }  # fmt: skip
+        state = _State(
+            progress=replace(self.progress, seconds=self.seconds), epoch=self.epoch,
+            losses=tuple(self.losses), scored_step=self.scored_step,
+            best_score=stopping.best_score if stopping.best_weights else None,
+            best_epoch_score=stopping.best_epoch_score if self.epoch else None,
+            since_best=stopping.since_best,
+        )  # fmt: skip
         save_checkpoint(
             folder, self.progress.step, model=learned_weights(self.model),
-            optimizer=self.optimizer, carry=stopping.best_weights, metadata={**own, **metadata},
+            optimizer=self.optimizer, carry=stopping.best_weights,
+            metadata={**asdict(state), **metadata},
         )  # fmt: skip
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        metadata = checkpoint.metadata
-        self.model.load_state_dict(checkpoint.model, strict=False)
-        restore_optimizer(self.optimizer, checkpoint.optimizer)
-        if metadata["best_score"] is not None:
-            self.early_stopping.resume(
-                checkpoint.carry, metadata["best_score"], metadata["best_epoch_score"],
-                metadata["since_best"],
-            )  # fmt: skip
-        self.progress = Progress(**metadata["progress"])
-        self.epoch, self.losses = metadata["epoch"], metadata["losses"]
-        self.scored_step = metadata["scored_step"]
+        source = str(checkpoint.path)
+        with restoring(checkpoint):
+            state = from_dict(_State, known_part(_State, checkpoint.metadata), source=source)
+            if state.progress.step != state.epoch * self.num_batches + len(state.losses):
+                raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
+            self._check_weights("model", checkpoint.model)
+            self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
+            restore_optimizer(self.optimizer, checkpoint.optimizer)
+            self._check_optimizer()
+            if state.best_score is not None:
+                self._check_weights("carry", checkpoint.carry)
+                self.early_stopping.resume(
+                    checkpoint.carry, state.best_score, state.best_epoch_score, state.since_best
+                )
+        self.progress, self.scored_step = state.progress, state.scored_step
+        self.epoch, self.losses = state.epoch, list(state.losses)
+
+    def _check_weights(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Check the names and shapes of learned weights that a checkpoint holds."""
+        saved, own = (
+            {(key, tensor.shape) for key, tensor in each.items()}
+            for each in (tensors, learned_weights(self.model))
+        )
+        if saved != own:
+            key = min(saved ^ own)[0]
+            raise ValueError(f"{name}.safetensors differs from the model in `{key}`")
+
+    def _check_optimizer(self) -> None:
+        """Check the restored averages of Adam."""
+        found = self.optimizer.state.items()
+        averages = [
+            (key, state[name]) for key, state in found for name in ("exp_avg", "exp_avg_sq")
+        ]
+        if not averages or any(key.shape != average.shape for key, average in averages):
+            raise ValueError("optimizer.safetensors lacks weights, or has other shapes")
 
     @property
     def is_complete(self) -> bool:

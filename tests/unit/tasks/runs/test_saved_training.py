@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 from contextlib import suppress
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
@@ -78,6 +79,13 @@ def train(tmp_path, model_dir):
         )  # fmt: skip
 
     return train
+
+
+@pytest.fixture
+def stopped_run(train, tmp_path):
+    with pytest.raises(Stopped):
+        train("stopped", stop_at=("training", UPDATES + 2))
+    return tmp_path / "stopped"
 
 
 def log_of(run_dir):
@@ -216,6 +224,16 @@ def test_a_damaged_record_of_a_run_is_not_replaced(train, tmp_path):
     assert contents(tmp_path / "run") == before
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_without_checkpoints_is_neither_continued_nor_replaced(resume, train, tmp_path):
+    train("run", settings={"epochs": 1})
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    before = contents(tmp_path / "run")
+    with pytest.raises(FileExistsError, match=r"no checkpoint.*another directory"):
+        train("run", settings={"epochs": 2}, resume=resume)
+    assert contents(tmp_path / "run") == before
+
+
 def test_an_error_in_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError(28, "No space left on device")
@@ -295,6 +313,12 @@ def test_an_epoch_for_which_there_is_no_time_is_scored_and_finished_later(
     assert log_of(tmp_path / "run")[1:] == log_of(tmp_path / "whole")
 
 
+def test_a_limit_in_which_no_update_can_be_made_is_an_error_and_leaves_nothing(train, tmp_path):
+    with pytest.raises(InputError, match="--minutes"):
+        train("run", minutes=1e-7)
+    assert not (tmp_path / "run").exists()
+
+
 def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_does(
     train, tmp_path, monkeypatch
 ):
@@ -322,6 +346,69 @@ def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_doe
     assert pieces.is_complete
     assert pieces.num_epochs == whole.num_epochs == 3
     assert (pieces.best.dev.value, whole.best.dev.value) == (65.0, 60.0)
+
+
+def rewrite_metadata(change):
+    def damage(checkpoint):
+        path = checkpoint / "metadata.json"
+        metadata = json.loads(path.read_text())
+        change(metadata)
+        path.write_text(json.dumps(metadata))
+
+    return damage
+
+
+def rewrite_tensors(name, change):
+    def damage(checkpoint):
+        path = checkpoint / f"{name}.safetensors"
+        tensors = load_file(path)
+        change(tensors)
+        save_file(tensors, path)
+
+    return damage
+
+
+def cut_shape(tensors):
+    name = max(tensors, key=lambda name: tensors[name].numel())
+    tensors[name] = tensors[name].flatten()[1:].clone()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(
+            rewrite_metadata(change)
+            for change in (
+                dict.clear,
+                lambda metadata: metadata.pop("best_score"),
+                lambda metadata: metadata.pop("best"),
+                lambda metadata: metadata.update(best=None),
+                lambda metadata: metadata["best"].update(epoch="one"),
+                lambda metadata: metadata["best"]["dev"].pop("metric"),
+                lambda metadata: metadata.update(progress=[1]),
+                lambda metadata: metadata["progress"].update(step="5"),
+                lambda metadata: metadata.update(losses=[0.5] * 99),
+                lambda metadata: metadata.update(epoch=None),
+                lambda metadata: metadata.update(since_best="none"),
+            )
+        ),
+        *(
+            rewrite_tensors(name, change)
+            for name in ("model", "carry", "optimizer")
+            for change in (dict.clear, cut_shape)
+        ),
+        *(
+            rewrite_tensors(name, lambda tensors: tensors.update(foreign=torch.zeros(1)))
+            for name in ("model", "carry", "optimizer")
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_with_its_place(damage, train, tmp_path, stopped_run):
+    shutil.copytree(stopped_run, tmp_path / "run")
+    *_, checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())
+    damage(checkpoint)
+    with pytest.raises(FormatError, match=checkpoint.name):
+        train("run", resume=True)
 
 
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
