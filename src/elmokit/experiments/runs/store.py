@@ -86,7 +86,8 @@ class RunStore:
         table = read_json(path, advice=advice, required=["result"])
         result = parse_record(RunResult, table["result"], source=path, advice=advice)
         with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
-            return replace(result, counts=stored["counts"], epochs=tuple(table["result"]["epochs"]))
+            epochs = tuple(table["result"].get("epochs", ()))
+            return replace(result, counts=stored["counts"], epochs=epochs)
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
         """Store a result, unless another process has stored one meanwhile."""

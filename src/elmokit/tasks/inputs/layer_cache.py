@@ -131,7 +131,7 @@ def keep_layers(
 
 
 def _note_use(entry: Path) -> None:
-    with suppress(PermissionError):  # of a cache that others made
+    with suppress(OSError):  # of others, on a read-only file system, or just removed
         os.utime(entry)
 
 

@@ -10,6 +10,7 @@ from elmokit.experiments.runs.store import (
     RESULT_FILE,
     RunStore,
 )
+from elmokit.files.json_files import read_json, write_json
 from elmokit.probes.layer_weights import MixWeights
 
 from ....builders.experiment_runs import planned, result
@@ -47,6 +48,17 @@ def test_damage_is_told_with_its_place(tmp_path, name):
     (tmp_path / run.id / name).write_text("{", encoding="utf-8")
     with pytest.raises(FormatError, match=f"/{run.id}"):
         store.read(run)
+
+
+def test_a_result_without_its_epochs_is_read(tmp_path):
+    store, run = RunStore(tmp_path), planned()
+    store.write(run, result(2.0, right=[1], epochs=[2.0]))
+    path = tmp_path / run.id / RESULT_FILE
+    table = read_json(path, advice="")
+    del table["result"]["epochs"]
+    write_json(path, table)
+    found = store.read(run)
+    assert (found.value, found.epochs) == (2.0, ())
 
 
 def test_a_result_that_is_there_already_stays(tmp_path, monkeypatch):

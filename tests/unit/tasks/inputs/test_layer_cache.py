@@ -1,3 +1,4 @@
+import errno
 import os
 
 import numpy as np
@@ -36,6 +37,20 @@ def test_they_are_computed_once_for_the_same_words_model_and_policy(embedder, tm
     keep_layers(Embedder.load(toy_model(seed=4)), SENTENCES, tmp_path)
     keep_layers(Embedder.load(toy_model(), precision="bf16"), SENTENCES, tmp_path)
     assert len(list(tmp_path.iterdir())) == 5
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOENT, errno.EPERM])
+def test_kept_layers_are_read_where_their_use_cannot_be_noted(
+    code, embedder, tmp_path, monkeypatch
+):
+    expected = keep_layers(embedder, SENTENCES, tmp_path)
+
+    def refuse(path):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(layer_cache.os, "utime", refuse)
+    kept = keep_layers(embedder, SENTENCES, tmp_path)
+    np.testing.assert_array_equal(kept[0], expected[0])
 
 
 def test_a_run_that_is_stopped_leaves_nothing(embedder, tmp_path):
