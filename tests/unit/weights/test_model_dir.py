@@ -301,6 +301,13 @@ class TestLoadErrors:
         assert json.loads((tmp_path / "m" / "config.json").read_text())["has_vocab"] is False
         assert load_model(tmp_path / "m").word_vocab is None
 
+    @pytest.mark.parametrize("num_words", [-5, 0, 2**31, 2**62])
+    def test_a_softmax_without_vocabulary_has_a_size(self, tmp_path, num_words):
+        PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig(), num_words=9).save(tmp_path / "m")
+        edit_config(tmp_path / "m", lambda data: data.update(num_words=num_words))
+        with pytest.raises(ConfigError, match=rf"config\.json: `num_words`.* 1 to .*{num_words}"):
+            load_model(tmp_path / "m")
+
     @pytest.mark.parametrize(
         ("path", "value"),
         [
@@ -311,7 +318,7 @@ class TestLoadErrors:
             ("bilm.char_vocab.max_characters", 16.0), ("bilm.char_vocab.max_characters", "16"),
             ("bilm.char_cnn.num_highway", 10**8), ("bilm.char_cnn.num_highway", True),
             ("bilm.char_cnn.filters", [[1, 10**12]]), ("bilm.char_cnn.embedding_dim", 10**400),
-            ("num_words", 2**40), ("num_words", 2**31 - 2), ("warm_text", "x"),
+            ("num_words", 2**40), ("num_words", 2**31 - 2), ("num_words", -5), ("warm_text", "x"),
         ],
     )  # fmt: skip
     def test_sizes_and_types_are_refused_before_memory_is_taken(self, directory, path, value):
