@@ -167,6 +167,16 @@ class TestSave:
         modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
         assert len(modes) == 1, "readable by whoever may read the others"
 
+    def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
+        training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}
+        PretrainedBiLM(CONFIG, training=training, warm_text=("눈 .",)).save(tmp_path / "m")
+        loaded = load_model(tmp_path / "m")
+        assert loaded.training_metadata == training
+        card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+        assert card == loaded.card()
+        assert r"/corpus/\udce9t\udce9.txt" in card
+        assert "- 눈: é" in card
+
     def test_an_adaptive_softmax_comes_back(self, tmp_path):
         config = SoftmaxConfig(kind="adaptive", cutoffs=(2,))
         model = PretrainedBiLM(CONFIG, num_words=9, softmax_config=config)
