@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import numbers
 import operator
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,9 +107,9 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
-    """Check fields of a dataclass against (lowest, highest) values; None is always allowed.
+    """Check fields of a dataclass against (lowest, highest) values.
 
-    Two ints mean that the field holds whole numbers.
+    Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
 
     Raises:
         ConfigError: for the first value outside its range, of another type, or not finite.
@@ -116,12 +117,19 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
     for name, (low, high) in allowed.items():
         value = getattr(config, name)
         kind = int if isinstance(low, int) and isinstance(high, int) else float
-        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
-        if value is not None and not (is_number and low <= value <= high):
+        if value is None and type(None) in get_args(get_type_hints(type(config))[name]):
+            continue
+        if not (is_number(value, whole=kind is int) and low <= value <= high):
             raise ConfigError(
                 f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
+
+
+def is_number(value: object, *, whole: bool = False) -> bool:
+    """Return whether a value is a (whole) number, NumPy's included; True and False are none."""
+    kind = numbers.Integral if whole else numbers.Real
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _number(value: float) -> str:
@@ -129,8 +137,16 @@ def _number(value: float) -> str:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Return the dataclass as nested dictionaries for JSON (tuples become lists)."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+    """Return the dataclass as nested dictionaries for JSON: lists and plain numbers."""
+    return json.loads(json.dumps(dataclasses.asdict(config), default=_plain_number))
+
+
+def _plain_number(value: object) -> float:
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise TypeError(f"A setting of type {type(value).__name__} cannot be written as JSON.")
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
