@@ -117,9 +117,12 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
     for name, (low, high) in allowed.items():
         value = getattr(config, name)
         kind = int if isinstance(low, int) and isinstance(high, int) else float
-        if value is None and type(None) in get_args(get_type_hints(type(config))[name]):
-            continue
-        if not (is_number(value, whole=kind is int) and low <= value <= high):
+        is_valid = (
+            type(None) in get_args(get_type_hints(type(config))[name])
+            if value is None
+            else is_number(value, whole=kind is int) and low <= value <= high
+        )
+        if not is_valid:
             raise ConfigError(
                 f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"

@@ -188,7 +188,7 @@ class TestCheckRanges:
     def test_whole_numbers_of_numpy(self, kind):
         built = Strict(count=kind(7), share=kind(1))
         assert to_dict(built) == to_dict(Strict(count=7, share=1))
-        with pytest.raises(ConfigError, match="`count`.* 1 to 100, .*101"):
+        with pytest.raises(ConfigError, match=r"`count`.* 1 to 100, .*101"):
             Strict(count=kind(101))
 
     @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
