@@ -20,6 +20,7 @@ from types import GenericAlias, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.json_files import read_json
 from elmokit.files.location import shown
 
@@ -27,9 +28,6 @@ T = TypeVar("T")
 _LARGEST_INT = 2**63 - 1
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 """How messages name what a setting must be."""
-
-MAX_TOML_BYTES = 2**20
-"""Of a recipe."""
 
 
 def from_dict(
@@ -157,21 +155,18 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ConfigError: if it is not valid UTF-8 TOML, naming the line; if it is too large.
+        ConfigError: if it is not valid UTF-8 TOML, naming the line.
+        FormatError: if it is larger than `MAX_TOML_BYTES`.
+        OSError: if it cannot be read for another reason.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
             f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
             "no file: --set train.batch_size=64."
         )
+    data = read_bounded(path, MAX_TOML_BYTES)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_TOML_BYTES + 1)
-        if len(data) > MAX_TOML_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_TOML_BYTES:,} bytes: not a recipe.")
         return tomllib.loads(data.decode("utf-8"))
-    except ConfigError:
-        raise
     except (ValueError, RecursionError) as error:  # also numbers of too many digits
         raise ConfigError(f"{path}: not a valid TOML file: {error}") from error
 

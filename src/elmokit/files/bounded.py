@@ -5,8 +5,10 @@ from pathlib import Path
 
 from elmokit.errors import FormatError
 
+MAX_TOML_BYTES = 2**20
+"""Of recipes: 1 MB."""
 MAX_SETTINGS_BYTES = 2**26
-"""Of JSON and TOML files with settings and metadata: 64 MB."""
+"""Of JSON files with settings and metadata: 64 MB."""
 MAX_DOCUMENT_BYTES = 2**28
 """Of data in one JSON document: 256 MB, several times SQuAD."""
 MAX_WORD_LIST_BYTES = 2**29
