@@ -14,6 +14,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files import temporary
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -276,7 +277,7 @@ class TestSave:
             PretrainedBiLM(CONFIG).save(tmp_path / "m")
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
-        for role in (f"{'0' * 16}.partial", "previous"):
+        for role in (f"{temporary._MACHINE}{'0' * 16}.partial", "previous"):
             left = directory.with_name(f".{directory.name}.{role}")
             left.mkdir(0o700)
             (left / "model.safetensors").write_text("half")
