@@ -68,6 +68,14 @@ def never_written(file, folder):
     file.create_dataset("3", (10**6, 10**6, 4), "f4")
 
 
+def never_written_in_chunks(file, folder):
+    file.create_dataset("3", (10**6, 10**6, 4), "f4", chunks=(1, 64, 4))
+
+
+def of_texts(file, folder):
+    file.create_dataset("3", (1,), dtype=h5py.string_dtype())[0] = "a"
+
+
 def of_whole_numbers(file, folder):
     file["3"] = VECTORS.astype(np.int32)
 
@@ -81,8 +89,8 @@ def with_other_words(file, folder):
 @pytest.mark.parametrize(
     "add",
     [
-        external, virtual, linked, soft_linked, grouped, never_written, of_whole_numbers,
-        with_other_words,
+        external, virtual, linked, soft_linked, grouped, never_written, never_written_in_chunks,
+        of_texts, of_whole_numbers, with_other_words,
     ],
 )  # fmt: skip
 def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
@@ -92,8 +100,21 @@ def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
         add(file, tmp_path)
     with open_vectors(path) as sentences:
         assert sentences[0].vectors.shape == (3, 2, 4)
-        with pytest.raises(FormatError, match=r"a\.hdf5: damaged"):
+        with pytest.raises(FormatError, match=r"a\.hdf5: "):
             sentences[2]
+
+
+def test_an_index_of_lines_that_states_gigabytes_is_refused(path):
+    with h5py.File(path, "a") as file:
+        text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+        text[0] = json.dumps({"a b": "10"})
+        at = text.id.get_offset()
+    data = bytearray(path.read_bytes())
+    data[at + 3] = 0x7F
+    path.write_bytes(data)
+    stated = r"a\.hdf5: .*`sentence_to_index` states 2,130,"
+    with open_vectors(path) as sentences, pytest.raises(FormatError, match=stated):
+        sentences.texts()
 
 
 def test_arrays_that_claim_more_than_the_archive_has_are_refused(tmp_path):
