@@ -29,6 +29,10 @@ class Archive:
     def __init__(self, file: zipfile.ZipFile, path: Path, advice: str) -> None:
         self._file, self._path, self._advice = file, path, advice
 
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the arrays."""
+        return (name.removesuffix(".npy") for name in self._file.NameToInfo)
+
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._file.NameToInfo
 

@@ -1,5 +1,6 @@
 """Embedding files of other programs, hostile and damaged ones; all formats: contracts."""
 
+import errno
 import json
 
 import h5py
@@ -130,3 +131,39 @@ def test_an_archive_of_numpy_is_read(tmp_path):
     with open_vectors(tmp_path / "a.npz") as sentences:
         assert [one.vectors.shape for one in sentences] == [(3, 0, 4), (3, 2, 4)]
         assert "2 sentences" in repr(sentences)
+
+
+def test_a_small_archive_that_expands_without_end_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", **{"0": VECTORS})
+    content = (tmp_path / "a.npz").read_bytes()
+    entry = content.index(b"PK\x01\x02")  # of the directory: bytes 24 to 27 are the size
+    stated = (1 << 31).to_bytes(4, "little")
+    (tmp_path / "a.npz").write_bytes(content[: entry + 24] + stated + content[entry + 28 :])
+    refused = pytest.raises(FormatError, match=r"a\.npz: .*`0`.*2,147,483,648")
+    with open_vectors(tmp_path / "a.npz") as sentences, refused:
+        sentences[0]
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
+def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
+    np.savez(tmp_path / "a.npz", **{"0": VECTORS, "1": VECTORS})
+    sentences = open_vectors(path.with_suffix(suffix))
+    underway = iter(sentences)
+    next(underway)
+    sentences.close()
+    sentences.close()
+    for read in (lambda: sentences[0], lambda: sentences[:1], lambda: next(underway)):
+        with pytest.raises(ValueError, match=rf"a\{suffix} is closed") as caught:
+            read()
+        assert not isinstance(caught.value, FormatError)
+
+
+def test_a_disk_that_cannot_be_read_is_not_called_damage(path, monkeypatch):
+    def fail(position):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with open_vectors(path) as sentences:
+        monkeypatch.setattr(sentences._reader, "read", fail)
+        with pytest.raises(OSError, match=r"a\.hdf5") as caught:
+            sentences[0]
+    assert caught.value.errno == errno.EIO
