@@ -105,7 +105,9 @@ class VectorSequence(Sequence):
 def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
     """Open an embedding file: HDF5 of elmokit, bilm-tf or AllenNLP, Parquet, or NPZ.
 
-    Close it, or use it in a ``with`` statement:
+    Memory is allocated for no more than an HDF5 or NPZ file can hold. Of Parquet, only the sizes
+    in the metadata are checked: a file made to mislead can take more. Close the file, or use it in
+    a ``with`` statement:
 
         with elmokit.open_vectors("vectors.h5") as sentences:
             for tokens, vectors in sentences:

@@ -19,12 +19,13 @@ import h5py.h5o
 import numpy as np
 
 from elmokit.errors import FormatError
+from elmokit.files.bounded import MAX_COMPRESSION
 from elmokit.files.damage import damage
 
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""
-_MAX_COMPRESSION, _SMALL_BYTES = 1032, 1 << 16
-"""No filter that is read compresses more; chunks that were never written are such a claim, too."""
+_SMALL_BYTES = 1 << 16
+"""Compressed data may always state so much, and `MAX_COMPRESSION` times what is stored."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
 """32000: LZF. Others need plug-ins."""
 _MAX_TEXT_BYTES = 1 << 26
@@ -181,7 +182,7 @@ class Hdf5File:
             )
         stored, stated = dataset.id.get_storage_size(), dataset.nbytes
         is_chunked = layout.get_layout() == h5py.h5d.CHUNKED
-        possible = stored * _MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
+        possible = stored * MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
         if stated > possible:
             raise FormatError(
                 f"{where} of shape {dataset.shape} should hold {stated:,} bytes, but the file has "

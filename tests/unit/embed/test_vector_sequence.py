@@ -144,6 +144,26 @@ def test_a_small_archive_that_expands_without_end_is_refused(tmp_path):
         sentences[0]
 
 
+@pytest.mark.parametrize(
+    ("compression", "dictionary"), [("zstd", False), ("none", True), ("none", False)]
+)
+def test_a_parquet_file_that_expands_beyond_measure_is_refused(tmp_path, compression, dictionary):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, num_values = tmp_path / "a.parquet", 4 * 10**6
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(num_values, np.float32)), 4)
+    row = pa.ListArray.from_arrays(pa.array([0, num_values // 4], pa.int32()), values)
+    table = pa.table({"id": pa.array([0]), "top": row})
+    parquet.write_table(table, path, compression=compression, use_dictionary=dictionary)
+    if compression == "zstd":
+        with pytest.raises(FormatError, match=r"a\.parquet: .*1[67],\d{3},\d{3} bytes"):
+            open_vectors(path)
+    else:
+        with open_vectors(path) as sentences:
+            assert sentences[0].vectors.shape == (10**6, 4)
+
+
 @pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
 def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
     np.savez(tmp_path / "a.npz", **{"0": VECTORS, "1": VECTORS})
