@@ -35,9 +35,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def without_type_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Annotations are not checked: for tests of size, which would spend most of their time there.
+    """Annotations are not checked: for values of wrong types, and for tests of size.
 
-    What they run is run with checks by other tests, on less.
+    The latter would spend most of their time there; other tests run the same on less, with checks.
     """
     import jaxtyping
 

@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import numbers
 import operator
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from types import GenericAlias, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.json_files import read_json
 from elmokit.files.location import shown
 
@@ -26,9 +28,6 @@ T = TypeVar("T")
 _LARGEST_INT = 2**63 - 1
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 """How messages name what a setting must be."""
-
-MAX_TOML_BYTES = 2**20
-"""Of a recipe."""
 
 
 def from_dict(
@@ -106,9 +105,9 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
-    """Check fields of a dataclass against (lowest, highest) values; None is always allowed.
+    """Check fields of a dataclass against (lowest, highest) values.
 
-    Two ints mean that the field holds whole numbers.
+    Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
 
     Raises:
         ConfigError: for the first value outside its range, of another type, or not finite.
@@ -116,12 +115,22 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
     for name, (low, high) in allowed.items():
         value = getattr(config, name)
         kind = int if isinstance(low, int) and isinstance(high, int) else float
-        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
-        if value is not None and not (is_number and low <= value <= high):
+        is_valid = (
+            type(None) in get_args(get_type_hints(type(config))[name])
+            if value is None
+            else is_number(value, whole=kind is int) and low <= value <= high
+        )
+        if not is_valid:
             raise ConfigError(
                 f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
+
+
+def is_number(value: object, *, whole: bool = False) -> bool:
+    """Return whether a value is a (whole) number, NumPy's included; True and False are none."""
+    kind = numbers.Integral if whole else numbers.Real
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _number(value: float) -> str:
@@ -129,8 +138,16 @@ def _number(value: float) -> str:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Return the dataclass as nested dictionaries for JSON (tuples become lists)."""
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+    """Return the dataclass as nested dictionaries for JSON: lists and plain numbers."""
+    return json.loads(json.dumps(dataclasses.asdict(config), default=_plain_number))
+
+
+def _plain_number(value: object) -> float:
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise TypeError(f"A setting of type {type(value).__name__} cannot be written as JSON.")
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -138,21 +155,18 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ConfigError: if it is not valid UTF-8 TOML, naming the line; if it is too large.
+        ConfigError: if it is not valid UTF-8 TOML, naming the line.
+        FormatError: if it is larger than `MAX_TOML_BYTES`.
+        OSError: if it cannot be read for another reason.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
             f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
             "no file: --set train.batch_size=64."
         )
+    data = read_bounded(path, MAX_TOML_BYTES)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_TOML_BYTES + 1)
-        if len(data) > MAX_TOML_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_TOML_BYTES:,} bytes: not a recipe.")
         return tomllib.loads(data.decode("utf-8"))
-    except ConfigError:
-        raise
     except (ValueError, RecursionError) as error:  # also numbers of too many digits
         raise ConfigError(f"{path}: not a valid TOML file: {error}") from error
 

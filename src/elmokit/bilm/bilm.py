@@ -15,7 +15,9 @@ from torch.nn import functional
 from elmokit.bilm.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.masking import lengths_of, reverse_sequences
-from elmokit.config import check_ranges
+from elmokit.config import check_ranges, is_number
+from elmokit.errors import ConfigError
+from elmokit.files.location import shown
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
 MAX_WORDS = 2**31 - 2
@@ -52,8 +54,10 @@ class BiLMConfig:
                 "from the vocabulary"
             )
         check_ranges(self, num_words=(0, MAX_WORDS))
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
+        if not (is_number(self.dropout) and 0 <= self.dropout < 1):
+            raise ConfigError(
+                f"`dropout` must be a number from 0 to below 1, got {shown(self.dropout)}"
+            )
 
 
 @dataclass(frozen=True)

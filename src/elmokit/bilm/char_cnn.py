@@ -11,7 +11,9 @@ from torch.nn import functional
 
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
-from elmokit.config import check_ranges
+from elmokit.config import check_ranges, is_number
+from elmokit.errors import ConfigError
+from elmokit.files.location import shown
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
 
 PADDING_ID = CHAR_PADDING + 1
@@ -42,20 +44,27 @@ class CharCNNConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
-        is_valid = 0 < len(self.filters) <= MAX_LAYERS and all(
-            1 <= width <= MAX_CHARACTERS and count >= 1 for width, count in self.filters
-        )
-        if not is_valid or self.num_filters > MAX_DIM:
-            raise ValueError(
+        is_valid = isinstance(self.filters, tuple | list) and all(map(_is_filter, self.filters))
+        if not (is_valid and 0 < len(self.filters) <= MAX_LAYERS and self.num_filters <= MAX_DIM):
+            raise ConfigError(
                 f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
                 f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
-                f"got {self.filters}"
+                f"got {shown(self.filters)}"
             )
 
     @property
     def num_filters(self) -> int:
         """F, the width of the concatenated convolutions."""
         return sum(count for _, count in self.filters)
+
+
+def _is_filter(pair: object) -> bool:
+    return (
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and all(is_number(value, whole=True) and value >= 1 for value in pair)
+        and pair[0] <= MAX_CHARACTERS
+    )
 
 
 class CharTokenEncoder(nn.Module):

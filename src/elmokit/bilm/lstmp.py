@@ -13,7 +13,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_ranges
+from elmokit.config import check_ranges, is_number
+from elmokit.errors import ConfigError
+from elmokit.files.location import shown
 
 MAX_LAYERS, MAX_DIM = 100, 1 << 16
 """Of a configuration; no network of this kind comes near."""
@@ -41,15 +43,16 @@ class LSTMConfig:
         dims = {"cell_dim": (1, MAX_DIM), "projection_dim": (1, MAX_DIM)}
         check_ranges(self, num_layers=(1, MAX_LAYERS), **dims)
         if self.projection_dim > self.cell_dim:
-            raise ValueError(
+            raise ConfigError(
                 f"`projection_dim` must not be larger than `cell_dim` ({self.cell_dim}), got "
                 f"{self.projection_dim}"
             )
         for name in ("cell_clip", "projection_clip"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(
-                    f"`{name}` must be positive and finite, or none for no clipping, got {value}"
+            if value is not None and not (is_number(value) and 0 < value < math.inf):
+                raise ConfigError(
+                    f"`{name}` must be positive and finite, or none for no clipping, got "
+                    f"{shown(value)}"
                 )
 
 

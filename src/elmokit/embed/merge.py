@@ -13,11 +13,13 @@ from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import find_format, write_embeddings
 from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.changes import changes
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
+_REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")
+"""Metadata that the merged file needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +48,12 @@ def merge_shards(
 
     Raises:
         InputError: if the files do not belong together: different settings, a shard that is
-            missing or given twice, a file that is no shard or not whole.
-        FileNotFoundError, FormatError: as `open_vectors`.
+            missing or given twice, a file that is no shard or not whole; or if there are none.
+        FileNotFoundError, FormatError: as `open_vectors`; also if metadata are missing.
         FileExistsError: if the output exists and ``overwrite`` is not set.
     """
+    if not paths:
+        raise InputError("`paths` is empty: give the file of each shard, 0/N to N-1/N.")
     target = Path(output)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_vectors(path)) for path in paths]
@@ -106,6 +110,10 @@ def _shard_of(shard: VectorSequence) -> tuple[int, int]:
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) > 1):
         raise InputError(
             f"{shard.path} is no shard: give files that `elmokit embed --shard i/N` wrote."
+        )
+    if missing := [key for key in _REQUIRED if shard.metadata.get(key) is None]:
+        raise FormatError(
+            f"{shard.path}: damaged: its metadata lack `{missing[0]}`. Embed the shard again."
         )
     return int(number), int(count)
 

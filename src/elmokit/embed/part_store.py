@@ -27,13 +27,12 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
+from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import directory_lock
 
 logger = logging.getLogger(__name__)
 
-_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
-"""What contents of another kind than expected raise."""
 _JOB_NAME = "job.json"
 _PART_NAME = re.compile(r"part-(\d{12,})-(\d{12,})\.npz")
 _PART_ARRAYS = ("job", "values", "shapes", "indices", "sentences")
@@ -71,7 +70,7 @@ class PartStore:
     @property
     def exists(self) -> bool:
         """Whether an earlier run left anything."""
-        return any(True for _ in self._own_files())
+        return self._job_path.exists() or any(map(_part_of, self._part_files()))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -108,21 +107,28 @@ class PartStore:
         return not self._job_path.exists() or self._read_job()["replaces"] != _identity(output)
 
     def resume(self, settings: Mapping[str, Any], *, output: Path) -> None:
-        """Continue or start the job and remove unusable parts; `InputError` for another job's."""
+        """Continue or start the job; remove the parts that follow a gap.
+
+        Raises:
+            InputError: for the parts of another job, or a file with the name of a part that is
+                none; nothing is removed then.
+            FormatError: if ``job.json`` is not that of a job.
+            OSError: if a part cannot be opened.
+        """
         if not self._job_path.exists():  # no earlier run, or killed before it started
             self.start(settings, output=output)
             return
         job = self._read_job()
         check_same_job(job["settings"], settings, where=str(self.directory))
         self._job_id = job["id"]
-        found = {part.first: part for path in self._part_files() if (part := _part_of(path))}
+        found = self._own_parts()
+        by_first = {part.first: part for part in found}
         self.parts = []
-        while (part := found.get(self.parts[-1].end if self.parts else 0)) is not None:
+        while (part := by_first.get(self.num_sentences)) is not None:
             self.parts.append(part)
-        for part in set(found.values()) - set(self.parts):
+        for part in set(found) - set(self.parts):
             logger.info("%s follows a gap: its sentences are redone", part.path)
             part.path.unlink()
-        self._refuse_foreign_parts()
 
     def _read_job(self) -> dict[str, Any]:
         advice = f"Remove {self.directory} if nothing in it is needed, or give another output."
@@ -139,16 +145,10 @@ class PartStore:
         """
         if self._job_path.exists():
             self._read_job()
-        for path in self._own_files():
-            path.unlink()
+        for part in self._own_parts():
+            part.path.unlink()
+        self._job_path.unlink(missing_ok=True)
         self.parts = []
-        self._refuse_foreign_parts()
-
-    def _own_files(self) -> Iterator[Path]:
-        """Yield what is ours by name and by content: the parts, then the job."""
-        yield from (path for path in self._part_files() if _part_of(path) is not None)
-        if self._job_path.exists():
-            yield self._job_path
 
     def _part_files(self) -> list[Path]:
         """Return the files and links whose name is that of a part."""
@@ -156,14 +156,17 @@ class PartStore:
             return []
         return [path for path in self.directory.iterdir() if _PART_NAME.fullmatch(path.name)]
 
-    def _refuse_foreign_parts(self) -> None:
-        mine = {part.path for part in self.parts}
-        for path in self._part_files():
-            if path not in mine:
+    def _own_parts(self) -> list[Part]:
+        """Return the parts by name; `InputError` for a file with such a name that is none."""
+        parts: list[Part] = []
+        for path in sorted(self._part_files()):
+            if (part := _part_of(path)) is None:
                 raise InputError(
                     f"{path} is damaged, or not a part that `elmokit embed` wrote: it is not "
                     "touched. Remove it or move it away, or give another output."
                 )
+            parts.append(part)
+        return parts
 
     @property
     def num_sentences(self) -> int:
@@ -264,18 +267,14 @@ class PartStore:
             "after them are embedded again."
         )
         try:
-            with open_archive(part.path, advice=advice) as arrays:
+            with open_archive(part.path, advice=advice) as arrays, damage(part.path, advice):
                 if arrays["job"].tobytes() != self._job_id.encode("ascii") or (
                     len(arrays["shapes"]) != part.end - part.first
                 ):
                     raise self._changed(part.path)
                 yield arrays
-        except FormatError:
-            raise
         except FileNotFoundError as error:
             raise self._changed(part.path) from error
-        except _DAMAGE as error:
-            raise FormatError(f"{part.path}: damaged: {error}. {advice}") from error
 
     def _changed(self, path: Path) -> FormatError:
         return FormatError(
@@ -318,14 +317,14 @@ def check_same_job(stored: Mapping[str, Any], settings: Mapping[str, Any], *, wh
 
 
 def _part_of(path: Path) -> Part | None:
-    """Return the part that a file is, by name and by content; None if it is none."""
+    """Return the part that a file is, by name and by content; None if it is none or damaged."""
     name = _PART_NAME.fullmatch(path.name)
     if name is None or path.is_symlink() or not path.is_file():
         return None
     try:
         with open_archive(path, advice="") as file:
             is_part = all(array in file for array in _PART_ARRAYS)
-    except (OSError, FormatError):
+    except FormatError:
         return None
     return Part(path, int(name[1]), int(name[2])) if is_part else None
 

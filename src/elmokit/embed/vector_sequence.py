@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from elmokit.embed.formats.block import READ_ADVICE
 from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
-from elmokit.errors import ElmokitError, FormatError, InputError
+from elmokit.errors import FormatError, InputError
+from elmokit.files.damage import damage
 
 
 class SentenceVectors(NamedTuple):
@@ -31,7 +33,7 @@ class VectorSequence(Sequence):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._is_closed = path, False
         with self._reading():
             self._reader = _format_of(path).module.Reader(path)
         self.line_numbers: np.ndarray = self._reader.indices
@@ -64,7 +66,13 @@ class VectorSequence(Sequence):
 
     def __iter__(self) -> Iterator[SentenceVectors]:
         with self._reading():
-            yield from map(_checked, self._reader)
+            sentences = iter(self._reader)
+        while True:
+            with self._reading():
+                if (sentence := next(sentences, None)) is None:
+                    return
+                checked = _checked(sentence)
+            yield checked
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {str(self.path)!r}: {len(self):,} sentences>"
@@ -81,27 +89,25 @@ class VectorSequence(Sequence):
             return self._reader.texts() if hasattr(self._reader, "texts") else {}
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; nothing can be read from it any more."""
+        self._is_closed = True
         self._reader.close()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn what libraries raise about a damaged file into `FormatError`."""
-        try:
+        """Refuse a closed file; turn errors of libraries about a damaged one into `FormatError`."""
+        if self._is_closed:
+            raise ValueError(f"{self.path} is closed: read before `close()`, or open it again.")
+        with damage(self.path, READ_ADVICE, what="damaged, or not a file of word vectors"):
             yield
-        except (ElmokitError, MemoryError, GeneratorExit):
-            raise
-        except Exception as error:
-            raise FormatError(
-                f"{self.path}: damaged, or not a file of word vectors: {error}. Embed the text "
-                "again, or fetch the file again."
-            ) from error
 
 
 def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
     """Open an embedding file: HDF5 of elmokit, bilm-tf or AllenNLP, Parquet, or NPZ.
 
-    Close it, or use it in a ``with`` statement:
+    Memory is allocated for no more than an HDF5 or NPZ file can hold. Of Parquet, only the sizes
+    in the metadata are checked: a file made to mislead can take more. Close the file, or use it in
+    a ``with`` statement:
 
         with elmokit.open_vectors("vectors.h5") as sentences:
             for tokens, vectors in sentences:
@@ -112,6 +118,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
         FormatError: if it is damaged, or not a file of word vectors; also while reading.
         InputError: for an unknown suffix.
         MissingExtraError: for Parquet without pyarrow.
+        ValueError: if sentences are read after ``close()``.
     """
     chosen = Path(path)
     chosen.open("rb").close()  # system errors name the path here, but not in the libraries

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from elmokit.errors import FormatError
+from elmokit.files.bounded import MAX_COMPRESSION
 from elmokit.files.damage import damage
 
-_MAX_COMPRESSION = 1032  # of deflate
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -29,6 +29,10 @@ class Archive:
     def __init__(self, file: zipfile.ZipFile, path: Path, advice: str) -> None:
         self._file, self._path, self._advice = file, path, advice
 
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the arrays."""
+        return (name.removesuffix(".npy") for name in self._file.NameToInfo)
+
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._file.NameToInfo
 
@@ -37,7 +41,7 @@ class Archive:
             if name not in self:
                 raise FormatError(f"{self._path}: damaged: no array `{name}`. {self._advice}")
             entry = self._file.getinfo(f"{name}.npy")
-            if entry.file_size > max(entry.compress_size, 1) * _MAX_COMPRESSION:
+            if entry.file_size > max(entry.compress_size, 1) * MAX_COMPRESSION:
                 raise ValueError(f"{entry.file_size:,} bytes from {entry.compress_size:,}")
             with self._file.open(entry) as file:
                 return _read_array(file, entry.file_size)

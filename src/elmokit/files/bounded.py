@@ -1,16 +1,20 @@
-"""Files that are read whole, up to a size: what is larger is not what it should be."""
+"""Sizes beyond which a file is not what it should be, and reading whole files up to one."""
 
 import os
 from pathlib import Path
 
 from elmokit.errors import FormatError
 
+MAX_TOML_BYTES = 2**20
+"""Of recipes: 1 MB."""
 MAX_SETTINGS_BYTES = 2**26
-"""Of JSON and TOML files with settings and metadata: 64 MB."""
+"""Of JSON files with settings and metadata: 64 MB."""
 MAX_DOCUMENT_BYTES = 2**28
 """Of data in one JSON document: 256 MB, several times SQuAD."""
 MAX_WORD_LIST_BYTES = 2**29
 """Of vocabularies: 512 MB, some 50 million words."""
+MAX_COMPRESSION = 1032
+"""Bytes that deflate makes of one, at most. No other compression is believed to make more."""
 
 _PIECE_BYTES = 2**20
 

@@ -1,10 +1,14 @@
 """What other libraries raise about a damaged file, as one error."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from elmokit.errors import ElmokitError, FormatError
+
+_SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
+"""These say nothing about the contents of a file."""
 
 
 @contextmanager
@@ -12,13 +16,17 @@ def damage(path: Path, advice: str, *, what: str = "damaged") -> Iterator[None]:
     """Turn any error of a library that reads ``path`` into `FormatError`.
 
     Keep the block to calls of the library: a bug inside it would be reported as a damaged file.
-    Errors of elmokit, system errors that name a file, and lack of memory are passed on.
+    Errors of elmokit, system errors (such as a disk that cannot be read), and lack of memory are
+    passed on.
     """
     try:
         yield
     except (ElmokitError, MemoryError):
         raise
     except Exception as error:  # on damage, such libraries raise errors of nearly every class
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
+        if isinstance(error, OSError):
+            if error.filename is None and error.errno in _SYSTEM_ERRORS:
+                error.filename = str(path)
+            if error.filename is not None:
+                raise
         raise FormatError(f"{path}: {what}: {error}. {advice}") from error

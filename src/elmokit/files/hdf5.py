@@ -2,8 +2,8 @@
 
 The HDF5 library follows links and data into other files, and believes sizes that a damaged file
 states. Here objects are found by name, through hard links only; stored data must lie in the file
-itself and be as large as it says; and everything the library raises becomes `FormatError`. Every
-reader of HDF5 uses this module.
+itself and be as large as it says, texts included; and everything the library raises becomes
+`FormatError`. Every reader of HDF5 uses this module.
 """
 
 import re
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import h5py
 import h5py.h5l
@@ -19,15 +19,18 @@ import h5py.h5o
 import numpy as np
 
 from elmokit.errors import FormatError
+from elmokit.files.bounded import MAX_COMPRESSION
 from elmokit.files.damage import damage
 
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""
-_MAX_COMPRESSION, _SMALL_BYTES = 1032, 1 << 16
-"""No filter that is read compresses more; chunks that were never written are such a claim, too."""
+_SMALL_BYTES = 1 << 16
+"""Compressed data may always state so much, and `MAX_COMPRESSION` times what is stored."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
 """32000: LZF. Others need plug-ins."""
 _MAX_TEXT_BYTES = 1 << 26
+_MIN_LINK_BYTES = 8
+"""A link in a group takes more."""
 _ATTRIBUTE_HEADER, _LONGEST_HEADER = struct.Struct("<BBHHH"), 1 << 20
 """Version, flags, and the sizes of name, type and shape, which follow in this order."""
 _ATTRIBUTE_VERSIONS = ((1, 0, 8), (3, 1, 1))
@@ -58,14 +61,70 @@ class Hdf5File:
         """Read a dataset that `dataset` returned."""
         name = str(dataset.name).strip("/")
         with _damage(self.path, f"dataset `{name}` of shape {dataset.shape}"):
+            if dataset.dtype.hasobject:  # the library would allocate whatever lengths are stated
+                raise FormatError(f"{self.path}: dataset `{name}` must hold numbers.")
             return dataset[...]
+
+    def text(self, name: str) -> str | None:
+        """Return a dataset of one text of variable length; None if there is none of this name."""
+        with _damage(self.path, f"dataset `{name}`"):
+            if (dataset := self.dataset(name)) is None:
+                return None
+            kind, start = h5py.check_string_dtype(dataset.dtype), dataset.id.get_offset()
+            if dataset.size != 1 or kind is None or kind.length is not None or start is None:
+                raise FormatError(f"{self.path}: dataset `{name}` must be one text, not in chunks.")
+            with self.path.open("rb") as file:
+                file.seek(start)
+                length = int.from_bytes(file.read(4), "little")
+            self._check_length(length, f"dataset `{name}`", self.path.stat().st_size)
+            return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every dataset, hard links only."""
         with _damage(self.path, "the list of its datasets"):
             shapes: dict[str, tuple[int, ...]] = {}
-            self._list(self._file, "", shapes, depth=0)
+            groups: list[tuple[str, h5py.Group, int]] = [("", self._file, 0)]
+            num_links = 0
+            while groups:
+                prefix, group, depth = groups.pop()
+                names = _names(group, MAX_OBJECTS - num_links)
+                num_links += len(names)
+                if num_links > MAX_OBJECTS or depth > MAX_GROUP_DEPTH:
+                    raise FormatError(
+                        f"{self.path}: more than {MAX_OBJECTS:,} objects, or groups nested more "
+                        f"than {MAX_GROUP_DEPTH} deep: no file of weights."
+                    )
+                for name in names:
+                    self._check_link(group, name, prefix + name)
+                    item = group[name]
+                    if isinstance(item, h5py.Group):
+                        groups.append((f"{prefix}{name}/", item, depth + 1))
+                    elif isinstance(item, h5py.Dataset):
+                        shapes[prefix + name] = tuple(item.shape or ())
             return shapes
+
+    def names(self) -> list[str]:
+        """Return the names in the root, of any number that the file has room for."""
+        with _damage(self.path, "the list of its datasets"):
+            possible = self.path.stat().st_size // _MIN_LINK_BYTES
+            names = _names(self._file, possible)
+            if len(names) > possible:
+                raise FormatError(f"{self.path}: damaged: more names than the file has room for.")
+            return names
+
+    def bytes_attribute(self, dataset: h5py.Dataset, name: str) -> bytes | None:
+        """Return a text of fixed length that is an attribute; None if none of this name is one."""
+        what = f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`"
+        with _damage(self.path, what):
+            if not h5py.h5a.exists(dataset.id, name.encode()):
+                return None
+            attribute = h5py.h5a.open(dataset.id, name.encode())
+            kind = attribute.get_type()
+            is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
+            if not is_text or attribute.shape != ():
+                return None
+            self._check_length(kind.get_size(), what)
+            return bytes(cast(Any, dataset.attrs[name]))
 
     def text_attribute(self, name: str) -> str | None:
         """Return a text that is an attribute of the root; None if there is none of this name."""
@@ -81,12 +140,13 @@ class Hdf5File:
             if kind.is_variable_str():
                 # the library would allocate whatever length is stated (up to 4 GB)
                 length = self._stated_length(raw_name)
-            if length > min(_MAX_TEXT_BYTES, self.path.stat().st_size):
-                raise FormatError(
-                    f"{self.path}: damaged: attribute `{name}` states {length:,} bytes of text."
-                )
+            self._check_length(length, f"attribute `{name}`")
             text: Any = self._file.attrs[name]
             return text if isinstance(text, str) else bytes(text).decode()
+
+    def _check_length(self, length: int, what: str, longest: int = _MAX_TEXT_BYTES) -> None:
+        if length > min(longest, self.path.stat().st_size):
+            raise FormatError(f"{self.path}: damaged: {what} states {length:,} bytes of text.")
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
         """Follow a name part by part; links that lead elsewhere are refused."""
@@ -122,7 +182,7 @@ class Hdf5File:
             )
         stored, stated = dataset.id.get_storage_size(), dataset.nbytes
         is_chunked = layout.get_layout() == h5py.h5d.CHUNKED
-        possible = stored * _MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
+        possible = stored * MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
         if stated > possible:
             raise FormatError(
                 f"{where} of shape {dataset.shape} should hold {stated:,} bytes, but the file has "
@@ -132,12 +192,15 @@ class Hdf5File:
     def _stated_length(self, name: bytes) -> int:
         """Return the bytes that a text attribute of variable length says it has.
 
+        Of several places that look like it, such as in the values of others, the longest counts.
+
         Source: HDF5 file format specification, attribute message (versions 1 and 3).
         """
         begin = h5py.h5o.get_info(self._file.id).addr
         with self.path.open("rb") as file:
             file.seek(begin)
             header = file.read(_LONGEST_HEADER)
+        lengths: list[int] = []
         for found in re.finditer(re.escape(name + b"\0"), header):
             for version, gap, padding in _ATTRIBUTE_VERSIONS:
                 start = found.start() - gap - _ATTRIBUTE_HEADER.size
@@ -146,34 +209,21 @@ class Hdf5File:
                 sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
                 if sizes[0] == len(name) + 1:
                     data = found.start() + sum(size + -size % padding for size in sizes)
-                    return int.from_bytes(header[data : data + 4], "little")
-        raise FormatError(
-            f"{self.path}: attribute `{name.decode()}` is not stored as elmokit writes it. Embed "
-            "the text again."
-        )
-
-    def _list(
-        self, group: h5py.Group, prefix: str, shapes: dict[str, tuple[int, ...]], *, depth: int
-    ) -> None:
-        names: list[str] = []
-
-        def visit(name: bytes) -> bool | None:
-            names.append(name.decode())
-            return len(names) > MAX_OBJECTS or None  # anything but None stops
-
-        group.id.links.iterate(visit)
-        if len(names) + len(shapes) > MAX_OBJECTS or depth > MAX_GROUP_DEPTH:
+                    lengths.append(int.from_bytes(header[data : data + 4], "little"))
+        if not lengths:
             raise FormatError(
-                f"{self.path}: more than {MAX_OBJECTS:,} objects, or groups nested more than "
-                f"{MAX_GROUP_DEPTH} deep: no file of weights."
+                f"{self.path}: attribute `{name.decode()}` is not stored as elmokit writes it. "
+                "Embed the text again."
             )
-        for name in names:
-            self._check_link(group, name, prefix + name)
-            item = group[name]
-            if isinstance(item, h5py.Group):
-                self._list(item, f"{prefix}{name}/", shapes, depth=depth + 1)
-            elif isinstance(item, h5py.Dataset):
-                shapes[prefix + name] = tuple(item.shape or ())
+        return max(lengths)
+
+
+def _names(group: h5py.Group, most: int) -> list[str]:
+    """Return the names in a group; after one more than ``most``, the rest is left out."""
+    names: list[bytes] = []
+    # anything but None stops
+    group.id.links.iterate(lambda name: names.append(name) or len(names) > most or None)
+    return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
 @contextmanager

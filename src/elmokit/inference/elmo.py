@@ -38,6 +38,10 @@ class ELMo(LayerMixes):
     separate weights, removes the boundaries and applies dropout. A frozen biLM in fp32 on the CPU
     runs through the compiled kernels, within 1e-5 of the plain modules.
 
+    Its weights may change between calls, in place or by loading. A change through ``weight.data``
+    or NumPy, which PyTorch does not count, is noticed if it reaches a whole tensor; if you change
+    single values, do so under ``torch.no_grad()`` and without ``.data``.
+
     Saved with a network (``state_dict`` or ``torch.save``) it holds the biLM, so that the file is
     complete, but neither the softmax nor the vocabulary of its targets, which it cannot use. To
     load the state, build the network with the same model first.
@@ -144,18 +148,22 @@ class ELMo(LayerMixes):
     def _frozen_bilm(self) -> FrozenBiLM | None:
         """Return the biLM with packed weights, packed again after a change; none without kernels.
 
-        Other devices and types of numbers, graphs that are being compiled, and modules with
-        forward hooks run as they are.
+        Other devices and types of numbers, graphs that are being compiled or traced, and modules
+        with forward hooks run as they are.
         """
-        weights = list(self.bilm.parameters())
+        is_tracing = torch.jit.is_tracing  # pyright: ignore[reportPrivateImportUsage]
+        if torch.compiler.is_compiling() or is_tracing():
+            return None
+        modules = list(self.bilm.modules())
+        weights = [w for one in modules for w in one._parameters.values() if w is not None]
         is_plain = all(w.is_cpu and w.dtype == torch.float32 for w in weights) and not any(
-            one._forward_hooks or one._forward_pre_hooks for one in self.bilm.modules()
+            one._forward_hooks or one._forward_pre_hooks for one in modules
         )
-        if torch.compiler.is_compiling() or not is_plain:
+        if not is_plain or load_kernels() is None:  # which says so
             return None
-        if load_kernels() is None:  # which says so
-            return None
-        version = [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
+        version = [
+            (w.data_ptr(), 0 if w.is_inference() else w._version, _sample(w)) for w in weights
+        ]
         if self._frozen is None or self._frozen[1] != version:
             self._frozen = FrozenBiLM(self.bilm, word_cache=True), version
         return self._frozen[0]
@@ -190,6 +198,11 @@ class ELMo(LayerMixes):
         rows = (vocab.sentence_begin, vocab.sentence_end)
         begin, end = (torch.from_numpy(row.astype("int64")).to(ids) for row in rows)
         return begin, end
+
+
+def _sample(weight: Tensor) -> bytes:
+    """Return some 64 values from all over a tensor; the odd step leaves no columns aside."""
+    return weight.detach().numpy().flat[:: weight.numel() // 64 | 1].tobytes()
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:

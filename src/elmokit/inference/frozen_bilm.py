@@ -68,7 +68,7 @@ class FrozenBiLM:
         distinct = real[np.unique(index, return_index=True)[1]]
         vectors = self._token_vectors(list(rows), lambda missing: distinct[missing])
         lengths = mask.sum(dim=1).tolist()
-        sentences = np.split(index, np.cumsum(lengths)[:-1])
+        sentences = np.split(index, np.cumsum(lengths))[:-1]  # none for no rows
         out = self.engine.run(vectors, sentences, state=state, boundaries=True)
         lstm, num_rows = self.network.config.lstm, len(ids)
         layers = torch.zeros(lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim)

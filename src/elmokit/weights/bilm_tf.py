@@ -5,7 +5,6 @@
 """
 
 import copy
-import json
 import logging
 import math
 import os
@@ -25,6 +24,7 @@ from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_file, reserve
 from elmokit.files.hdf5 import Hdf5File, open_hdf5
+from elmokit.files.json_files import json_bytes
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf_layout import (
@@ -137,8 +137,8 @@ def write_bilm_tf(
         else:
             _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays)
         _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays)
-        text = json.dumps(options_of(model), indent=2, ensure_ascii=False) + "\n"
-        files.enter_context(atomic_file(options)).write_text(text, encoding="utf-8")
+        data = json_bytes(options_of(model), indent=2)
+        files.enter_context(atomic_file(options)).write_bytes(data)
 
 
 def format_losses(model: PretrainedBiLM) -> list[str]:

@@ -1,7 +1,6 @@
 """The original's ``options.json`` ⇄ our configuration."""
 
 import copy
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,15 +32,10 @@ def read_options(path: Path) -> dict[str, Any]:
     """Read the file; `parse_options` checks its contents.
 
     Raises:
-        FormatError: for invalid JSON, or a string that is no Unicode text.
+        FormatError: for invalid JSON.
     """
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
-    data = parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
-    try:
-        json.dumps(data, ensure_ascii=False).encode()  # as they are stored with the model
-    except ValueError as error:
-        raise FormatError(f"{path}: a string is not Unicode text: {error}. {advice}") from error
-    return data
+    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 
 
 def parse_options(

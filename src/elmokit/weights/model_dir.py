@@ -27,6 +27,7 @@ from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory
+from elmokit.files.json_files import json_bytes
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -189,8 +190,8 @@ class PretrainedBiLM(BiLM):
         return digest.hexdigest()
 
     def card(self) -> str:
-        """Return the model card as Markdown."""
-        return model_card(self)
+        """Return the model card as Markdown; bytes of names that are not UTF-8 are escaped."""
+        return model_card(self).encode("utf-8", "backslashreplace").decode("utf-8")
 
     def save(self, directory: str | os.PathLike[str], *, dtype: Storage = "float32") -> None:
         """Write the model directory, whole or not at all, replacing an older model.
@@ -234,8 +235,7 @@ class PretrainedBiLM(BiLM):
             warm_text=self.warm_text,
             training=self.training_metadata,
         )
-        text = json.dumps(to_dict(config), indent=2, ensure_ascii=False)
-        (directory / CONFIG_NAME).write_text(text + "\n", encoding="utf-8")
+        (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
         save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)

@@ -10,9 +10,9 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from elmokit import __version__
-from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.config import from_dict
+from elmokit.config import check_ranges, from_dict
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -52,6 +52,9 @@ class ModelDirConfig:
     """Neutral sentences, words joined by spaces, to warm up the LSTM state."""
     training: dict[str, Any] = field(default_factory=dict)
     """Free-form training metadata."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, num_words=(1, MAX_WORDS))
 
 
 def read_config(directory: Path) -> ModelDirConfig:

@@ -1,12 +1,15 @@
+import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.errors import ConfigError
 
 CONFIG = BiLMConfig(
     char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 16)), num_highway=1),
@@ -293,10 +296,18 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"`num_words` \w+ 0:"):
             BiLM(replace(WORD_CONFIG, num_words=0))
 
-    @pytest.mark.parametrize("dropout", [-0.1, 1.0])
+    @pytest.mark.usefixtures("without_type_checks")
+    @pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan, None, "a", True])
     def test_dropout_is_a_share(self, dropout):
-        with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .*{dropout}$"):
+        with pytest.raises(ConfigError, match=rf"`dropout` .* 0 .* 1, .*{dropout!r}$"):
             BiLMConfig(dropout=dropout)
+
+    @pytest.mark.usefixtures("without_type_checks")
+    def test_numbers_of_numpy_are_numbers(self):
+        cnn = CharCNNConfig(filters=((np.int64(1), np.int64(4)),), embedding_dim=np.int64(3))
+        lstm = LSTMConfig(cell_dim=np.int64(8), projection_dim=4, cell_clip=np.float32(3))
+        model = BiLM(BiLMConfig(char_cnn=cnn, lstm=lstm, dropout=np.float64(0)))
+        assert model(torch.ones(1, 2, 50, dtype=torch.int64)).layers.shape == (3, 1, 2, 8)
 
 
 class TestParameters:

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from elmokit.bilm import char_cnn
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
+from elmokit.errors import ConfigError
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
 WORDS = ["I", "sat", "", "bank", "눈", "Donaudampfschifffahrt", "x" * 60, "<S>", "🙂🙂"]
@@ -123,18 +124,29 @@ def test_filters_wider_than_rows_are_refused():
         build(max_characters=4)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("filters", ()),
         ("filters", ((0, 4),)),
         ("filters", ((1, 0),)),
+        ("filters", ((51_000_000, 1),)),
+        ("filters", ((1, 2**17),)),
+        ("filters", ((1.5, 2),)),
+        ("filters", ((1, 2.0),)),
+        ("filters", ((1, "a"),)),
+        ("filters", ((True, 2),)),
+        ("filters", ((1, 2, 3),)),
+        ("filters", (1, 2)),
+        ("filters", ((None, 2),)),
+        ("filters", None),
         ("embedding_dim", 0),
         ("num_highway", -1),
     ],
 )
 def test_impossible_shapes_are_refused(name, value):
-    with pytest.raises(ValueError, match=rf"`{name}` .*{re.escape(str(value))}$"):
+    with pytest.raises(ConfigError, match=rf"`{name}` .*{re.escape(str(value))}$"):
         CharCNNConfig(**{name: value})
 
 

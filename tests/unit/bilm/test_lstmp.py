@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+from elmokit.errors import ConfigError
 
 INPUT, CELL, DIM = 5, 8, 4
 
@@ -103,6 +104,14 @@ def test_clips_that_never_act_change_nothing():
     free, clipped = build(), build(cell_clip=100.0, projection_clip=100.0)
     x, state = inputs(2, 6), start(free, 2)
     assert torch.equal(free(x, state)[0], clipped(x, state)[0])
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, "a", True])
+@pytest.mark.parametrize("name", ["cell_clip", "projection_clip"])
+def test_clips_are_positive_numbers(name, value):
+    with pytest.raises(ConfigError, match=rf"`{name}` .*none.*got {value!r}$"):
+        LSTMConfig(**{name: value})
 
 
 def test_the_projection_clip_needs_a_projection():

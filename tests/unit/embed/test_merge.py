@@ -1,11 +1,14 @@
 """Which files are merged; what comes out: contracts of embedding files."""
 
+import json
+
+import h5py
 import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.merge import merge_shards
 from elmokit.embed.vector_sequence import open_vectors
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 
 from ...builders.command_line import elmokit
 from ...builders.embedding_models import embed_files, toy_model
@@ -47,6 +50,23 @@ def test_what_is_no_shard_is_told(shards, tmp_path):
     whole = shards(0, 1)
     with pytest.raises(InputError, match=r"0\.h5 is no shard"):
         merge_shards([whole], tmp_path / "all.h5")
+
+
+def test_no_shards_at_all_are_told(tmp_path):
+    with pytest.raises(InputError, match="`paths`"):
+        merge_shards([], tmp_path / "all.h5")
+
+
+@pytest.mark.parametrize("key", ["format", "num_words", "text_sha256", "dim"])
+def test_missing_metadata_are_named_with_their_file(shards, tmp_path, key):
+    paths = [shards(i, 2) for i in range(2)]
+    with h5py.File(paths[1], "a") as file:
+        metadata = json.loads(str(file.attrs["elmokit"]))
+        del metadata[key]
+        file.attrs["elmokit"] = json.dumps(metadata)
+    with pytest.raises(FormatError, match=rf"1\.h5: .*`{key}`"):
+        merge_shards(paths, tmp_path / "all.parquet")
+    assert not (tmp_path / "all.parquet").exists()
 
 
 def test_shards_of_other_settings_are_told_with_the_difference(shards, tmp_path):

@@ -1,4 +1,6 @@
+import errno
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.formats.block import Block
 from elmokit.embed.part_store import PartStore
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 
 SETTINGS = {"precision": "fp32", "layers": "all"}
 
@@ -79,6 +81,50 @@ def test_damage_names_the_part_and_the_way_on(tmp_path, store):
     (store.directory / "job.json").write_text("{")
     with pytest.raises(FormatError, match=r"job\.json"):
         store.resume(SETTINGS, output=tmp_path / "out.h5")
+
+
+@pytest.fixture
+def unreadable(store, monkeypatch):
+    """The second of three parts cannot be opened for a reason that is not in the file."""
+    store.add(5, block(5, 2), None)
+    path, code = store.parts[1].path, errno.EIO
+    opened = Path.open
+
+    def refuse(self, *args, **kwargs):
+        if self == path:
+            raise OSError(code, "no reading", str(path))
+        return opened(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    return path
+
+
+def names(store):
+    return sorted(path.name for path in store.directory.iterdir())
+
+
+def test_a_system_error_removes_no_part(tmp_path, store, unreadable):
+    before = names(store)
+    for change in (
+        lambda: store.resume(SETTINGS, output=tmp_path / "out.h5"),
+        store.remove,
+        lambda: list(store.blocks()),
+    ):
+        with pytest.raises(OSError, match=unreadable.name) as caught:
+            change()
+        assert caught.value.errno == errno.EIO
+        assert "--resume" not in str(caught.value)
+    assert names(store) == before
+
+
+def test_a_damaged_part_is_refused_before_any_is_removed(tmp_path, store):
+    store.add(5, block(5, 2), None)
+    store.parts[1].path.write_bytes(b"damaged")
+    before = names(store)
+    for change in (lambda: store.resume(SETTINGS, output=tmp_path / "out.h5"), store.remove):
+        with pytest.raises(InputError, match=r"part-000000000003"):
+            change()
+    assert names(store) == before
 
 
 def test_an_older_output_is_told_from_the_finished_one(tmp_path):

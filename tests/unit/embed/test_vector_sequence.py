@@ -1,5 +1,6 @@
 """Embedding files of other programs, hostile and damaged ones; all formats: contracts."""
 
+import errno
 import json
 
 import h5py
@@ -68,6 +69,14 @@ def never_written(file, folder):
     file.create_dataset("3", (10**6, 10**6, 4), "f4")
 
 
+def never_written_in_chunks(file, folder):
+    file.create_dataset("3", (10**6, 10**6, 4), "f4", chunks=(1, 64, 4))
+
+
+def of_texts(file, folder):
+    file.create_dataset("3", (1,), dtype=h5py.string_dtype())[0] = "a"
+
+
 def of_whole_numbers(file, folder):
     file["3"] = VECTORS.astype(np.int32)
 
@@ -81,8 +90,8 @@ def with_other_words(file, folder):
 @pytest.mark.parametrize(
     "add",
     [
-        external, virtual, linked, soft_linked, grouped, never_written, of_whole_numbers,
-        with_other_words,
+        external, virtual, linked, soft_linked, grouped, never_written, never_written_in_chunks,
+        of_texts, of_whole_numbers, with_other_words,
     ],
 )  # fmt: skip
 def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
@@ -92,8 +101,21 @@ def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
         add(file, tmp_path)
     with open_vectors(path) as sentences:
         assert sentences[0].vectors.shape == (3, 2, 4)
-        with pytest.raises(FormatError, match=r"a\.hdf5: damaged"):
+        with pytest.raises(FormatError, match=r"a\.hdf5: "):
             sentences[2]
+
+
+def test_an_index_of_lines_that_states_gigabytes_is_refused(path):
+    with h5py.File(path, "a") as file:
+        text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+        text[0] = json.dumps({"a b": "10"})
+        at = text.id.get_offset()
+    data = bytearray(path.read_bytes())
+    data[at + 3] = 0x7F
+    path.write_bytes(data)
+    stated = r"a\.hdf5: .*`sentence_to_index` states 2,130,"
+    with open_vectors(path) as sentences, pytest.raises(FormatError, match=stated):
+        sentences.texts()
 
 
 def test_arrays_that_claim_more_than_the_archive_has_are_refused(tmp_path):
@@ -109,3 +131,59 @@ def test_an_archive_of_numpy_is_read(tmp_path):
     with open_vectors(tmp_path / "a.npz") as sentences:
         assert [one.vectors.shape for one in sentences] == [(3, 0, 4), (3, 2, 4)]
         assert "2 sentences" in repr(sentences)
+
+
+def test_a_small_archive_that_expands_without_end_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", **{"0": VECTORS})
+    content = (tmp_path / "a.npz").read_bytes()
+    entry = content.index(b"PK\x01\x02")  # of the directory: bytes 24 to 27 are the size
+    stated = (1 << 31).to_bytes(4, "little")
+    (tmp_path / "a.npz").write_bytes(content[: entry + 24] + stated + content[entry + 28 :])
+    refused = pytest.raises(FormatError, match=r"a\.npz: .*`0`.*2,147,483,648")
+    with open_vectors(tmp_path / "a.npz") as sentences, refused:
+        sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("compression", "dictionary"), [("zstd", False), ("none", True), ("none", False)]
+)
+def test_a_parquet_file_that_expands_beyond_measure_is_refused(tmp_path, compression, dictionary):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, num_values = tmp_path / "a.parquet", 4 * 10**6
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(num_values, np.float32)), 4)
+    row = pa.ListArray.from_arrays(pa.array([0, num_values // 4], pa.int32()), values)
+    table = pa.table({"id": pa.array([0]), "top": row})
+    parquet.write_table(table, path, compression=compression, use_dictionary=dictionary)
+    if compression == "zstd":
+        with pytest.raises(FormatError, match=r"a\.parquet: .*1[67],\d{3},\d{3} bytes"):
+            open_vectors(path)
+    else:
+        with open_vectors(path) as sentences:
+            assert sentences[0].vectors.shape == (10**6, 4)
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
+def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
+    np.savez(tmp_path / "a.npz", **{"0": VECTORS, "1": VECTORS})
+    sentences = open_vectors(path.with_suffix(suffix))
+    underway = iter(sentences)
+    next(underway)
+    sentences.close()
+    sentences.close()
+    for read in (lambda: sentences[0], lambda: sentences[:1], lambda: next(underway)):
+        with pytest.raises(ValueError, match=rf"a\{suffix} is closed") as caught:
+            read()
+        assert not isinstance(caught.value, FormatError)
+
+
+def test_a_disk_that_cannot_be_read_is_not_called_damage(path, monkeypatch):
+    def fail(position):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with open_vectors(path) as sentences:
+        monkeypatch.setattr(sentences._reader, "read", fail)
+        with pytest.raises(OSError, match=r"a\.hdf5") as caught:
+            sentences[0]
+    assert caught.value.errno == errno.EIO

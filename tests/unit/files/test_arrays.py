@@ -27,6 +27,7 @@ def test_arrays_come_back_writable(tmp_path, save):
             assert archive[name].flags.writeable
             np.testing.assert_array_equal(archive[name], array)
         assert "none" not in archive
+        assert list(archive) == list(ARRAYS)
 
 
 def entry(path, content, *, compression=zipfile.ZIP_STORED):

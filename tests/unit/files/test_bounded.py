@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from elmokit.config import MAX_TOML_BYTES, read_toml
-from elmokit.errors import ConfigError, FormatError
+from elmokit.config import read_toml
+from elmokit.errors import FormatError
 from elmokit.files import bounded
-from elmokit.files.bounded import MAX_DOCUMENT_BYTES, read_bounded
+from elmokit.files.bounded import MAX_DOCUMENT_BYTES, MAX_TOML_BYTES, read_bounded
 from elmokit.files.json_files import read_json
 from elmokit.files.lines import read_text
 from elmokit.text.word_vocab import read_vocab_lines
@@ -63,8 +63,14 @@ def test_every_reader_of_whole_files_refuses_what_is_too_large(tmp_path, read):
 
 
 def test_so_do_recipes(tmp_path):
-    with pytest.raises(ConfigError, match=rf"huge\.toml: larger than {MAX_TOML_BYTES:,}"):
+    with pytest.raises(FormatError, match=rf"huge\.toml: larger than {MAX_TOML_BYTES:,} bytes"):
         read_toml(blank(tmp_path / "huge.toml"))
+    (tmp_path / "large.toml").write_bytes(b"a=1" + b" " * (MAX_TOML_BYTES - 3))
+    assert read_toml(tmp_path / "large.toml") == {"a": 1}
+    with (tmp_path / "large.toml").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(FormatError, match=r"large\.toml: larger than"):
+        read_toml(tmp_path / "large.toml")
 
 
 def test_documents_count_decompressed(tmp_path, monkeypatch):

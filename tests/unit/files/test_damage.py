@@ -1,5 +1,6 @@
 """Errors of libraries about a file become one kind of error; others stay."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ def test_other_errors_stay(error):
     with pytest.raises(type(error)) as raised:
         raise_in(error, damage(Path("f.h5"), ""))
     assert raised.value is error
+
+
+def test_a_system_error_without_a_name_gets_it():
+    with pytest.raises(OSError, match=r"f\.h5") as raised:
+        raise_in(OSError(errno.EIO, "Input/output error"), damage(Path("f.h5"), ""))
+    assert raised.value.errno == errno.EIO
 
 
 def raise_in(error, context):

@@ -1,6 +1,7 @@
 """HDF5 files lead nowhere else, and say no more than they hold."""
 
 import json
+import struct
 
 import h5py
 import numpy as np
@@ -110,6 +111,95 @@ def test_lists_are_bounded(tmp_path):
     for name in ("deep", "wide"):
         with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
             file.shapes()
+
+
+def test_groups_that_meet_again_are_counted_again(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file
+        for _ in range(MAX_GROUP_DEPTH - 1):  # 2 ** 15 ways, in 30 links
+            group["b"] = group.create_group("a")
+            group = group["a"]
+    with open_hdf5(tmp_path / "a.h5") as file, pytest.raises(FormatError, match=f"{MAX_OBJECTS:,}"):
+        file.shapes()
+
+
+def test_names_of_the_root_are_not_limited_to_a_number(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for number in range(MAX_OBJECTS + 1):
+            file[str(number)] = h5py.SoftLink("/")  # the shortest
+    with open_hdf5(tmp_path / "a.h5") as file:
+        assert sorted(map(int, file.names())) == list(range(MAX_OBJECTS + 1))
+
+
+@pytest.mark.parametrize("shape", [(1,), ()])
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_a_dataset_of_one_text(tmp_path, shape, userblock):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock) as file:
+        file.create_dataset("x", shape, dtype=h5py.string_dtype())[...] = "배 " * 1000
+    with open_hdf5(tmp_path / "a.h5") as file:
+        assert file.text("x") == "배 " * 1000
+        assert file.text("y") is None
+
+
+def test_a_dataset_of_text_that_states_gigabytes_is_refused(path):
+    def write(file):
+        file["x"] = "some text"
+        return file["x"].id.get_offset()
+
+    with h5py.File(path, "a") as file:
+        at = write(file)
+    data = bytearray(path.read_bytes())
+    assert data[at : at + 4] == len("some text").to_bytes(4, "little")
+    data[at + 3] = 0x7F
+    path.write_bytes(data)
+    with open_hdf5(path) as file:
+        with pytest.raises(FormatError, match=r"`x` states 2,130,\d+"):
+            file.text("x")
+        with pytest.raises(FormatError, match=r"`x`.*numbers"):
+            file.read(file.dataset("x"))
+
+
+@pytest.mark.parametrize("options", [{"chunks": (1,)}, {"dtype": "f4"}, {"shape": (2,)}])
+def test_other_datasets_are_no_text(path, options):
+    given = {"shape": (1,), "dtype": h5py.string_dtype(), **options}
+
+    def write(file):
+        file.create_dataset("x", **given)[...] = 1 if options.get("dtype") else "a"
+
+    change(path, write)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`x`.*one text"):
+        file.text("x")
+
+
+def test_attributes_of_datasets_are_texts_of_fixed_length(path):
+    def write(file):
+        attributes = file["small"].attrs
+        attributes.create("fixed", np.array("배".encode(), h5py.string_dtype("utf-8", 3)))
+        attributes["variable"], attributes["number"] = "a", 1
+        attributes["several"] = np.array([b"a", b"b"])
+
+    change(path, write)
+    with open_hdf5(path) as file:
+        small = file.dataset("small")
+        assert file.bytes_attribute(small, "fixed") == "배".encode()
+        for name in ("variable", "number", "several", "none"):
+            assert file.bytes_attribute(small, name) is None
+
+
+@pytest.mark.parametrize("imitated", [False, True])
+def test_an_imitation_does_not_hide_the_length_of_a_text(tmp_path, imitated):
+    path, text = tmp_path / "a.h5", "x" * 99
+    fake = struct.pack("<BBHHH8s16xI", 1, 0, 8, 8, 8, b"elmokit\0", 3)
+    with h5py.File(path, "w") as file:
+        if imitated:
+            file.attrs["first"] = np.void(fake)
+        file.attrs["elmokit"] = text
+    data = bytearray(path.read_bytes())
+    assert data.count(b"elmokit\0") == 1 + imitated
+    data[data.index(len(text).to_bytes(4, "little"), data.rindex(b"elmokit\0")) + 3] = 0x7F
+    path.write_bytes(data)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit` states 2,130,\d+"):
+        file.text_attribute("elmokit")
 
 
 def test_a_text_that_states_gigabytes_is_refused_before_they_are_allocated(path):

@@ -1,6 +1,8 @@
 """The ELMo layer of a task model: one biLM pass, several mixtures, frozen or not."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -23,6 +25,30 @@ CONFIG = BiLMConfig(
     char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1), lstm=LSTM
 )
 SENTENCES = [["the", "bank", "of", "the", "river"], ["눈"], ["a", "word"]]
+TRACE = """
+import torch
+from elmokit.bilm.bilm import BiLM, BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.inference.elmo import ELMo
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        lstm = LSTMConfig(cell_dim=12, projection_dim=6)
+        cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1)
+        self.elmo = ELMo(BiLM(BiLMConfig(char_cnn=cnn, lstm=lstm)), dropout=0.0)
+
+    def forward(self, ids):
+        return self.elmo(ids).mixes[0]
+
+network = Network()
+ids = torch.from_numpy(network.elmo.bilm.char_vocab.encode([["a", "bank"]], boundaries=False))
+expected = network(ids)
+assert network.elmo._frozen is not None
+traced = torch.jit.trace(network, ids.flip(1))
+torch.testing.assert_close(traced(ids), expected, atol=1e-5, rtol=0)
+"""
 
 
 @pytest.fixture
@@ -303,6 +329,55 @@ class TestKernels:
         second = elmo(ids).mixes[0]
         assert (second - first).abs().max() > 1e-3
         torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
+
+    @pytest.mark.parametrize("scale", [1.5, -1.0])
+    def test_weights_changed_behind_their_version_are_seen(self, plain, scale):
+        model = toy_model()
+        elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(3), boundaries=False)
+        for name, weight in elmo.bilm.named_parameters():
+            elmo(ids)
+            packed = elmo._frozen
+            elmo(ids)
+            assert elmo._frozen is packed
+            weight.data.mul_(scale)
+            second = elmo(ids).mixes[0]
+            torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
+            assert weight.count_nonzero() == 0 or elmo._frozen is not packed, name
+
+    def test_weights_of_any_layout_are_seen(self):
+        model = toy_model()
+        elmo, ids = ELMo(model), model.encode([["bank"]], boundaries=False)
+        weight = model.forward_layers[0].get_parameter("input_weight")
+        weight.data = weight.data.T.contiguous().T
+        elmo(ids)
+        packed = elmo._frozen
+        weight.data.mul_(2)
+        elmo(ids)
+        assert elmo._frozen is not packed
+
+    @pytest.mark.parametrize("keep_boundaries", [True, False])
+    @pytest.mark.parametrize("word_input", [True, False])
+    def test_an_empty_batch_has_the_shapes_of_the_modules(self, plain, word_input, keep_boundaries):
+        model = toy_model(words=word_input)
+        elmo = ELMo(model, keep_boundaries=keep_boundaries)
+        ids = model.encode([["a", "bank"]], boundaries=False)[:0]
+        for given in ({}, {"state": elmo(model.encode([["a"]], boundaries=False)).state}):
+            out, expected = elmo(ids, **given), plain(elmo, ids, **given)
+            assert elmo._frozen is not None
+            assert out.mixes[0].shape == expected.mixes[0].shape
+            assert out.mask.shape == expected.mask.shape
+            assert out.state.hidden.shape == expected.state.hidden.shape
+            assert out.state.cell.shape == expected.state.cell.shape
+
+    def test_a_network_that_is_traced_runs_the_modules(self, tmp_path):
+        # in a process of its own: the kernels in a trace end it; and without checks of types,
+        # because sizes are tensors in a trace
+        program = tmp_path / "trace.py"
+        program.write_text(TRACE)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", program], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
 
     def test_other_types_of_numbers_and_training_use_the_modules(self):
         model = toy_model()

@@ -15,7 +15,7 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import format_losses, read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 RAW = CharVocabConfig(normalization="none", truncation="byte")
 CNN = CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)))
@@ -304,6 +304,16 @@ class TestWrite:
         written(character_model(), tmp_path)
         written(word_model(), tmp_path)
         assert not caplog.records
+
+    def test_options_that_are_not_unicode_come_back(self, files, tmp_path):
+        options, weights = files
+        data = json.loads(options.read_text()) | {"corpus": "\udce9t\udce9", "눈": "é"}
+        options.write_text(json.dumps(data))
+        model = read_bilm_tf(options, weights)
+        model.save(tmp_path / "model")
+        (tmp_path / "again").mkdir()
+        again, _ = written(load_model(tmp_path / "model"), tmp_path / "again")
+        assert json.loads(again.read_bytes()) == data
 
     def test_folders_are_made(self, tmp_path):
         paths = tmp_path / "a" / "o.json", tmp_path / "b" / "w.hdf5"

@@ -14,6 +14,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax, FullSoftmax, SoftmaxConfig
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files import temporary
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -167,6 +168,16 @@ class TestSave:
         modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
         assert len(modes) == 1, "readable by whoever may read the others"
 
+    def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
+        training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}
+        PretrainedBiLM(CONFIG, training=training, warm_text=("눈 .",)).save(tmp_path / "m")
+        loaded = load_model(tmp_path / "m")
+        assert loaded.training_metadata == training
+        card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+        assert card == loaded.card()
+        assert r"/corpus/\udce9t\udce9.txt" in card
+        assert "- 눈: é" in card
+
     def test_an_adaptive_softmax_comes_back(self, tmp_path):
         config = SoftmaxConfig(kind="adaptive", cutoffs=(2,))
         model = PretrainedBiLM(CONFIG, num_words=9, softmax_config=config)
@@ -266,7 +277,7 @@ class TestSave:
             PretrainedBiLM(CONFIG).save(tmp_path / "m")
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
-        for role in (f"{'0' * 16}.partial", "previous"):
+        for role in (f"{temporary._MACHINE}{'0' * 16}.partial", "previous"):
             left = directory.with_name(f".{directory.name}.{role}")
             left.mkdir(0o700)
             (left / "model.safetensors").write_text("half")
@@ -301,6 +312,13 @@ class TestLoadErrors:
         assert json.loads((tmp_path / "m" / "config.json").read_text())["has_vocab"] is False
         assert load_model(tmp_path / "m").word_vocab is None
 
+    @pytest.mark.parametrize("num_words", [-5, 0, 2**31, 2**62])
+    def test_a_softmax_without_vocabulary_has_a_size(self, tmp_path, num_words):
+        PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig(), num_words=9).save(tmp_path / "m")
+        edit_config(tmp_path / "m", lambda data: data.update(num_words=num_words))
+        with pytest.raises(ConfigError, match=rf"config\.json: `num_words`.* 1 to .*{num_words}"):
+            load_model(tmp_path / "m")
+
     @pytest.mark.parametrize(
         ("path", "value"),
         [
@@ -311,7 +329,7 @@ class TestLoadErrors:
             ("bilm.char_vocab.max_characters", 16.0), ("bilm.char_vocab.max_characters", "16"),
             ("bilm.char_cnn.num_highway", 10**8), ("bilm.char_cnn.num_highway", True),
             ("bilm.char_cnn.filters", [[1, 10**12]]), ("bilm.char_cnn.embedding_dim", 10**400),
-            ("num_words", 2**40), ("num_words", 2**31 - 2), ("warm_text", "x"),
+            ("num_words", 2**40), ("num_words", 2**31 - 2), ("num_words", -5), ("warm_text", "x"),
         ],
     )  # fmt: skip
     def test_sizes_and_types_are_refused_before_memory_is_taken(self, directory, path, value):

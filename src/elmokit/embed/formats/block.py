@@ -10,6 +10,8 @@ METADATA_KEY = "elmokit"
 """Name under which every file holds its metadata as JSON."""
 TOKENS_KEY = "tokens"
 """Name under which files hold the words of a sentence, as JSON where there are no lists."""
+READ_ADVICE = "Embed the text again, or fetch the file again."
+"""How errors about a damaged file end."""
 
 Sentence = tuple[list[str] | None, np.ndarray]
 """Words, if the file has them, and vectors: (L, W, 2D), or (W, 2D)."""

@@ -7,8 +7,9 @@ HDF5 stores in one attribute, continues in ``tokens1``, ``tokens2`` and so on.
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import h5py
 import numpy as np
@@ -61,49 +62,35 @@ class Reader:
     """Reads files of elmokit, bilm-tf and AllenNLP; data outside the file are refused."""
 
     def __init__(self, path: Path) -> None:
-        self._file = h5py.File(path, "r")
-        self.indices = sentence_numbers(self._file)
+        with ExitStack() as stack:
+            self._file = stack.enter_context(open_hdf5(path))
+            self.indices = sentence_numbers(self._file.names())
+            self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
-        dataset = self._dataset(str(self.indices[position]))
-        return _tokens(dataset), dataset[...]
+        name = str(self.indices[position])
+        if (dataset := self._file.dataset(name)) is None:
+            raise ValueError(f"`{name}` is no dataset")
+        return self._tokens(dataset), self._file.read(dataset)
 
     def __iter__(self) -> Iterator[Sentence]:
         return map(self.read, range(len(self.indices)))
 
     def texts(self) -> dict[int, str]:
         """Return the lines of an AllenNLP file by index; of equal lines, the index of the last."""
-        if self._file.get("sentence_to_index", getlink=True) is None:
-            return {}
-        index_of = json.loads(self._dataset("sentence_to_index")[0])
+        index_of = json.loads(self._file.text("sentence_to_index") or "{}")
         return {int(index): text for text, index in index_of.items()}
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._opened.close()
 
-    def _dataset(self, name: str) -> h5py.Dataset:
-        if not isinstance(self._file.get(name, getlink=True), h5py.HardLink):
-            raise ValueError(f"`{name}` is a link to another place or file")
-        dataset = self._file[name]
-        if not isinstance(dataset, h5py.Dataset):
-            raise ValueError(f"`{name}` is no dataset")
-        if dataset.is_virtual or dataset.external:
-            raise ValueError(f"`{name}` keeps its data in another file")
-        if dataset.chunks is None and dataset.nbytes > dataset.id.get_storage_size():
-            raise ValueError(f"`{name}` states more values than the file has")
-        return dataset
-
-
-def _tokens(dataset: h5py.Dataset) -> list[str] | None:
-    pieces: list[bytes] = []
-    while (name := _attribute(len(pieces))) in dataset.attrs:
-        attribute = dataset.attrs.get_id(name)
-        if attribute.get_type().is_variable_str() or attribute.shape != ():
-            break  # not ours, and the library would believe any length that it states
-        pieces.append(bytes(cast(Any, dataset.attrs[name])))
-    return tokens_from_json(b"".join(pieces)) if pieces else None
+    def _tokens(self, dataset: h5py.Dataset) -> list[str] | None:
+        pieces: list[bytes] = []
+        while (piece := self._file.bytes_attribute(dataset, _attribute(len(pieces)))) is not None:
+            pieces.append(piece)
+        return tokens_from_json(b"".join(pieces)) if pieces else None
 
 
 def _attribute(number: int) -> str:

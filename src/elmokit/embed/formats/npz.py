@@ -4,9 +4,9 @@ The words are a text ``tokens/INDEX``: a JSON list.
 """
 
 import json
-import math
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from elmokit.embed.formats.block import (
     METADATA_KEY,
+    READ_ADVICE,
     TOKENS_KEY,
     Block,
     Sentence,
@@ -22,8 +23,6 @@ from elmokit.embed.formats.block import (
     tokens_to_json,
 )
 from elmokit.files.arrays import open_archive
-
-_MAX_COMPRESSION, _SMALL_BYTES = 1032, 1 << 16
 
 
 class Writer:
@@ -55,36 +54,24 @@ class Reader:
     """Reads an array at a time."""
 
     def __init__(self, path: Path) -> None:
-        self._file = zipfile.ZipFile(path)
-        names = (name.removesuffix(".npy") for name in self._file.namelist())
-        self.indices = sentence_numbers(names)
+        with ExitStack() as stack:
+            self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
+            self.indices = sentence_numbers(self._file)
+            self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
         index = int(self.indices[position])
-        has_tokens = f"{_tokens_name(index)}.npy" in self._file.NameToInfo
-        tokens = tokens_from_json(self._array(_tokens_name(index)).item()) if has_tokens else None
-        return tokens, self._array(str(index))
+        name = _tokens_name(index)
+        tokens = tokens_from_json(self._file[name].item()) if name in self._file else None
+        return tokens, self._file[str(index)]
 
     def __iter__(self) -> Iterator[Sentence]:
         return map(self.read, range(len(self.indices)))
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-
-    def _array(self, name: str) -> np.ndarray:
-        entry = self._file.getinfo(f"{name}.npy")
-        with self._file.open(entry) as file:
-            version = np.lib.format.read_magic(file)
-            read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-            shape, _, dtype = read_header(file)
-        num_bytes = dtype.itemsize * math.prod(shape)
-        possible = min(entry.file_size, entry.compress_size * _MAX_COMPRESSION + _SMALL_BYTES)
-        if num_bytes > possible:
-            raise ValueError(f"`{name}` states {num_bytes:,} bytes and has {possible:,}")
-        with self._file.open(entry) as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+        self._opened.close()
 
 
 def _tokens_name(index: int) -> str:

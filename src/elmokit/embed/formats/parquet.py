@@ -13,6 +13,7 @@ import numpy as np
 
 from elmokit.embed.formats.block import METADATA_KEY, TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
+from elmokit.files.bounded import MAX_COMPRESSION
 
 try:
     import pyarrow as pa
@@ -21,6 +22,10 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
+_VALUE_BYTES = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8}
+"""By the type in the file; of others, at least 2."""
+_SMALL_BYTES = 1 << 20
+"""A file may always state so much, and `MAX_COMPRESSION` times its size."""
 
 
 class Writer:
@@ -71,11 +76,18 @@ class Writer:
 
 
 class Reader:
-    """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group."""
+    """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group.
+
+    A file whose metadata state more than `MAX_COMPRESSION` times its size is refused. Pages that
+    hold more than the metadata say, and missing vectors, are not found before they are in memory.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         groups = range(self._file.num_row_groups)
+        stated = sum(_stated_bytes(self._file.metadata.row_group(k)) for k in groups)
+        if stated > path.stat().st_size * MAX_COMPRESSION + _SMALL_BYTES:
+            raise ValueError(f"{stated:,} bytes of values in a file of {path.stat().st_size:,}")
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
         self._ends = np.cumsum([len(part) for part in ids])
@@ -109,6 +121,13 @@ class Reader:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _stated_bytes(group: Any) -> int:
+    """Return the size of a row group's values; with dictionaries, more than it has as pages."""
+    columns = [group.column(k) for k in range(group.num_columns)]
+    values = sum(one.num_values * _VALUE_BYTES.get(one.physical_type, 2) for one in columns)
+    return max(values, sum(one.total_uncompressed_size for one in columns))
 
 
 def _array(words: Any) -> np.ndarray:
