@@ -9,6 +9,7 @@ from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.part_store import PartStore
 from elmokit.errors import FormatError
+from elmokit.files import temporary
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import embed_files, random_sentences, toy_model
@@ -364,7 +365,7 @@ def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypa
 def test_what_a_killed_run_left_beside_the_output_is_removed(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     embed_files(embedder, text, output)
-    left = tmp_path / f".out.h5.{'0' * 16}.partial"
+    left = tmp_path / f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
     left.mkdir(0o700)
     embed_files(embedder, text, output, resume=True)
     assert not left.exists()
