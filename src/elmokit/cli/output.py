@@ -50,8 +50,10 @@ class _StderrHandler(logging.Handler):
 
 def configure_logging(*, debug: bool = False) -> None:
     """Log to stderr: INFO (or DEBUG) and above on rank 0, WARNING and above on other ranks."""
-    logger = logging.getLogger("elmokit")
-    if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
-        logger.addHandler(_StderrHandler())
+    logger, name = logging.getLogger("elmokit"), "elmokit-stderr"
+    if not any(handler.name == name for handler in logger.handlers):
+        handler = _StderrHandler()
+        handler.name = name
+        logger.addHandler(handler)
     usual = logging.DEBUG if debug else logging.INFO
     logger.setLevel(usual if is_main_process() else logging.WARNING)
