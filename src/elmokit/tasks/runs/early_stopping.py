@@ -16,7 +16,8 @@ class EarlyStopping:
     """Keeps the weights with the best score; ``patience`` counts whole epochs without a new best.
 
     Epochs that a limit of time cut short do not count, neither for patience nor against it, so that
-    a run in pieces ends where an uninterrupted one does.
+    a run in pieces ends where an uninterrupted one does. Neither do epochs before the first score
+    above 0: with little data, span taggers find nothing for a while.
     """
 
     def __init__(self, model: nn.Module, *, patience: int) -> None:
@@ -42,8 +43,9 @@ class EarlyStopping:
         """Record a dev score; return whether it is the best so far."""
         if is_whole_epoch:
             is_better = score > self.best_epoch_score
-            self.since_best = 0 if is_better else self.since_best + 1
             self.best_epoch_score = max(self.best_epoch_score, score)
+            has_begun = self.best_epoch_score > 0
+            self.since_best = self.since_best + 1 if has_begun and not is_better else 0
         if self.best_weights and score <= self.best_score:
             return False
         weights = learned_weights(self._model).items()
