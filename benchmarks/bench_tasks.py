@@ -26,7 +26,7 @@ from texts import Sentence, batches, read_text
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import find_split
-from elmokit.tasks.runs.task_run import train_task
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport, TaskTrainConfig
 
 ANSWER_WORDS = 2

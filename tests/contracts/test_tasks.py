@@ -144,7 +144,7 @@ def run_task(
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.run_dir import find_split
-    from elmokit.tasks.runs.task_run import train_task
+    from elmokit.tasks.runs.train_task import train_task
     from elmokit.tasks.runs.training import TaskTrainConfig
 
     config = TaskRunConfig(
@@ -545,12 +545,12 @@ def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, mes
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_nothing_is_called_safe_that_was_not_written(task, data, tmp_path, model_dir, monkeypatch):
-    from elmokit.tasks.runs import task_run
+    from elmokit.tasks.runs import train_task as module
 
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(task_run, "write_best", full_disk)
+    monkeypatch.setattr(module, "write_best", full_disk)
     with pytest.raises(OSError, match="No space") as caught:
         run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     assert not getattr(caught.value, "__notes__", [])

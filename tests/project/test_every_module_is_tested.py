@@ -43,6 +43,7 @@ COVERED_BY = {
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
+    "unit/embed/test_embedder.py": "embed/reloading",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/corpus/test_readers.py": "files/text_reader",
@@ -62,7 +63,7 @@ COVERED_BY = {
     "unit/inference/test_elmo.py": "bilm/layer_mixes",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
-    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
     "unit/tasks/runs/test_training.py": ("tasks/runs/examples tasks/runs/scoring"),
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",

@@ -24,7 +24,8 @@ from elmokit.embed.part_store import PartStore
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.task_run import TaskRun, train_task
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint

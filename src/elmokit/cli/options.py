@@ -55,6 +55,16 @@ OtherTokenizerOption = Annotated[
         "--tokenizer", help=f"Tokenizer, instead of the model's: {describe_tokenizers()}."
     ),
 ]
+ScoringBatchOption = Annotated[
+    int,
+    typer.Option("--batch-size", help="Sentences per batch; does not affect the result.", min=1),
+]
+StartStateOption = Annotated[
+    str,
+    typer.Option(
+        "--state", help="LSTM state before each sentence: warm (as in training) or reset."
+    ),
+]
 LayersOption = Annotated[
     str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
 ]

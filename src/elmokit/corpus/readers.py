@@ -33,18 +33,6 @@ class TextLine(NamedTuple):
     text: str
 
 
-def read_lines(
-    files: Sequence[Path],
-    report: ReadReport,
-    *,
-    text_field: str = "text",
-    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
-) -> Iterator[str]:
-    """Yield the texts of `read_text_lines`."""
-    lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
-    return (line.text for line in lines)
-
-
 def read_text_lines(
     files: Sequence[Path],
     report: ReadReport,
@@ -95,16 +83,16 @@ def read_sentences(
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[list[str]]:
-    """Yield non-empty tokenized sentences of files, directories or patterns; see `read_lines`.
+    """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
 
     Raises:
         FileNotFoundError: at once, if a path does not exist.
-        FormatError: while reading, as `read_lines`.
+        FormatError: while reading, as `read_text_lines`.
     """
     report = ReadReport() if report is None else report
     files = find_files(paths)
-    lines = read_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
-    return tokenize_lines(lines, tokenizer, normalization, report)
+    lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
+    return tokenize_lines((line.text for line in lines), tokenizer, normalization, report)
 
 
 def split_lines(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.corpus.hold_out import HoldOut
-from elmokit.corpus.readers import ReadReport, read_lines
+from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.text.normalization import Normalization
@@ -99,9 +99,11 @@ class TextShards:
         if found is not None:
             return found
         report = ReadReport()
-        lines = read_lines([Path(source["path"]) for source in sources], report)
+        lines = read_text_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
-        sentences = tokenize_lines(lines, tokenizer, self.normalization, report)
+        sentences = tokenize_lines(
+            (line.text for line in lines), tokenizer, self.normalization, report
+        )
         sentences = reported(sentences, "tokenizing", self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:

@@ -17,8 +17,8 @@ from torch import Tensor
 from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
+from elmokit.embed.reloading import check_unchanged, directory_signature
 from elmokit.embed.word_checks import WordChecks
-from elmokit.errors import FormatError
 from elmokit.files.hashing import text_sha256
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
@@ -126,7 +126,7 @@ class Embedder:
         if isinstance(model, PretrainedBiLM):
             return cls(model, device=chosen, precision=precision, word_cache=word_cache)
         model_dir = find_model(model)
-        source = (model_dir.absolute(), _signature(model_dir))
+        source = (model_dir.absolute(), directory_signature(model_dir))
         loaded = load_model(model_dir)
         embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
         # The engine has its own weights; the loaded ones would only take up memory.
@@ -164,7 +164,7 @@ class Embedder:
         """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
-            _check_unchanged(*self._source)
+            check_unchanged(*self._source)
             self._model = load_model(self._source[0])
         return self._model
 
@@ -356,19 +356,5 @@ def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
     if isinstance(source, PretrainedBiLM):
         return Embedder(source, **options)
-    _check_unchanged(*source)
+    check_unchanged(*source)
     return Embedder.load(source[0], **options)
-
-
-def _check_unchanged(model_dir: Path, signature: list[tuple[int, ...]]) -> None:
-    if _signature(model_dir) != signature:
-        raise FormatError(
-            f"{model_dir} has changed since this embedder was loaded from it. Load a new one: "
-            "Embedder.load(...)."
-        )
-
-
-def _signature(model_dir: Path) -> list[tuple[int, ...]]:
-    """Return values that change when a file of a model directory is replaced."""
-    found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]

@@ -19,13 +19,18 @@ MAX_COMPRESSION = 1032
 _PIECE_BYTES = 2**20
 
 
-def read_bounded(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+def read_bounded(
+    path: str | os.PathLike[str], max_bytes: int, *, missing: str | None = None
+) -> bytes:
     """Return the bytes of a file, which may be a pipe.
 
     Raises:
+        FileNotFoundError: if there is no such file; with the message ``missing``, if given.
         FormatError: if there are more than ``max_bytes``.
         OSError: if it cannot be read.
     """
+    if missing is not None and not Path(path).exists():
+        raise FileNotFoundError(missing)
     pieces, left = [], max_bytes + 1
     with Path(path).open("rb") as file:
         if os.fstat(file.fileno()).st_size <= max_bytes:

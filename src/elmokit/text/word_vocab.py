@@ -8,7 +8,6 @@ line index, so that 0 is padding; its softmax row is the line index, ``word_id -
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -145,12 +144,11 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         FileNotFoundError: if there is no such file.
         FormatError: if the file is empty, too large, not UTF-8, or has a blank line.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(
-            f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
-            "`elmokit vocab CORPUS -o FILE` writes one."
-        )
-    data = read_bounded(path, MAX_WORD_LIST_BYTES)
+    missing = (
+        f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
+        "`elmokit vocab CORPUS -o FILE` writes one."
+    )
+    data = read_bounded(path, MAX_WORD_LIST_BYTES, missing=missing)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -123,13 +123,13 @@ class TestAgain:
     def reads(self, monkeypatch):
         """The files that are read."""
         seen = []
-        original = text_shards.read_lines
+        original = text_shards.read_text_lines
 
         def read(files, report):
             seen.extend(files)
             return original(files, report)
 
-        monkeypatch.setattr(text_shards, "read_lines", read)
+        monkeypatch.setattr(text_shards, "read_text_lines", read)
         return seen
 
     def test_nothing_is_read_twice(self, corpus, run_dir, reads):

@@ -22,13 +22,13 @@ class SplitTokenizer:
 @pytest.fixture
 def read(tmp_path):
     """Write bytes to a file, read them; returns lines and report."""
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
 
     def read(data, *, name="corpus.txt", **settings):
         path = tmp_path / name
         path.write_bytes(data)
         report = ReadReport()
-        return list(read_lines([path], report, **settings)), report
+        return [line.text for line in read_text_lines([path], report, **settings)], report
 
     return read
 
@@ -58,13 +58,13 @@ def test_byte_order_mark_is_stripped(read):
 
 
 def test_several_files_are_read_in_order(tmp_path):
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
 
     (tmp_path / "b.txt").write_bytes(b"third")
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"first\nsecond\n"))
     report = ReadReport()
     files = [tmp_path / "a.txt.gz", tmp_path / "b.txt"]
-    assert list(read_lines(files, report)) == ["first", "second", "third"]
+    assert [line.text for line in read_text_lines(files, report)] == ["first", "second", "third"]
     assert report.files == 2
 
 
@@ -117,14 +117,15 @@ def test_the_line_limit_is_exact_and_the_next_line_is_whole(read, size, ending):
 def test_a_long_line_is_never_held(tmp_path):
     import tracemalloc
 
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
 
     path = tmp_path / "long.txt.gz"
     path.write_bytes(gzip.compress(b"first\nsecond\n" + bytes(b"x" * (1 << 25)) + b"\nlast\n"))
     report = ReadReport()
     tracemalloc.start()
     try:
-        assert list(read_lines([path], report)) == ["first", "second", "last"]
+        texts = [line.text for line in read_text_lines([path], report)]
+        assert texts == ["first", "second", "last"]
         assert tracemalloc.get_traced_memory()[1] < 1 << 23
     finally:
         tracemalloc.stop()
@@ -184,13 +185,13 @@ def test_an_entirely_empty_corpus_is_an_error(read, data):
 
 
 def test_an_empty_file_among_others_is_only_reported(tmp_path, caplog):
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
 
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
     files[0].touch()
     files[1].write_bytes(b"text\n")
     with caplog.at_level(logging.WARNING):
-        assert list(read_lines(files, ReadReport())) == ["text"]
+        assert [line.text for line in read_text_lines(files, ReadReport())] == ["text"]
     assert "a.txt holds no text (empty file)" in caplog.text
 
 
@@ -254,52 +255,52 @@ def write_parquet(tmp_path):
 def test_parquet_gives_the_text_column(write_parquet, kind):
     import pyarrow as arrow
 
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
 
     texts = [f"줄 {i}" for i in range(2000)]
     columns = {"id": list(range(2002)), "text": [*texts, None, "a\nb"]}
     report = ReadReport()
     path = write_parquet(columns, types={"text": getattr(arrow, kind)()})
-    assert list(read_lines([path], report)) == [*texts, "a", "b"]
+    assert [line.text for line in read_text_lines([path], report)] == [*texts, "a", "b"]
     assert report.lines == 2003
     assert report.skipped == {"no_text": 1}
 
 
 def test_parquet_without_the_column_lists_what_there_is(write_parquet):
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.errors import FormatError
 
     path = write_parquet({"id": [1], "body": ["one"]})
     with pytest.raises(FormatError, match=r"'text'.*: id, body.*`text_field`"):
-        list(read_lines([path], ReadReport()))
+        [line.text for line in read_text_lines([path], ReadReport())]
     with pytest.raises(FormatError, match=r"'id'.* int64.*`text_field`"):
-        list(read_lines([path], ReadReport(), text_field="id"))
+        [line.text for line in read_text_lines([path], ReadReport(), text_field="id")]
 
 
 def test_a_damaged_parquet_file_is_an_error(write_parquet):
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.errors import FormatError
 
     path = write_parquet({"text": [f"line {i}" for i in range(5000)]})
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(FormatError, match=r"a\.parquet: .* row 0: "):
-        list(read_lines([path], ReadReport()))
+        [line.text for line in read_text_lines([path], ReadReport())]
     path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
     with pytest.raises(FormatError, match=r"(?s)a\.parquet: .* row \d+: "):
-        list(read_lines([path], ReadReport()))
+        [line.text for line in read_text_lines([path], ReadReport())]
 
 
 def test_parquet_without_its_package_names_the_extra(write_parquet, monkeypatch):
     import sys
 
-    from elmokit.corpus.readers import ReadReport, read_lines
+    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.errors import MissingExtraError
 
     path = write_parquet({"text": ["one"]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pyarrow.*\[arrow\]"):
-        list(read_lines([path], ReadReport()))
+        [line.text for line in read_text_lines([path], ReadReport())]
 
 
 def test_sentences_are_tokenized_and_counted(tmp_path):

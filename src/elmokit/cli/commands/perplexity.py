@@ -1,7 +1,6 @@
 """`elmokit perplexity`: how well a model predicts a text."""
 
 import dataclasses
-from typing import Annotated
 
 import typer
 
@@ -14,13 +13,9 @@ def perplexity(
     model: options.ModelArgument,
     text: options.TextArgument,
     *,
-    batch_size: Annotated[
-        int, typer.Option(help="Sentences per batch; does not affect the result.", min=1)
-    ] = 64,
+    batch_size: options.ScoringBatchOption = 64,
     tokenizer: options.OtherTokenizerOption = None,
-    state: Annotated[
-        str, typer.Option(help="LSTM state before each sentence: warm (as in training) or reset.")
-    ] = "warm",
+    state: options.StartStateOption = "warm",
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,

@@ -24,13 +24,9 @@ def surprisal(
     top: Annotated[
         int, typer.Option(help="Name the K likeliest words, too.", metavar="K", min=0)
     ] = 0,
-    batch_size: Annotated[
-        int, typer.Option(help="Sentences per batch; does not affect the result.", min=1)
-    ] = 64,
+    batch_size: options.ScoringBatchOption = 64,
     tokenizer: options.OtherTokenizerOption = None,
-    state: Annotated[
-        str, typer.Option(help="LSTM state before each sentence: warm (as in training) or reset.")
-    ] = "warm",
+    state: options.StartStateOption = "warm",
     overwrite: options.OverwriteOption = False,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,

@@ -59,7 +59,7 @@ def train(
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.run_dir import find_split
-    from elmokit.tasks.runs.task_run import train_task
+    from elmokit.tasks.runs.train_task import train_task
 
     choose_threads(threads)
     suffixes = find_task(task).suffixes

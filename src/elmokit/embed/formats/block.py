@@ -1,7 +1,7 @@
 """The blocks of sentences that embedding files are written in."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,6 @@ READ_ADVICE = "Embed the text again, or fetch the file again."
 
 Sentence = tuple[list[str] | None, np.ndarray]
 """Words, if the file has them, and vectors: (L, W, 2D), or (W, 2D)."""
-
-
-def tokens_to_json(tokens: list[str]) -> bytes:
-    """Return a list of words as JSON in UTF-8; what UTF-8 cannot encode becomes ``?``."""
-    return json.dumps(tokens, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def tokens_from_json(data: bytes | str) -> list[str]:
@@ -48,3 +43,12 @@ class Block:
     """The words of each line; None where they are not known."""
     vectors: list[np.ndarray]
     """(L, W, 2D) or (W, 2D), in the dtype of the file."""
+
+    def rows(self) -> Iterator[tuple[int, bytes | None, np.ndarray]]:
+        """Yield the index of each sentence, its words as JSON, if they are known, and its vectors.
+
+        What UTF-8 cannot encode becomes ``?``.
+        """
+        for index, tokens, vectors in zip(self.indices, self.tokens, self.vectors, strict=True):
+            text = None if tokens is None else json.dumps(tokens, ensure_ascii=False)
+            yield index, None if text is None else text.encode("utf-8", "replace"), vectors

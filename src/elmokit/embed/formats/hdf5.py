@@ -21,7 +21,6 @@ from elmokit.embed.formats.block import (
     Sentence,
     sentence_numbers,
     tokens_from_json,
-    tokens_to_json,
 )
 from elmokit.errors import FormatError
 from elmokit.files.atomic import reserve
@@ -44,9 +43,9 @@ class Writer:
 
     def write(self, block: Block) -> None:
         """Append sentences."""
-        for index, tokens, vectors in zip(block.indices, block.tokens, block.vectors, strict=True):
+        for index, tokens, vectors in block.rows():
             dataset = self.file.create_dataset(str(index), data=vectors)
-            text = b"" if tokens is None else tokens_to_json(tokens)
+            text = tokens or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
                 piece = text[start : start + MAX_ATTRIBUTE_BYTES]
                 kind = h5py.string_dtype("utf-8", len(piece))

@@ -20,7 +20,6 @@ from elmokit.embed.formats.block import (
     Sentence,
     sentence_numbers,
     tokens_from_json,
-    tokens_to_json,
 )
 from elmokit.files.arrays import open_archive
 
@@ -34,10 +33,10 @@ class Writer:
 
     def write(self, block: Block) -> None:
         """Append sentences."""
-        for index, tokens, vectors in zip(block.indices, block.tokens, block.vectors, strict=True):
+        for index, tokens, vectors in block.rows():
             self._add(str(index), vectors)
             if tokens is not None:
-                self._add(_tokens_name(index), np.array(tokens_to_json(tokens).decode()))
+                self._add(_tokens_name(index), np.array(tokens.decode()))
 
     def close(self) -> None:
         """Finish the file."""

@@ -20,7 +20,7 @@ from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import LEARNING_CONDITIONS, MixWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
-from elmokit.tasks.runs.task_run import train_task
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport
 
 OnStatus = Callable[[str], None]

@@ -29,6 +29,12 @@ INLINE void best_windows(const matrix *m, int64_t panel, const uint32_t *charact
     for (int v = 0; v < NV; v++) best[v] += undefined[v];
 }
 
+/* The next words, from `*start`, that no thread has taken; 0 when all are. */
+static inline int64_t take_words(atomic_llong *next, int64_t num_words, int64_t *start) {
+    *start = atomic_fetch_add(next, WORDS_TOGETHER);
+    return *start < num_words ? smaller_of(WORDS_TOGETHER, num_words - *start) : 0;
+}
+
 /* Groups of 32 bits in a character's embedding. */
 static inline int64_t character_groups(int64_t type, int64_t embedding_dim) {
     return type == FP32 ? embedding_dim : embedding_dim / 2;

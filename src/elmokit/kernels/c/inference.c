@@ -161,10 +161,7 @@ static void cnn_task(void *argument, int thread, int num_threads) {
     int64_t stride = character_groups(call->type, call->embedding_dim);
     int64_t row = call->max_characters * stride;
     uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
-    for (;;) {
-        int64_t start = atomic_fetch_add(&job->next, WORDS_TOGETHER);
-        if (start >= call->num_words) return;
-        int64_t words = smaller_of(WORDS_TOGETHER, call->num_words - start);
+    for (int64_t start, words; (words = take_words(&job->next, call->num_words, &start));) {
         for (int64_t w = 0; w < words; w++)
             for (int64_t c = 0; c < call->max_characters; c++)
                 memcpy(buffer + w * row + c * stride,

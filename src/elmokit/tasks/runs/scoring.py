@@ -1,6 +1,8 @@
 """Predictions of a task model, and their scores."""
 
+import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,6 +10,8 @@ import torch
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.examples import Examples, prediction_batches
 from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
+
+log = logging.getLogger(__name__)
 
 OnScored = Callable[[int, int], None]
 """Called with the number of examples done and in total."""
@@ -56,3 +60,12 @@ def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> 
         return []
     unknown = set(task.labels(examples)) - set(labels)
     return sorted({task.shown_label(label) for label in unknown})
+
+
+def warn_of_labels(path: Path, unknown: list[str]) -> None:
+    """Say which labels of a file the training set lacks."""
+    if unknown:
+        log.warning(
+            "%s has labels that the training set lacks (%s%s): they count as wrong",
+            path, ", ".join(unknown[:5]), ", …" if len(unknown) > 5 else "",
+        )  # fmt: skip

@@ -17,10 +17,12 @@ from elmokit.errors import ConfigError, FormatError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import run_dir as run_dir_module
-from elmokit.tasks.runs import saved_training, task_run
+from elmokit.tasks.runs import saved_training
+from elmokit.tasks.runs import train_task as train_task_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.task_run import TaskRun, train_task
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -238,7 +240,7 @@ def test_an_error_in_the_first_epoch_leaves_no_directory(train, tmp_path, monkey
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    for module, name in ((layer_cache, "reserve"), (task_run, "write_best")):
+    for module, name in ((layer_cache, "reserve"), (train_task_module, "write_best")):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, full_disk)
             with pytest.raises(OSError, match="No space") as caught:

@@ -18,7 +18,8 @@ from elmokit.tasks.networks.encoder import VariationalDropout
 from elmokit.tasks.networks.role_labeler import RoleLabeler
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.task_run import TaskRun, train_task
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
