@@ -1,0 +1,65 @@
+/** Computation by the server of `elmokit explore`. */
+
+import { ComputeError } from "./errors.js";
+
+export class ServerBackend {
+  #base;
+
+  constructor(catalog, base) {
+    this.#base = base;
+  }
+
+  async open(info, onProgress) {
+    await this.call("open", {}, info);
+    onProgress({ loaded: info.num_bytes, total: info.num_bytes });
+  }
+
+  async call(method, args, info = null) {
+    const body = JSON.stringify(info === null ? args : { model: info.name, ...args });
+    let answer;
+    try {
+      answer = await fetch(new URL(`api/${method}`, this.#base), {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body,
+        cache: "no-store",
+      });
+    } catch (error) {
+      throw new ComputeError("network", `The server does not answer (${error.message}).`);
+    }
+    if (!answer.ok) throw await errorOf(answer);
+    if (method === "layers") return readLayers(answer, args.words);
+    const result = await answer.json();
+    return method === "tokenize" ? inUtf16(result) : result;
+  }
+}
+
+async function errorOf(answer) {
+  try {
+    const { code, message } = (await answer.json()).error;
+    return new ComputeError(code, message);
+  } catch {
+    return new ComputeError("network", `The server answered ${answer.status} ${answer.statusText}.`);
+  }
+}
+
+/** Little-endian float32 numbers; the header tells their shape. */
+async function readLayers(answer) {
+  const { shape, words } = JSON.parse(decodeURIComponent(answer.headers.get("X-Elmokit-Layers")));
+  const numbers = new Float32Array(await answer.arrayBuffer());
+  const size = shape[1] * shape[2];
+  const layers = Array.from({ length: shape[0] }, (_, l) => numbers.slice(l * size, (l + 1) * size));
+  return { words, shape, layers };
+}
+
+/** Offsets of Python count code points, those of JavaScript UTF-16 units. */
+function inUtf16(text) {
+  const units = [0];
+  for (const char of text.raw) units.push(units.at(-1) + char.length);
+  const moved = (token) => ({
+    ...token,
+    start: token.start === null ? null : units[token.start],
+    end: token.end === null ? null : units[token.end],
+  });
+  return { ...text, sentences: text.sentences.map((tokens) => tokens.map(moved)) };
+}
