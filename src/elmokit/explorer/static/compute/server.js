@@ -28,7 +28,7 @@ export class ServerBackend {
       throw new ComputeError("network", `The server does not answer (${error.message}).`);
     }
     if (!answer.ok) throw await errorOf(answer);
-    if (method === "layers") return readLayers(answer, args.words);
+    if (method === "layers") return readLayers(await answer.arrayBuffer());
     const result = await answer.json();
     return method === "tokenize" ? inUtf16(result) : result;
   }
@@ -43,12 +43,17 @@ async function errorOf(answer) {
   }
 }
 
-/** Little-endian float32 numbers; the header tells their shape. */
-async function readLayers(answer) {
-  const { shape, words } = JSON.parse(decodeURIComponent(answer.headers.get("X-Elmokit-Layers")));
-  const numbers = new Float32Array(await answer.arrayBuffer());
+/** The length of a JSON text (uint32), the text, filled up to four bytes, and float32 numbers. */
+function readLayers(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const text = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+  const { words, shape } = JSON.parse(text);
   const size = shape[1] * shape[2];
-  const layers = Array.from({ length: shape[0] }, (_, l) => numbers.slice(l * size, (l + 1) * size));
+  const first = 4 + 4 * Math.ceil(length / 4);
+  const layers = Array.from(
+    { length: shape[0] },
+    (_, layer) => new Float32Array(buffer, first + 4 * layer * size, size),
+  );
   return { words, shape, layers };
 }
 
