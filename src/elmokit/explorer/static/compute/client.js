@@ -147,7 +147,8 @@ export { ComputeError };
  * @property {boolean|null} is_unknown
  * @property {DirectionPrediction} forward  From the words before.
  * @property {DirectionPrediction} backward  From the words after.
- * @property {DirectionPrediction} both  Product of both distributions, normalized.
+ * @property {DirectionPrediction} both  In proportion to p(word | before) p(word | after) / p(word),
+ *   with p(word) estimated from its rank in the vocabulary.
  */
 
 /**
