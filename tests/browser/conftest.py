@@ -6,6 +6,7 @@ Tests are skipped, with the reason, where there is no browser or no driver.
 import os
 import shutil
 import threading
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -35,12 +36,12 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def browser_page(browser):
-    """Return a function that opens a page on a URL; options are those of a browser context.
+@contextmanager
+def watched_pages(browser):
+    """Yield a function that opens a page on a URL; options are those of a browser context.
 
-    At the end the test fails if a page logged an error or a warning, threw an exception, or asked
-    for anything outside its own origin.
+    At the end it fails if a page logged an error or a warning, threw an exception, or asked for
+    anything outside its own origin.
     """
     faults, contexts = [], []
 
@@ -72,6 +73,20 @@ def browser_page(browser):
     assert faults == []
 
 
+@pytest.fixture
+def browser_page(browser):
+    """Pages of one test, see `watched_pages`."""
+    with watched_pages(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def shared_browser_page(browser):
+    """Pages that the tests of a file share: loading a model takes longer than most tests."""
+    with watched_pages(browser) as open_page:
+        yield open_page
+
+
 @pytest.fixture(scope="session")
 def serve_folder():
     """Return a function that serves a folder as `python -m http.server` does, and gives its URL."""
@@ -93,3 +108,14 @@ def serve_folder():
 class _QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, format, *args):
         pass
+
+
+@pytest.fixture(scope="session")
+def exported_site(tmp_path_factory, serve_folder):
+    """The URL of an export of both packaged models, served as any web server does."""
+    from elmokit.explorer.export import export_explorer
+
+    folder = tmp_path_factory.mktemp("explorer") / "site"
+    export_explorer(["en", "ko"], folder)
+    (folder / "blank.html").write_text("<!doctype html><link rel=icon href=data:,><title>-</title>")
+    return serve_folder(folder)
