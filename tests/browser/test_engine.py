@@ -192,12 +192,12 @@ def test_no_words_are_no_rows(call):
     assert call("en", "layers", [])["shape"] == [3, 0, 256]
 
 
-def test_twenty_words_take_less_than_a_second(call):
-    words = (EN[0] + " " + EN[0]).split() + ["the", "end"]
+def test_twenty_words_take_a_moment(call):
+    words = [*EN[0].split(), *EN[0].split(), "the", "end"]
     assert len(words) == 20
     call("en", "surprisal", EN[0].split(), {"top": 10})
     started = time.perf_counter()
     call("en", "surprisal", words, {"top": 10})
     call("en", "layers", words)
     call("en", "trace", words, 4)
-    assert time.perf_counter() - started < 3  # loose: on an idle core it is a third of a second
+    assert time.perf_counter() - started < 5  # loose: benchmarks/bench_explorer.py measures it

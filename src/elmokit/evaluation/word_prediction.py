@@ -85,7 +85,9 @@ def predict_word(
     model = model if isinstance(model, PretrainedBiLM) else load_model(model)
     vocab = scoring_vocab(model)
     if state not in get_args(StartState):
-        raise InputError(f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}.")
+        raise InputError(
+            f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
+        )
     if not 0 <= top <= len(vocab):
         raise InputError(
             f"`top` must be between 0 and the vocabulary's {len(vocab)} words, got {top}."
@@ -155,6 +157,8 @@ def _described(
         probability=None if row is None else float(log_probs[row].exp()),
         top=tuple(
             WordProbability(vocab.words[i], p)
-            for i, p in zip(likeliest.indices.tolist(), likeliest.values.exp().tolist(), strict=True)
+            for i, p in zip(
+                likeliest.indices.tolist(), likeliest.values.exp().tolist(), strict=True
+            )
         ),
     )

@@ -1,4 +1,4 @@
-r"""Regular expressions of Python in JavaScript's syntax (flag ``v``), so that rules are written once.
+r"""Regular expressions of Python in JavaScript's syntax (flag ``v``): rules are written once.
 
 Knows what the tokenizer and the normalization use, and refuses the rest. ``\w``, ``\d`` and ``\s``
 become the characters that Python means, and so does ignoring case.
@@ -14,7 +14,9 @@ _SPACES = [
 ]  # fmt: skip
 """Characters of ``str.isspace``."""
 _OTHER_CASES = {"i": "İı", "s": "ſ", "k": "\u212a"}  # besides lower and upper case
-_GROUP = re.compile(r"\(\?(?:(?P<look><?[=!]|:)|P<(?P<name>\w+)>|P=(?P<same>\w+)\)|(?P<flag>[is]):)")
+_GROUP = re.compile(
+    r"\(\?(?:(?P<look><?[=!]|:)|P<(?P<name>\w+)>|P=(?P<same>\w+)\)|(?P<flag>[is]):)"
+)
 _REPEAT = re.compile(r"[*+?]\??|\{(?P<low>\d*)(?P<comma>,?)(?P<high>\d*)\}\??")
 _Ranges = list[tuple[int, int]]
 
@@ -99,7 +101,8 @@ class _Translation:
             if isinstance(found, str):
                 return f"[{found}]"
         else:
-            found = [(ord(self._text[self._at]),) * 2]
+            code = ord(self._text[self._at])
+            found = [(code, code)]
             self._at += 1
         shown = _class_of(self._with_cases(found))
         return shown if found == self._with_cases(found) else f"[{shown}]"
@@ -151,7 +154,9 @@ class _Translation:
         if "i" not in self._flags[-1]:
             return ranges
         chars = {chr(code) for low, high in ranges for code in range(low, high + 1)}
-        cased = {other for char in chars for other in (char.lower(), char.upper()) if len(other) == 1}
+        cased = {
+            other for char in chars for other in (char.lower(), char.upper()) if len(other) == 1
+        }
         more = {other for char in cased for other in _OTHER_CASES.get(char, "")}
         return ranges + [(ord(char), ord(char)) for char in sorted((cased | more) - chars)]
 
@@ -168,7 +173,9 @@ def _class_of(ranges: Iterable[tuple[int, int]]) -> str:
             merged[-1][1] = max(merged[-1][1], high)
         else:
             merged.append([low, high])
-    return "".join(_shown(low) if low == high else f"{_shown(low)}-{_shown(high)}" for low, high in merged)
+    return "".join(
+        _shown(low) if low == high else f"{_shown(low)}-{_shown(high)}" for low, high in merged
+    )
 
 
 def _shown(code: int) -> str:
