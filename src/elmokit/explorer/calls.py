@@ -182,7 +182,7 @@ def _text(given: Mapping[str, Any]) -> str:
     return text
 
 
-def _index(given: Mapping[str, Any]) -> int:
+def _index(given: Mapping[str, Any]) -> Any:
     index = given.get("index")
     if not is_number(index, whole=True):
         raise CallError("bad-input", f"`index` must be a whole number, got {index!r:.60}.")
