@@ -5,31 +5,14 @@ import time
 import numpy as np
 import pytest
 
+from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+
 EN = [
     "I sat by the bank of the river .",
     "Mr. Smith doesn't think it's 10:30am — “really”, he said, e.g. in the U.S.",
     "Unbelievably-long-words-like-pneumonoultramicroscopicsilicovolcanoconiosis🙂 exist…",
 ]
 KO = ["나 는 밥 을 먹 었 다 .", "배 를 타 고 섬 에 가 었 다 .", "한국어 는 😀 어렵 다 ."]
-CALL = """async ([name, method, args]) => {
-  const { connect } = await import("./compute/client.js");
-  window.compute ??= await connect();
-  await window.compute.open(name);
-  const result = await window.compute[method](...args);
-  if (method === "layers") result.layers = result.layers.map((layer) => Array.from(layer));
-  return result;
-}"""
-ERROR = """async ([name, method, args]) => {
-  const { connect } = await import("./compute/client.js");
-  window.compute ??= await connect();
-  try {
-    await window.compute.open(name);
-    await window.compute[method](...args);
-    return null;
-  } catch (error) {
-    return [error.name, error.code, error.message];
-  }
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +24,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def call(shared_browser_page, exported_site):
-    pages = {}  # one for each model
-
-    def call(name, method, *args, code=CALL):
-        if name not in pages:
-            pages[name] = shared_browser_page(exported_site + "blank.html")
-        return pages[name].evaluate(code, [name, method, list(args)])
-
-    return call
+    return caller(shared_browser_page, exported_site)
 
 
 def words_of(sentence):
@@ -137,32 +113,9 @@ def test_a_trace_equals_that_of_python(call, models, name, sentence, index):
     np.testing.assert_allclose(found["norms"], [one.norms for one in expected.layers], atol=1e-3)
 
 
-TEXTS = [
-    *EN, "", "   ", "cannot gonna dont", "He said.\"", "the U.S.", "See Fig. 3, p. 5 (Dr. No).",
-    "東京タワーは高い。とても高い！밥을 먹었다.집에 갔다", "a\u200bb e\u0301 ﬁ ½ ① ٣ 10kg 3am's",
-    "http://a.b/c?d=e, x@y.org #tag @me :-) <3 C++ AT&T c/o US$5 +1 555-123-4567",
-    "👩‍👩‍👧 🇰🇷 👍🏽 'tis rock 'n' roll -- well... no?! (a/b) anti-war co-op l'État don’t",
-    "각 is decomposed 각", "``quoted'' -LRB- x -RRB- \\/",
-]  # fmt: skip
-
-
 def test_tokens_of_english_equal_those_of_python(call, models):
-    import elmokit
-
-    for text in TEXTS:
-        expected = elmokit.tokenize(models["en"], text)
-        found = call("en", "tokenize", text)
-        assert len(found["sentences"]) == len(expected.sentences)
-        for one, other in zip(
-            [token for tokens in found["sentences"] for token in tokens],
-            expected.tokens, strict=True,
-        ):  # fmt: skip
-            assert set(one) == set(other.__slots__)
-            for key in ("text", "raw", "changed_by", "is_cut", "is_known"):
-                assert one[key] == getattr(other, key), (text, key)
-            assert one["char_ids"] == list(other.char_ids)
-            units = text.encode("utf-16-le")
-            assert units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le") == other.raw
+    for text in [*EN, *TEXTS]:
+        check_tokens(call("en", "tokenize", text), models["en"], text)
 
 
 def test_korean_is_split_as_typed_and_the_catalog_says_so(call, exported_site):

@@ -156,14 +156,14 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             given = json.loads(body)
             if not isinstance(given, dict):
-                raise CallError("bad-input", "A call is a JSON object.")
+                raise ValueError("an object is expected")
             answer = self.server.calls.answer(path.removeprefix("/api/"), given)
             if isinstance(answer, bytes):
                 self._send(HTTPStatus.OK, answer, "application/octet-stream")
             else:
                 self._send(HTTPStatus.OK, as_json(answer), "application/json")
-        except CallError as error:
-            self._fail(error.code, str(error))
+        except CallError as error:  # 200: a browser logs other answers as errors of the page
+            self._fail(error.code, str(error), HTTPStatus.OK)
         except (ValueError, RecursionError) as error:
             self._fail("bad-input", f"Not JSON: {error}.")
         except (BrokenPipeError, ConnectionResetError):
@@ -191,13 +191,14 @@ class _Handler(BaseHTTPRequestHandler):
         site = self.headers.get("Sec-Fetch-Site", "none")
         if self.server.is_own_host(host) and not is_foreign and site in ("none", "same-origin"):
             return True
+        self.close_connection = True
         self._fail("not-available", "Only pages of this server may ask it.", HTTPStatus.FORBIDDEN)
         return False
 
     def _fail(
         self, code: str, message: str, status: HTTPStatus | None = None, *, close: bool = False
     ) -> None:
-        self.close_connection = self.close_connection or close or status is not None
+        self.close_connection = self.close_connection or close
         body = as_json({"error": {"code": code, "message": message}})
         self._send(status or _STATUS.get(code, HTTPStatus.BAD_REQUEST), body, "application/json")
 

@@ -27,19 +27,17 @@ export class ServerBackend {
     } catch (error) {
       throw new ComputeError("network", `The server does not answer (${error.message}).`);
     }
-    if (!answer.ok) throw await errorOf(answer);
-    if (method === "layers") return readLayers(await answer.arrayBuffer());
-    const result = await answer.json();
+    if (answer.headers.get("Content-Type") === "application/octet-stream") {
+      return readLayers(await answer.arrayBuffer());
+    }
+    let result;
+    try {
+      result = await answer.json();
+    } catch {
+      throw new ComputeError("network", `The server answered ${answer.status} without JSON.`);
+    }
+    if (result.error !== undefined) throw new ComputeError(result.error.code, result.error.message);
     return method === "tokenize" ? inUtf16(result) : result;
-  }
-}
-
-async function errorOf(answer) {
-  try {
-    const { code, message } = (await answer.json()).error;
-    return new ComputeError(code, message);
-  } catch {
-    return new ComputeError("network", `The server answered ${answer.status} ${answer.statusText}.`);
   }
 }
 
