@@ -21,7 +21,7 @@ from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME
 
 log = logging.getLogger(__name__)
 
-Place = Literal["browser", "server"]
+ComputedBy = Literal["browser", "server"]
 CATALOG_NAME = "explorer.json"
 WARM_NAME = "warm.safetensors"
 """The warm state, which a browser would take seconds to compute."""
@@ -66,7 +66,7 @@ class ExploredModel:
     def entry(self, *, served: bool) -> dict[str, Any]:
         """Return the model's part of the catalog (ModelInfo in ``compute/client.js``)."""
         model, config = self.model, self.model.config
-        compute: Place = "server" if served and self.why_not_in_browser() else "browser"
+        compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
         exact, tokenized_by = self._tokenizer(served=served, compute=compute)
         num_bytes = sum(path.stat().st_size for path in self.files() if path.name != CARD_NAME)
         return {
@@ -92,7 +92,7 @@ class ExploredModel:
             "num_bytes": num_bytes,
         }
 
-    def _tokenizer(self, *, served: bool, compute: Place) -> tuple[bool, Place]:
+    def _tokenizer(self, *, served: bool, compute: ComputedBy) -> tuple[bool, ComputedBy]:
         """Return whether tokens are those of Python, and where they are made."""
         if self.model.tokenizer.name in _TOKENIZERS_IN_BROWSER:
             return True, compute
