@@ -95,7 +95,7 @@ def _server(names: list[str], runs: list[Path], tasks: list[Path], *, host: str,
         models, served=True,
         runs=[{"name": name, "title": name} for name in run_dirs],
         tasks=[
-            {"name": name, "title": name, "task": run.task.name, "model": ""}
+            {"name": name, "title": name, "task": run.task.name}
             for name, run in task_runs.items()
         ],
     )  # fmt: skip

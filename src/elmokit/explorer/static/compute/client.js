@@ -26,7 +26,7 @@
  *                   "max_characters": 50, "filters": [[1, 32], [2, 32]], "num_highway": 1,
  *                   "num_parameters": 2570000, "num_bytes": 13087000 } ],
  *     "runs": [ { "name": "run-1", "title": "run-1" } ],
- *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner", "model": "en" } ] }
+ *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner" } ] }
  */
 
 import { BrowserBackend } from "./browser.js";
@@ -69,7 +69,7 @@ export { ComputeError };
  *   them calls throw `too-long`.
  * @property {ModelInfo[]} models
  * @property {{name: string, title: string}[]} runs  Training runs; server only, else empty.
- * @property {{name: string, title: string, task: string, model: string}[]} tasks  Server only.
+ * @property {{name: string, title: string, task: string}[]} tasks  Server only.
  */
 
 /**
@@ -278,7 +278,8 @@ class Compute {
   }
 
   /**
-   * Occurrences in a corpus nearest to a word in its sentence; server with `--corpus` only.
+   * Occurrences in a corpus nearest to a word in its sentence. No server offers it yet: it throws
+   * `not-available` everywhere.
    * @param {string[]} words
    * @param {number} index
    * @param {{top?: number, layer?: number}} [options]
