@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
     from elmokit.evaluation.surprisal import surprisal
+    from elmokit.evaluation.word_prediction import predict_word
     from elmokit.inference.elmo import ELMo
     from elmokit.inspection.tokens import tokenize
     from elmokit.inspection.trace import trace
@@ -46,6 +47,7 @@ __all__ = [
     "load_model",
     "open_vectors",
     "perplexity",
+    "predict_word",
     "read_bilm_tf",
     "surprisal",
     "tokenize",
@@ -65,6 +67,7 @@ _MODULES = {
     ),
     "elmokit.evaluation.perplexity": ("perplexity",),
     "elmokit.evaluation.surprisal": ("surprisal",),
+    "elmokit.evaluation.word_prediction": ("predict_word",),
     "elmokit.inspection.tokens": ("tokenize",),
     "elmokit.inspection.trace": ("trace",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),

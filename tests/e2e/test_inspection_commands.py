@@ -1,14 +1,18 @@
-"""`elmokit tokenize`, `surprisal` and `trace`, as a user types them."""
+"""`elmokit tokenize`, `surprisal`, `trace`, `predict-word` and `explore`, as a user types them."""
 
 import csv
 import io
 import json
+import signal
+import socket
+import subprocess
+import urllib.request
 
 import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
 
-from ..builders.command_line import elmokit
+from ..builders.command_line import elmokit, start_elmokit
 from ..builders.training_models import random_sentences, toy_model, write_text
 
 SENTENCES = random_sentences(12)
@@ -145,3 +149,57 @@ def test_trace_says_what_words_there_are(places):
     model, _ = places
     assert "0:the 1:강" in elmokit("trace", model, "the 강", "--word", 7, expect=2).stderr
     assert "0.2;1" in elmokit("trace", model, "the", "--weights", "0.2;1", expect=2).stderr
+
+
+def test_predict_word_shows_three_distributions(places):
+    model, _ = places
+    done = elmokit("predict-word", model, "the river 강", "--word", 1, "--top", 2)
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("the [?] 강   hidden: river")
+    assert [line.split()[0] for line in rest] == ["forward", "backward", "both"]
+    found = json.loads(elmokit("predict-word", model, "the river", "--json").stdout)
+    assert (found["index"], found["insert"], found["word"]) == (2, True, None)
+    assert len(found["both"]["top"]) == 10
+    before = json.loads(
+        elmokit("predict-word", model, "the river", "--word", 0, "--insert", "--json").stdout
+    )
+    assert (before["index"], before["insert"]) == (0, True)
+    assert "from 0 to 1" in elmokit("predict-word", model, "a b", "--word", 7, expect=2).stderr
+
+
+def test_explore_exports_a_folder_once(places, tmp_path):
+    model, _ = places
+    site = tmp_path / "site"
+    report = json.loads(elmokit("explore", "-m", model, "--export", site, "--json").stdout)
+    assert report["models"] == ["model"]
+    assert (site / "models/model/warm.safetensors").exists()
+    again = elmokit("explore", "-m", model, "--export", site, expect=2)
+    assert "not empty" in again.stderr
+    with_run = elmokit("explore", "-m", model, "--export", tmp_path / "x", "--run", site, expect=2)
+    assert "--run" in with_run.stderr
+
+
+def test_explore_serves_until_it_is_interrupted(places):
+    model, _ = places
+    process = start_elmokit(
+        "explore", "-m", model, "--port", 0, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    url = next(line for line in process.stderr if line.startswith("http")).split()[0]
+    with urllib.request.urlopen(f"{url}explorer.json", timeout=20) as answer:
+        assert [entry["name"] for entry in json.load(answer)["models"]] == ["model"]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
+    model, _ = places
+    assert "nowhere" in elmokit("explore", "-m", "nowhere", expect=2).stderr
+    assert "training run" in elmokit("explore", "-m", model, "--run", tmp_path, expect=2).stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert "--port" in elmokit("explore", "-m", model, "--port", port, expect=2).stderr
+    assert "Cannot listen" in elmokit("explore", "-m", model, "--host", "1.2.3.4", expect=2).stderr

@@ -20,7 +20,8 @@ COVERED_BY = {
         "cli/commands/cache cli/commands/info cli/descriptions"
     ),
     "e2e/test_inspection_commands.py": (
-        "cli/commands/surprisal cli/commands/tokenize cli/commands/trace"
+        "cli/commands/explore cli/commands/predict_word cli/commands/surprisal"
+        " cli/commands/tokenize cli/commands/trace"
     ),
     "e2e/test_pretrain_command.py": (
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
@@ -49,6 +50,8 @@ COVERED_BY = {
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
+    "unit/explorer/test_export.py": "explorer/text_rules",
+    "unit/explorer/test_server.py": "explorer/calls explorer/catalog",
     "unit/experiments/results/test_tables.py": "experiments/results/findings",
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"
@@ -103,4 +106,4 @@ def test_the_table_names_tests_that_exist(name):
     assert "def test_" in text
     for module in COVERED_BY[name].split():
         if module.startswith("cli/commands/"):
-            assert f'"{Path(module).name}"' in text, f"{name} never runs {module}"
+            assert f'"{Path(module).name.replace("_", "-")}"' in text, f"{name} never runs {module}"

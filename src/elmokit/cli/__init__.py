@@ -1,8 +1,8 @@
 """The `elmokit` command: one file per subcommand, imported when that subcommand is used.
 
-Command `name` is the function `name` in `elmokit.cli.commands.name`; the first line of its
-docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid input, 1 for
-any other error, 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
+Command `name` is the function `name` in `elmokit.cli.commands.name`, with `_` for `-`; the first
+line of its docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid
+input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
 """
 
 import sys
@@ -20,9 +20,9 @@ from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
-    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "vectors",
-    "embed", "merge", "train", "evaluate", "predict", "experiment", "neighbors", "probe", "weights",
-    "trace", "bench", "convert", "info", "cache",
+    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal",
+    "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict", "experiment",
+    "neighbors", "probe", "weights", "trace", "explore", "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 
@@ -32,8 +32,9 @@ class _LazyCommands(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if super().__getitem__(name) is None:
-            module = import_module(f"elmokit.cli.commands.{name}")
-            self[name] = _build(getattr(module, name))
+            function = name.replace("-", "_")
+            module = import_module(f"elmokit.cli.commands.{function}")
+            self[name] = _build(getattr(module, function))
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -1,38 +1,19 @@
 """Output of commands: results on stdout, log messages on stderr."""
 
-import dataclasses
 import json
 import logging
-import math
 import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+
+from elmokit.files.json_files import jsonable
 
 
 def emit_json(result: object) -> None:
     """Print `result` as one JSON object; NaN and infinity become null."""
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    text = json.dumps(_plain(result), ensure_ascii=encoding != "utf8", allow_nan=False)
+    text = json.dumps(jsonable(result), ensure_ascii=encoding != "utf8", allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "tolist"):  # NumPy and torch, arrays and scalars
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def is_main_process() -> bool:

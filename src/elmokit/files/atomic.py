@@ -159,7 +159,7 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
 def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
-    It must stay flat (no subdirectories). On return it survives a power cut. A kill between the two
+    On return it survives a power cut. A kill between the two
     renames that replace an older directory leaves that one intact as `previous_of`. ``keep`` is
     asked at the end whether the directory that is there, perhaps from another process, stays.
 
@@ -174,8 +174,9 @@ def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False)
         temp_path.mkdir()
         mode = temp_path.stat().st_mode & 0o666
         yield temp_path
-        for written in temp_path.iterdir():
-            written.chmod(mode)
+        for written in temp_path.rglob("*"):
+            if not written.is_dir():
+                written.chmod(mode)
             _force_to_disk(written)
         _force_to_disk(temp_path)
         if keep():

@@ -1,7 +1,9 @@
 """JSON files: metadata, manifests, configurations."""
 
+import dataclasses
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,23 @@ def json_bytes(data: object, *, indent: int | None = 1) -> bytes:
     """Return the content of a JSON file."""
     text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "surrogatepass")  # file names may not be UTF-8
+
+
+def jsonable(value: Any) -> Any:
+    """Return dataclasses, arrays, paths and collections as JSON has them; NaN is null."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # NumPy and torch, arrays and scalars
+        return jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """`trace`: one word on its way through a biLM, in the numbers of the plain modules of `bilm`."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,6 +80,16 @@ class WordTrace:
     gamma: float
     mixture: Float[np.ndarray, " E"]
     """``gamma * sum(weight * layer)``, of 2D numbers."""
+
+    @property
+    def norms(self) -> tuple[tuple[float, float], ...]:
+        """Those of the layers."""
+        return tuple(layer.norms for layer in self.layers)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, and the norms."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**values, "norms": self.norms}
 
 
 def trace(

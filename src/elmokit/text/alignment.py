@@ -57,7 +57,7 @@ class _PlainText:
         if normalize(text, "plain-1") == text:
             return
         parts, self._places = [], []
-        for match in _cluster_pattern().finditer(text):
+        for match in cluster_pattern().finditer(text):
             parts.append(_plain_cluster(match.group()))
             self._places += [match.span()] * len(parts[-1])
         self.text = "".join(parts)
@@ -73,7 +73,7 @@ class _PlainText:
 
 
 @cache
-def _cluster_pattern() -> re.Pattern[str]:
+def cluster_pattern() -> re.Pattern[str]:
     """Find the smallest pieces that normalization takes together.
 
     Treebank signs; a character with what composition may join to it: marks, the vowel and the

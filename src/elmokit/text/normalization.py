@@ -27,11 +27,30 @@ as in its training.
 import functools
 import re
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 Normalization = Literal["none", "NFC", "plain-1"]
 DEFAULT_NORMALIZATION: Normalization = "plain-1"
 """For new models."""
+
+
+@dataclass(frozen=True)
+class PlainRules:
+    """What ``plain-1`` does after composition, in this order."""
+
+    signs: Mapping[str, str]
+    """Characters and what takes their place."""
+    joiners: re.Pattern[str]
+    """Is dropped."""
+    two_quotes: re.Pattern[str]
+    """Becomes ``"``, after a backtick has become ``'``."""
+    bracket: re.Pattern[str]
+    brackets: Mapping[str, str]
+    """By what ``bracket`` matches, in upper case."""
+    escape: re.Pattern[str]
+    """Is dropped."""
 
 
 def normalize(text: str, form: Normalization) -> str:
@@ -128,4 +147,16 @@ _BRACKETS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
 }  # fmt: skip
 _BRACKET = re.compile(r"(?<!\w)-[LR][RSC]B-(?!\w)", re.IGNORECASE)
-_ESCAPE = re.compile(r"(?<!\\)\\++(?=[/*])")
+_ESCAPE = re.compile(r"(?<!\\)\\+(?=[/*])")
+
+
+def plain_1_rules() -> PlainRules:
+    """Return the signs and patterns of ``plain-1``, for a version in another language."""
+    return PlainRules(
+        signs=_PLAIN_SIGNS,
+        joiners=_JOINERS_ELSEWHERE,
+        two_quotes=_TWO_QUOTES,
+        bracket=_BRACKET,
+        brackets=_BRACKETS,
+        escape=_ESCAPE,
+    )

@@ -1,6 +1,5 @@
 """`elmokit trace`: one word on its way through a model."""
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,9 +40,7 @@ def trace(
     with as_input_error():
         found = trace_word(model, sentence, word=word, weights=_numbers(weights), gamma=gamma)
     if json:
-        norms = [layer.norms for layer in found.layers]
-        values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-        emit_json({**values, "norms": norms})
+        emit_json(found.as_dict())
         return
     _print(found)
 

@@ -55,7 +55,7 @@ class SimpleTokenizer(ShownTokenizer):
 
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
-        self._glue = _patterns().glue
+        self._glue = patterns().glue
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the cache out of copies and pickles."""
@@ -67,7 +67,7 @@ class SimpleTokenizer(ShownTokenizer):
         if version != "1":
             return None
         tokenizer = cls()
-        tokenizer.version, tokenizer._glue = "1", _patterns().glue_of_version_1
+        tokenizer.version, tokenizer._glue = "1", patterns().glue_of_version_1
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
@@ -154,7 +154,7 @@ def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
 
 def _tokens_of(chunk: str) -> tuple[str, ...]:
     tokens: list[str] = []
-    for match in _patterns().token.finditer(chunk):
+    for match in patterns().token.finditer(chunk):
         token = match.group()
         if match.lastgroup == "word":
             tokens += _split_word(token)
@@ -170,8 +170,8 @@ def _split_word(word: str) -> list[str]:
     pieces = data.CONTRACTIONS.get(word.lower())
     if pieces is not None:
         return [word[:pieces], word[pieces:]]
-    if not word.isascii() and _patterns().han_or_kana.search(word):
-        return _patterns().han_kana_pieces.findall(word)
+    if not word.isascii() and patterns().han_or_kana.search(word):
+        return patterns().han_kana_pieces.findall(word)
     clitic = _CLITIC.search(word)
     if clitic is not None and clitic.start():
         return [word[: clitic.start()], clitic.group()]
@@ -197,7 +197,7 @@ def _kind_of_end(chunk: str) -> int:
         return 0
     if core.endswith(".."):
         return _END_STRONG
-    stem = _patterns().stem.search(core[-_MAX_CACHED_CHARACTERS:-1])
+    stem = patterns().stem.search(core[-_MAX_CACHED_CHARACTERS:-1])
     if stem is None:
         return _END_STOP
     word = stem.group()
@@ -237,8 +237,8 @@ def _letters(word: str) -> str:
     return word[: next((i for i, char in enumerate(word) if not char.isalpha()), None)]
 
 
-class _Patterns(NamedTuple):
-    """Patterns with combining marks, which `re` does not count as word characters."""
+class Patterns(NamedTuple):
+    """The rules; word characters include combining marks, which `re` does not count."""
 
     token: re.Pattern[str]
     stem: re.Pattern[str]
@@ -246,6 +246,9 @@ class _Patterns(NamedTuple):
     glue_of_version_1: re.Pattern[str]
     han_or_kana: re.Pattern[str]
     han_kana_pieces: re.Pattern[str]
+    clitic: re.Pattern[str]
+    unit: re.Pattern[str]
+    acronym: re.Pattern[str]
 
 
 _CLITIC = re.compile(r"(?:(?<=\w)n['’]t|['’](?:s|m|d|ll|re|ve))$", re.IGNORECASE)
@@ -257,7 +260,8 @@ _SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
 
 
 @functools.cache
-def _patterns() -> _Patterns:
+def patterns() -> Patterns:
+    """Return the rules, also for a version in another language."""
     codes = [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]
     marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
     word = rf"[\w{marks}\u200c\u200d\u00ad]"  # with joiners and soft hyphens
@@ -292,7 +296,7 @@ def _patterns() -> _Patterns:
         rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(data.SENTENCE_STARTERS)})(?!\w))"
     )
     han_or_kana = f"{han}{hiragana}{katakana}"
-    return _Patterns(
+    return Patterns(
         token=re.compile(token, re.VERBOSE),
         stem=re.compile(rf"{word}+(?:[.'’]{word}+)*$"),
         glue=re.compile(rf"{glue}|(?<=[?!])(?=[{han_or_kana}])(?<=[{han_or_kana}].)"),
@@ -301,6 +305,9 @@ def _patterns() -> _Patterns:
         han_kana_pieces=re.compile(
             rf"[{han}]{modifiers}*|[{hiragana}]+|[{katakana}]+|[^{han_or_kana}]+"
         ),
+        clitic=_CLITIC,
+        unit=_UNIT,
+        acronym=_ACRONYM,
     )
 
 

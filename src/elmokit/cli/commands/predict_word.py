@@ -1,0 +1,63 @@
+"""`elmokit predict-word`: the words that a model expects in a place of a sentence."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.errors import as_input_error
+
+if TYPE_CHECKING:
+    from elmokit.evaluation.word_prediction import PredictedWords
+
+
+def predict_word(
+    model: options.ModelArgument,
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="A raw sentence.")],
+    *,
+    word: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="In place of this word, from 0, among the tokens; default: the next."
+        ),
+    ] = None,
+    insert: Annotated[
+        bool, typer.Option("--insert", help="Before word N; 0: before the sentence.")
+    ] = False,
+    top: Annotated[int, typer.Option(help="Name the K likeliest words.", metavar="K", min=0)] = 10,
+    state: Annotated[
+        str, typer.Option(help="LSTM state before the sentence: warm (as in training) or reset.")
+    ] = "warm",
+    json: options.JsonOption = False,
+) -> None:
+    """Show which words a model expects next, before, or in a gap from both sides.
+
+    The forward direction reads the words before the place, the backward direction those after it,
+    and neither reads the word that stands there. "both" is in proportion to p(word | before)
+    p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary.
+    """
+    from elmokit.evaluation.word_prediction import predict_word as predict
+
+    with as_input_error():
+        found = predict(model, sentence, index=word, insert=insert, top=top, state=state)
+    if json:
+        emit_json(found)
+        return
+    gap = found.words[: found.index], found.words[found.index + (not found.insert) :]
+    hidden = "" if found.word is None else f"   hidden: {found.word}"
+    unknown = " (unknown: scored as <UNK>)" if found.is_unknown else ""
+    typer.echo(f"{' '.join((*gap[0], '[?]', *gap[1]))}{hidden}{unknown}")
+    for name, one in (
+        ("forward", found.forward),
+        ("backward", found.backward),
+        ("both", found.both),
+    ):
+        typer.echo(f"{name:9}{_line(one)}")
+
+
+def _line(found: "PredictedWords") -> str:
+    figures = f"entropy {found.entropy:.2f} bits"
+    if found.rank is not None and found.probability is not None:
+        figures += f", hidden word: rank {found.rank:,}, p {found.probability:.4f}"
+    return f"{figures}: {', '.join(f'{one.word} {one.probability:.3f}' for one in found.top)}"

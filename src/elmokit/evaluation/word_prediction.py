@@ -1,0 +1,164 @@
+"""The words that a biLM expects in a place: next, before, or in a gap from both sides."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.softmax import LogUniformSampler
+from elmokit.errors import InputError
+from elmokit.evaluation.surprisal import WordProbability
+from elmokit.evaluation.text_scorer import StartState, scoring_vocab
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.warm_state import inputs_of, warm_state, warm_text
+from elmokit.text.given_sentences import GivenSentence, split_sentence
+from elmokit.text.normalization import normalize
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PredictedWords:
+    """A distribution over the vocabulary."""
+
+    entropy: float
+    """In bits."""
+    rank: int | None
+    """1 + the number of words likelier than the one that stands there; none if none does."""
+    probability: float | None
+    """Of that word; of ``<UNK>`` if it is unknown."""
+    top: tuple[WordProbability, ...]
+    """The likeliest words, by falling probability."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordPrediction:
+    """What both directions, and both together, expect in a place of a sentence."""
+
+    words: tuple[str, ...]
+    """The sentence as the model reads it."""
+    index: int
+    insert: bool
+    word: str | None
+    """What stands there, which neither direction has read; none for an insertion."""
+    is_unknown: bool | None
+    forward: PredictedWords
+    """From the words before."""
+    backward: PredictedWords
+    """From the words after."""
+    both: PredictedWords
+    """In proportion to p(word | before) p(word | after) / p(word), as if both sides were
+    independent given the word. p(word) is estimated from its rank in the vocabulary, as in the
+    sampled softmax."""
+
+
+def predict_word(
+    model: PretrainedBiLM | str | PathLike[str],
+    sentence: GivenSentence,
+    *,
+    index: int | None = None,
+    insert: bool = False,
+    top: int = 10,
+    state: StartState | str = "warm",
+) -> WordPrediction:
+    """Return what a model expects in place of a word, which it does not see, or between words.
+
+    Args:
+        model: With vocabulary and softmax; or its directory or name.
+        sentence: A string, which the model's tokenizer splits, or a list of words.
+        index: In place of this word; default: the next word, after the last one.
+        insert: Before the word ``index`` instead: with 0 the word before the sentence.
+        top: Likeliest words to name.
+        state: Start of the sentence, as for `elmokit.surprisal`.
+
+    Raises:
+        InputError: for a place outside the sentence, an unknown option, or a model without
+            vocabulary or softmax.
+        TypeError: if ``sentence`` is neither a string nor a list of words.
+    """
+    model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    vocab = scoring_vocab(model)
+    if state not in get_args(StartState):
+        raise InputError(
+            f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
+        )
+    if not 0 <= top <= len(vocab):
+        raise InputError(
+            f"`top` must be between 0 and the vocabulary's {len(vocab)} words, got {top}."
+        )
+    form = model.config.char_vocab.normalization
+    given = split_sentence(sentence, model.tokenize, where="`sentence`")
+    words = [normalize(word, form) for word in given]
+    if index is None:
+        index, insert = len(words), True
+    last = len(words) - (not insert)
+    if not 0 <= index <= last:
+        raise InputError(
+            f"`index` must be from 0 to {last} in a sentence of {len(words)} words"
+            f"{'' if insert else ' (`insert` also allows the place after the last one)'}, got "
+            f"{index}."
+        )
+    following = index if insert else index + 1
+    scores = _expected(model, [*words[:index]], [*words[following:]], warm=state == "warm")
+    word = None if insert else words[index]
+    row = None if word is None else vocab.word_id(word) - 1
+    forward, backward, both = (
+        _described(one, row, vocab, top) for one in (*scores, _joined(*scores))
+    )
+    return WordPrediction(
+        words=tuple(words), index=index, insert=insert, word=word,
+        is_unknown=None if word is None else vocab.word_id(word) == vocab.unknown_id,
+        forward=forward, backward=backward, both=both,
+    )  # fmt: skip
+
+
+@torch.inference_mode()
+def _expected(
+    model: PretrainedBiLM, before: Sequence[str], after: Sequence[str], *, warm: bool
+) -> list[Float[Tensor, " V"]]:
+    """Return log-probabilities: forward after ``before``, backward before ``after``."""
+    assert model.softmax is not None
+    bilm = FrozenBiLM(model)
+    start = BiLMState.zeros(model.config.lstm, 1, device=bilm.network.device)
+    if warm:
+        start = warm_state(bilm, warm_text(model.warm_text))
+    vectors, tokens = bilm.encode([before, after])
+    found = []
+    for direction, sentence in zip(get_args(Direction), tokens.sentences, strict=True):
+        read = inputs_of(direction, sentence)
+        tops: list[Tensor] = []
+        bilm.engine.read(
+            direction, vectors, [read], start.direction(direction),
+            on_top=lambda outputs, sentence, position, tops=tops: tops.append(outputs[-1:].clone()),
+        )  # fmt: skip
+        found.append(model.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
+    return found
+
+
+def _joined(forward: Tensor, backward: Tensor) -> Float[Tensor, " V"]:
+    num_words = len(forward)
+    frequency = LogUniformSampler(num_words).log_expected_count(torch.arange(num_words), 1)
+    return (forward + backward - frequency).log_softmax(dim=0)
+
+
+def _described(
+    log_probs: Float[Tensor, " V"], row: int | None, vocab: WordVocab, top: int
+) -> PredictedWords:
+    likeliest = log_probs.topk(top)
+    return PredictedWords(
+        entropy=-float((log_probs.exp() * log_probs).sum()) / math.log(2),
+        rank=None if row is None else 1 + int((log_probs > log_probs[row]).sum()),
+        probability=None if row is None else float(log_probs[row].exp()),
+        top=tuple(
+            WordProbability(vocab.words[i], p)
+            for i, p in zip(
+                likeliest.indices.tolist(), likeliest.values.exp().tolist(), strict=True
+            )
+        ),
+    )

@@ -1,0 +1,209 @@
+"""The calls that the page makes to a server, by name: the methods of ``compute/client.js``."""
+
+import json
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elmokit.config import is_number
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import ElmokitError, FormatError, InputError
+from elmokit.evaluation.surprisal import surprisal
+from elmokit.evaluation.word_prediction import predict_word
+from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredModel
+from elmokit.files.json_files import jsonable
+from elmokit.inspection.tokens import tokenize
+from elmokit.inspection.trace import trace
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.training.metrics_log import read_log
+from elmokit.training.pretraining.run_dir import MARK, METRICS_FILE, RUN_FILE
+from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.model_dir import PretrainedBiLM
+
+MAX_ROWS = 4000
+"""Of a run's log in one answer."""
+_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+
+
+class CallError(Exception):
+    """What went wrong, by a code of ``compute/errors.js``."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Calls:
+    """Answers calls, one computation at a time.
+
+    Args:
+        models: Those of the catalog.
+        runs: Directories of training runs, by name.
+        tasks: Trained task models, by name.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ExploredModel],
+        *,
+        runs: Mapping[str, Path] | None = None,
+        tasks: Mapping[str, TaskRun] | None = None,
+    ) -> None:
+        self._models = {one.name: one.model for one in models}
+        self._runs, self._tasks = dict(runs or {}), dict(tasks or {})
+        self._embedders: dict[str, Embedder] = {}
+        self._lock = threading.Lock()
+        self._methods: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            "open": lambda given: self._model(given) and {},
+            "tokenize": self._tokenize,
+            "trace": self._trace,
+            "surprisal": self._surprisal,
+            "layers": self._layers,
+            "predict_word": self._predict_word,
+            "run": self._run,
+            "predict": self._predict,
+        }
+
+    def answer(self, method: str, given: Mapping[str, Any]) -> Any:
+        """Return what is to be sent: bytes, or anything that `jsonable` takes.
+
+        Raises:
+            CallError: for whatever a page can do wrong.
+        """
+        if method not in self._methods:
+            raise CallError("not-available", f"This server has no call {method[:40]!r}.")
+        _check_size(given)
+        try:
+            with self._lock:
+                return self._methods[method](given)
+        except (ElmokitError, TypeError, ValueError) as error:
+            raise CallError("bad-input", str(error)) from error
+
+    def _model(self, given: Mapping[str, Any]) -> PretrainedBiLM:
+        return _named(self._models, given, "model")
+
+    def _tokenize(self, given: Mapping[str, Any]) -> Any:
+        return tokenize(self._model(given), _text(given))
+
+    def _trace(self, given: Mapping[str, Any]) -> Any:
+        gamma = given.get("gamma", 1.0)
+        if not is_number(gamma):
+            raise InputError(f"`gamma` must be a number, got {gamma!r:.60}.")
+        found = trace(
+            self._model(given), _words(given), word=_index(given), weights=given.get("weights"),
+            gamma=gamma,
+        )  # fmt: skip
+        return found.as_dict()
+
+    def _surprisal(self, given: Mapping[str, Any]) -> Any:
+        model, top, state = self._scoring(given), given.get("top", 0), given.get("state", "warm")
+        return list(surprisal(model, [_words(given)], top=top, state=state, precision="fp32"))
+
+    def _predict_word(self, given: Mapping[str, Any]) -> Any:
+        return predict_word(
+            self._scoring(given), _words(given), index=_index(given),
+            insert=given.get("insert") is True, top=given.get("top", 10),
+            state=given.get("state", "warm"),
+        )  # fmt: skip
+
+    def _layers(self, given: Mapping[str, Any]) -> bytes:
+        model, name = self._model(given), str(given["model"])
+        embedder = self._embedders.setdefault(name, Embedder(model))
+        words = _words(given)
+        (layers,) = embedder.embed([words], state=given.get("state", "reset"))
+        text = json.dumps({"words": words, "shape": layers.shape}).encode()
+        filled = text + b" " * (-len(text) % 4)
+        return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
+
+    def _scoring(self, given: Mapping[str, Any]) -> PretrainedBiLM:
+        model = self._model(given)
+        if model.softmax is None:
+            raise CallError("no-softmax", "This model has no softmax over words: it predicts none.")
+        if model.word_vocab is None:
+            raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
+        return model
+
+    def _run(self, given: Mapping[str, Any]) -> Any:
+        directory = _named(self._runs, given, "name")
+        path = directory / METRICS_FILE
+        try:
+            rows = read_log(path)
+            age = time.time() - path.stat().st_mtime if rows else 0.0
+        except (FormatError, FileNotFoundError) as error:
+            raise CallError("busy", f"The run's log cannot be read now: {error}") from error
+        stride = -(-len(rows) // MAX_ROWS) or 1
+        kept = [row for i, row in enumerate(rows) if i % stride == 0 or i == len(rows) - 1]
+        is_running = not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS
+        name = given["name"]
+        return {"name": name, "title": name, "is_running": is_running, "rows": kept}
+
+    def _predict(self, given: Mapping[str, Any]) -> Any:
+        return list(_named(self._tasks, given, "task").predict_json([_text(given)]))
+
+
+def check_run_dir(directory: Path) -> None:
+    """Refuse what is no run.
+
+    Raises:
+        FileNotFoundError: if it does not exist.
+        InputError: if it is no directory of a training run.
+    """
+    if not directory.is_dir():
+        raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
+    if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
+        raise InputError(
+            f"{directory} is no training run: it has neither {RUN_FILE} nor {METRICS_FILE}. Give "
+            "the directory after `-o` of `elmokit pretrain` or `finetune`."
+        )
+
+
+def _named(known: Mapping[str, Any], given: Mapping[str, Any], key: str) -> Any:
+    name = given.get(key)
+    if not isinstance(name, str) or name not in known:
+        listed = ", ".join(known) or "none"
+        raise CallError("unknown-model", f"There is no {key} {name!r:.60}: known are {listed}.")
+    return known[name]
+
+
+def _words(given: Mapping[str, Any]) -> list[str]:
+    words = given.get("words")
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise CallError("bad-input", f"`words` must be a list of strings, got {words!r:.60}.")
+    return words
+
+
+def _text(given: Mapping[str, Any]) -> str:
+    text = given.get("text")
+    if not isinstance(text, str):
+        raise CallError("bad-input", f"`text` must be a string, got {text!r:.60}.")
+    return text
+
+
+def _index(given: Mapping[str, Any]) -> Any:
+    index = given.get("index")
+    if not is_number(index, whole=True):
+        raise CallError("bad-input", f"`index` must be a whole number, got {index!r:.60}.")
+    return index
+
+
+def _check_size(given: Mapping[str, Any]) -> None:
+    words = _words(given) if "words" in given else []
+    text = _text(given) if "text" in given else " ".join(words)
+    num_bytes = len(text.encode("utf-8", "surrogatepass"))
+    if len(words) > MAX_WORDS or num_bytes > MAX_BYTES:
+        raise CallError(
+            "too-long",
+            f"At most {MAX_WORDS:,} words and {MAX_BYTES:,} bytes are computed at once, got "
+            f"{len(words):,} words and {num_bytes:,} bytes.",
+        )
+    top = given.get("top", 0)
+    if not (is_number(top, whole=True) and 0 <= top <= MAX_TOP):
+        raise CallError("bad-input", f"`top` must be from 0 to {MAX_TOP}, got {top!r:.60}.")
+
+
+def as_json(answer: Any) -> bytes:
+    """Return an answer as JSON."""
+    return json.dumps(jsonable(answer), ensure_ascii=True, allow_nan=False).encode()

@@ -1,0 +1,139 @@
+"""``explorer.json``: what a copy of the page can show, and where it is computed."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from safetensors.numpy import save as tensor_bytes
+
+from elmokit import __version__
+from elmokit.bilm.softmax import AdaptiveSoftmax
+from elmokit.errors import MissingExtraError
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.warm_state import warm_state, warm_text
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME
+
+log = logging.getLogger(__name__)
+
+ComputedBy = Literal["browser", "server"]
+CATALOG_NAME = "explorer.json"
+WARM_NAME = "warm.safetensors"
+"""The warm state, which a browser would take seconds to compute."""
+MAX_BROWSER_BYTES = 64_000_000
+"""Of the weights of a model that a browser runs."""
+MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
+"""Of one call."""
+_TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
+
+
+@dataclass(frozen=True)
+class ExploredModel:
+    """A model of the page."""
+
+    name: str
+    directory: Path
+    model: PretrainedBiLM
+
+    def warm_file(self) -> bytes:
+        """Return ``warm.safetensors``: hidden (N, 2, D) and cell (N, 2, H)."""
+        state = warm_state(FrozenBiLM(self.model), warm_text(self.model.warm_text))
+        arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
+        return tensor_bytes({
+            name: np.ascontiguousarray(array.float().cpu().numpy())
+            for name, array in arrays.items()
+        })  # fmt: skip
+
+    def files(self) -> list[Path]:
+        """Return the files of the model directory that a browser reads, and the card."""
+        names = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
+        return [path for name in names if (path := self.directory / name).is_file()]
+
+    def why_not_in_browser(self) -> str | None:
+        """Say why a browser cannot run the model; none if it can."""
+        num_bytes = (self.directory / WEIGHTS_NAME).stat().st_size
+        if num_bytes > MAX_BROWSER_BYTES:
+            return f"its weights have {num_bytes:,} bytes, more than {MAX_BROWSER_BYTES:,}"
+        if isinstance(self.model.softmax, AdaptiveSoftmax):
+            return "its softmax is adaptive"
+        return None
+
+    def entry(self, *, served: bool) -> dict[str, Any]:
+        """Return the model's part of the catalog (ModelInfo in ``compute/client.js``)."""
+        model, config = self.model, self.model.config
+        compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
+        exact, tokenized_by = self._tokenizer(served=served, compute=compute)
+        num_bytes = sum(path.stat().st_size for path in self.files() if path.name != CARD_NAME)
+        return {
+            "name": self.name,
+            "title": self.name,
+            "language": model.training_metadata.get("language"),
+            "path": "" if compute == "server" else f"models/{self.name}/",
+            "compute": compute,
+            "tokenizer": "exact" if exact else "as-typed",
+            "tokenized_by": tokenized_by,
+            "tokenizer_name": model.tokenizer.name,
+            "tokenizer_version": model.tokenizer.version,
+            "normalization": config.char_vocab.normalization,
+            "has_softmax": model.softmax is not None and model.word_vocab is not None,
+            "num_words": None if model.word_vocab is None else len(model.word_vocab),
+            "num_layers": model.num_layers,
+            "dim": model.output_dim,
+            "cell_dim": config.lstm.cell_dim,
+            "max_characters": config.char_cnn and config.char_vocab.max_characters,
+            "filters": [] if config.char_cnn is None else config.char_cnn.filters,
+            "num_highway": 0 if config.char_cnn is None else config.char_cnn.num_highway,
+            "num_parameters": model.num_parameters(),
+            "num_bytes": num_bytes,
+        }
+
+    def _tokenizer(self, *, served: bool, compute: ComputedBy) -> tuple[bool, ComputedBy]:
+        """Return whether tokens are those of Python, and where they are made."""
+        if self.model.tokenizer.name in _TOKENIZERS_IN_BROWSER:
+            return True, compute
+        if served:
+            try:
+                build_tokenizer(self.model.tokenizer)
+                return True, "server"
+            except MissingExtraError as error:
+                log.warning("%s: words are read as typed, between spaces: %s", self.name, error)
+        return False, compute
+
+
+def load_explored(names: Sequence[str]) -> list[ExploredModel]:
+    """Load models by directory or name; the name in the page is that of the directory.
+
+    Raises:
+        FileNotFoundError, FormatError, ConfigError: as `load_model`.
+    """
+    found: list[ExploredModel] = []
+    for directory in dict.fromkeys(find_model(name).resolve() for name in names):
+        model = load_model(directory)
+        known = {one.name for one in found}
+        base = Path(lasting_name(directory)).name
+        numbered = (base if n == 1 else f"{base}-{n}" for n in range(1, len(names) + 2))
+        found.append(ExploredModel(next(n for n in numbered if n not in known), directory, model))
+    return found
+
+
+def catalog(
+    models: Sequence[ExploredModel],
+    *,
+    served: bool,
+    runs: Sequence[dict[str, str]] = (),
+    tasks: Sequence[dict[str, str]] = (),
+) -> dict[str, Any]:
+    """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``)."""
+    return {
+        "version": __version__,
+        "compute": "server" if served else "browser",
+        "limits": {"max_words": MAX_WORDS, "max_bytes": MAX_BYTES, "max_top": MAX_TOP},
+        "models": [model.entry(served=served) for model in models],
+        "runs": list(runs),
+        "tasks": list(tasks),
+    }

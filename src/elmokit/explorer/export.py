@@ -1,0 +1,69 @@
+"""The page as a folder of static files, with models inside, for any web server."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmokit.errors import InputError
+from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, catalog, load_explored
+from elmokit.explorer.text_rules import RULES_NAME, text_rules
+from elmokit.files.atomic import atomic_directory
+from elmokit.files.json_files import json_bytes
+
+STATIC = Path(__file__).parent / "static"
+"""The files of the page."""
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written."""
+
+    directory: Path
+    models: list[str]
+    num_files: int
+    num_bytes: int
+
+
+def export_explorer(names: Sequence[str], directory: Path) -> ExportReport:
+    """Write the page and models, whole or not at all.
+
+    Raises:
+        FileExistsError: if ``directory`` exists and is not empty.
+        InputError: if a browser cannot run one of the models.
+        FileNotFoundError, FormatError, ConfigError: as `load_model`.
+    """
+    check_empty(directory)
+    models = load_explored(names)
+    for one in models:
+        if reason := one.why_not_in_browser():
+            raise InputError(
+                f"A browser cannot run the model {one.name}: {reason}. Serve the page instead: "
+                f"elmokit explore --model {one.directory}"
+            )
+    with atomic_directory(directory) as fresh:
+        shutil.copytree(STATIC, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        (fresh / CATALOG_NAME).write_bytes(json_bytes(catalog(models, served=False)))
+        (fresh / RULES_NAME).write_bytes(json_bytes(text_rules(), indent=None))
+        for one in models:
+            folder = fresh / "models" / one.name
+            folder.mkdir(parents=True)
+            for path in one.files():
+                shutil.copyfile(path, folder / path.name)
+            (folder / WARM_NAME).write_bytes(one.warm_file())
+        written = [path for path in fresh.rglob("*") if path.is_file()]
+        report = ExportReport(
+            directory, [one.name for one in models], len(written),
+            sum(path.stat().st_size for path in written),
+        )  # fmt: skip
+    return report
+
+
+def check_empty(directory: Path) -> None:
+    """Refuse a directory with anything in it, before any work."""
+    if directory.is_dir() and any(directory.iterdir()):
+        name = sorted(path.name for path in directory.iterdir())[0]
+        raise FileExistsError(
+            f"{directory} exists and is not empty (it holds {name!r}): not overwritten. Give a new "
+            "directory."
+        )

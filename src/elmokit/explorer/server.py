@@ -1,0 +1,218 @@
+"""The page over HTTP, for one reader on this machine: static files, model files, calls.
+
+Only requests that name this server as host and come from its own pages are answered, so that other
+sites in the same browser cannot use it. Nothing that is sent is run or written.
+"""
+
+import errno
+import ipaddress
+import json
+import logging
+import socket
+from collections.abc import Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from elmokit.errors import InputError
+from elmokit.explorer.calls import CallError, Calls, as_json
+from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, ExploredModel
+from elmokit.explorer.export import STATIC
+from elmokit.explorer.text_rules import RULES_NAME, text_rules
+
+log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 8765
+MAX_BODY_BYTES = 2_000_000
+_CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml",
+    ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2",
+    ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+}  # fmt: skip
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; "
+        "connect-src 'self'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",  # a page and a model of different versions must never mix
+}
+_STATUS = {
+    "unknown-model": HTTPStatus.NOT_FOUND, "not-available": HTTPStatus.NOT_FOUND,
+    "too-long": HTTPStatus(413), "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "bug": HTTPStatus.INTERNAL_SERVER_ERROR,
+}  # fmt: skip
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Listens as soon as it is made; ``serve_forever`` answers.
+
+    Args:
+        catalog: Contents of ``explorer.json``.
+        models: Those of the catalog.
+        calls: Answers the calls.
+        host: Address to listen on.
+        port: 0 takes a free one.
+
+    Raises:
+        InputError: if the port is in use, or the address is none of this machine.
+    """
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        catalog: dict[str, Any],
+        models: Sequence[ExploredModel],
+        calls: Calls,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+    ) -> None:
+        self.calls = calls
+        self.made = {CATALOG_NAME: as_json(catalog), RULES_NAME: as_json(text_rules())}
+        self.model_files: dict[str, Path | ExploredModel] = {}
+        for one in models:
+            folder = f"models/{one.name}"
+            self.model_files |= {f"{folder}/{path.name}": path for path in one.files()}
+            self.model_files[f"{folder}/{WARM_NAME}"] = one
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            number = getattr(error, "errno", None)
+            advice = "Give another address with --host."
+            if number == errno.EADDRINUSE:
+                advice = "Another program uses that port: give another one with --port, or 0."
+            raise InputError(f"Cannot listen on {host}, port {port}: {error}. {advice}") from error
+        self.host = host
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self.server_port}/"
+
+    def is_own_host(self, given: str) -> bool:
+        """Return whether a Host header names this server."""
+        parts = urlsplit(f"//{given}")
+        try:
+            name, port = (parts.hostname or "").lower(), parts.port or 80
+        except ValueError:
+            return False
+        if port != self.server_port:
+            return False
+        if name in ("localhost", self.host.lower(), socket.gethostname().lower()):
+            return True
+        try:  # a name that leads here by DNS could be anyone's; a number could not
+            address = ipaddress.ip_address(name)
+            return address.is_loopback or not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ExplorerServer  # pyright: ignore[reportIncompatibleVariableOverride]
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "elmokit", ""
+    timeout = 60  # seconds without a byte
+
+    def do_GET(self) -> None:
+        """Send a file."""
+        if not self._may_ask():
+            return
+        path = unquote(urlsplit(self.path).path).lstrip("/") or "index.html"
+        content = self._content(path)
+        if content is None:
+            self._fail("not-available", f"There is nothing at /{path[:100]}.")
+            return
+        kind = _CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
+        self._send(HTTPStatus.OK, content, kind)
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Answer a call."""
+        if not self._may_ask():
+            return
+        length = self.headers.get("Content-Length", "")
+        kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
+        if not length.isdecimal() or kind != "application/json":
+            self._fail("bad-input", "A call is JSON with a Content-Length.", close=True)
+            return
+        if int(length) > MAX_BODY_BYTES:
+            self._fail("too-long", f"A call has at most {MAX_BODY_BYTES:,} bytes.", close=True)
+            return
+        body = self.rfile.read(int(length))
+        path = urlsplit(self.path).path
+        if not path.startswith("/api/"):
+            self._fail("not-available", "Calls go to /api/.")
+            return
+        try:
+            given = json.loads(body)
+            if not isinstance(given, dict):
+                raise ValueError("an object is expected")
+            answer = self.server.calls.answer(path.removeprefix("/api/"), given)
+            if isinstance(answer, bytes):
+                self._send(HTTPStatus.OK, answer, "application/octet-stream")
+            else:
+                self._send(HTTPStatus.OK, as_json(answer), "application/json")
+        except CallError as error:  # 200: a browser logs other answers as errors of the page
+            self._fail(error.code, str(error), HTTPStatus.OK)
+        except (ValueError, RecursionError) as error:
+            self._fail("bad-input", f"Not JSON: {error}.")
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # the reader has gone
+        except Exception as error:
+            log.exception("a call failed")
+            self._fail("bug", f"{type(error).__name__}: {error}")
+
+    def _content(self, path: str) -> bytes | None:
+        if path in self.server.made:
+            return self.server.made[path]
+        found = self.server.model_files.get(path)
+        if isinstance(found, Path):
+            return found.read_bytes()
+        if found is not None:
+            return found.warm_file()
+        if "\0" in path:
+            return None
+        file = (STATIC / path).resolve()
+        return file.read_bytes() if file.is_relative_to(STATIC) and file.is_file() else None
+
+    def _may_ask(self) -> bool:
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        is_foreign = origin is not None and origin != f"http://{host}"
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        if self.server.is_own_host(host) and not is_foreign and site in ("none", "same-origin"):
+            return True
+        self.close_connection = True
+        self._fail("not-available", "Only pages of this server may ask it.", HTTPStatus.FORBIDDEN)
+        return False
+
+    def _fail(
+        self, code: str, message: str, status: HTTPStatus | None = None, *, close: bool = False
+    ) -> None:
+        self.close_connection = self.close_connection or close
+        body = as_json({"error": {"code": code, "message": message}})
+        self._send(status or _STATUS.get(code, HTTPStatus.BAD_REQUEST), body, "application/json")
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        for name, value in {**_HEADERS, "Content-Type": kind}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log for --debug only; the query is not logged, since it may hold what was typed."""
+        log.debug("%s %s", self.command, urlsplit(self.path).path)

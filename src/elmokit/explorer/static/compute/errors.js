@@ -1,0 +1,27 @@
+/** The errors of the interface. They keep their code on the way from a worker or a server. */
+
+/**
+ * @typedef {"unknown-model"|"no-model"|"no-softmax"|"no-vocabulary"|"too-long"|"bad-input"|
+ *   "not-available"|"no-workers"|"network"|"damaged-model"|"busy"|"bug"} ErrorCode
+ *
+ * unknown-model   no model, run or task of this name
+ * no-model        a call before `open`
+ * no-softmax      the model has no output layer (imported weights): no surprisal, no predictions
+ * no-vocabulary   it has an output layer, but no words for it
+ * too-long        more words or bytes than `limits` in the catalog
+ * bad-input       NUL, half a surrogate pair, an index outside the sentence, wrong weights …
+ * not-available   needs a server, or something the server was not started with
+ * no-workers      this browser has no module workers
+ * network         a file or the server cannot be reached
+ * damaged-model   a file of the model is not what it should be
+ * busy            a run directory is being written: ask again
+ * bug             anything else
+ */
+export class ComputeError extends Error {
+  /** @param {ErrorCode} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.name = "ComputeError";
+    this.code = code;
+  }
+}

@@ -1,0 +1,121 @@
+"""A headless Chromium for tests of the explorer, and folders served on a port of their own.
+
+Tests are skipped, with the reason, where there is no browser or no driver.
+"""
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SWITCHES = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no network
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests, with an empty profile. Set ELMOKIT_CHROMIUM to choose it."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason='no driver: pip install "elmokit[test]"'
+    )
+    path = os.environ.get("ELMOKIT_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), "")
+    if not path:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(SWITCHES))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def watched_pages(browser):
+    """Yield a function that opens a page on a URL; options are those of a browser context.
+
+    At the end it fails if a page logged an error or a warning, threw an exception, or asked for
+    anything outside its own origin.
+    """
+    faults, contexts = [], []
+
+    def open_page(url, **options):
+        origin = urlsplit(url).netloc
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+
+        def check_request(request):
+            parts = urlsplit(request.url)
+            if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != origin:
+                faults.append(f"request outside {origin}: {request.url}")
+
+        def check_message(message):
+            if message.type in ("error", "warning"):
+                faults.append(f"console: {message.text} ({message.location})")
+
+        context.on("request", check_request)
+        context.on("console", check_message)
+        page.on("pageerror", lambda error: faults.append(f"exception: {error}"))
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture
+def browser_page(browser):
+    """Pages of one test, see `watched_pages`."""
+    with watched_pages(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def shared_browser_page(browser):
+    """Pages that the tests of a file share: loading a model takes longer than most tests."""
+    with watched_pages(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="session")
+def serve_folder():
+    """Return a function that serves a folder as `python -m http.server` does, and gives its URL."""
+    servers = []
+
+    def serve(folder):
+        handler = partial(_QuietHandler, directory=str(folder))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture(scope="session")
+def exported_site(tmp_path_factory, serve_folder):
+    """The URL of an export of both packaged models, served as any web server does."""
+    from elmokit.explorer.export import export_explorer
+
+    folder = tmp_path_factory.mktemp("explorer") / "site"
+    export_explorer(["en", "ko"], folder)
+    (folder / "blank.html").write_text("<!doctype html><link rel=icon href=data:,><title>-</title>")
+    return serve_folder(folder)

@@ -1,0 +1,156 @@
+"""The engine in the page against Python, in a real browser, with the packaged models."""
+
+import time
+
+import numpy as np
+import pytest
+
+from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+
+EN = [
+    "I sat by the bank of the river .",
+    "Mr. Smith doesn't think it's 10:30am — “really”, he said, e.g. in the U.S.",
+    "Unbelievably-long-words-like-pneumonoultramicroscopicsilicovolcanoconiosis🙂 exist…",
+]
+KO = ["나 는 밥 을 먹 었 다 .", "배 를 타 고 섬 에 가 었 다 .", "한국어 는 😀 어렵 다 ."]
+
+
+@pytest.fixture(scope="module")
+def models():
+    import elmokit
+
+    return {name: elmokit.load_model(name) for name in ("en", "ko")}
+
+
+@pytest.fixture(scope="module")
+def call(shared_browser_page, exported_site):
+    return caller(shared_browser_page, exported_site)
+
+
+def words_of(sentence):
+    return sentence.split()
+
+
+@pytest.mark.parametrize(("name", "sentence"), [*(("en", s) for s in EN), *(("ko", s) for s in KO)])
+def test_layers_equal_those_of_the_embedder(call, models, name, sentence):
+    import elmokit
+
+    words = words_of(sentence)
+    embedder = elmokit.Embedder(models[name])
+    for state in ("reset", "warm"):
+        (expected,) = embedder.embed([words], state=state)
+        found = call(name, "layers", words, {"state": state})
+        assert found["shape"] == list(expected.shape)
+        layers = np.array(found["layers"], np.float32).reshape(expected.shape)
+        np.testing.assert_allclose(layers, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("en", EN[0]), ("en", EN[2]), ("ko", KO[2])])
+def test_surprisal_equals_that_of_python(call, models, name, sentence):
+    import elmokit
+
+    words = words_of(sentence)
+    expected = list(elmokit.surprisal(models[name], [words], top=5, precision="fp32"))
+    found = call(name, "surprisal", words, {"top": 5})
+    assert [row["word"] for row in found] == [row.word for row in expected]
+    for row, other in zip(found, expected, strict=True):
+        assert set(row) == set(other.__slots__)
+        assert row["is_unknown"] == other.is_unknown
+        for column in ("forward", "backward", "mean", "forward_entropy", "backward_entropy"):
+            assert row[column] == pytest.approx(getattr(other, column), abs=1e-3), column
+        for way in ("forward", "backward"):
+            rank = getattr(other, f"{way}_rank")
+            assert abs(row[f"{way}_rank"] - rank) <= 1 + rank / 1000
+            shares = [one["probability"] for one in row[f"{way}_top"]]
+            assert shares == pytest.approx(
+                [one.probability for one in getattr(other, f"{way}_top")], abs=1e-4
+            )
+
+
+@pytest.mark.parametrize("options", [{}, {"insert": True}], ids=["hidden", "inserted"])
+@pytest.mark.parametrize(("name", "sentence"), [("en", EN[0]), ("ko", KO[0])])
+def test_predictions_equal_those_of_python(call, models, name, sentence, options):
+    import elmokit
+
+    words = words_of(sentence)
+    for index in (0, 3, len(words) - 1 + len(options)):
+        expected = elmokit.predict_word(models[name], words, index=index, top=3, **options)
+        found = call(name, "predictWord", words, index, {"top": 3, **options})
+        assert set(found) == set(expected.__slots__)
+        assert (found["word"], found["is_unknown"]) == (expected.word, expected.is_unknown)
+        for way in ("forward", "backward", "both"):
+            one, other = found[way], getattr(expected, way)
+            assert one["entropy"] == pytest.approx(other.entropy, abs=1e-3)
+            assert [top["word"] for top in one["top"]] == [top.word for top in other.top]
+            assert [top["probability"] for top in one["top"]] == pytest.approx(
+                [top.probability for top in other.top], abs=1e-4
+            )
+            assert (one["rank"] is None) == (other.rank is None) == bool(options)
+            if other.probability is not None:
+                assert one["probability"] == pytest.approx(other.probability, abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "sentence", "index"), [("en", EN[2], 0), ("ko", KO[0], 2)])
+def test_a_trace_equals_that_of_python(call, models, name, sentence, index):
+    import elmokit
+
+    words = words_of(sentence)
+    expected = elmokit.trace(models[name], words, word=index, gamma=0.5)
+    found = call(name, "trace", words, index, {"gamma": 0.5})
+    for key in ("words", "index", "word", "raw_bytes", "char_ids"):
+        value = getattr(expected, key)
+        assert found[key] == (list(value) if isinstance(value, tuple) else value)
+    for one, other in zip(found["filters"], expected.filters, strict=True):
+        np.testing.assert_allclose(one["values"], other.values, atol=1e-4)
+        assert np.mean(one["positions"] == other.positions) > 0.95  # near-ties may differ
+        same = [a == b for a, b in zip(one["positions"], other.positions, strict=True)]
+        for is_same, text, window in zip(same, one["windows"], other.windows, strict=True):
+            assert not is_same or text == window
+    for one, other in zip(found["highways"], expected.highways, strict=True):
+        np.testing.assert_allclose(one["gates"], other.gates, atol=1e-4)
+        np.testing.assert_allclose(one["output"], other.output, atol=1e-4)
+    np.testing.assert_allclose(found["mixture"], expected.mixture, atol=1e-4)
+    np.testing.assert_allclose(found["norms"], [one.norms for one in expected.layers], atol=1e-3)
+
+
+def test_tokens_of_english_equal_those_of_python(call, models):
+    for text in [*EN, *TEXTS]:
+        check_tokens(call("en", "tokenize", text), models["en"], text)
+
+
+def test_korean_is_split_as_typed_and_the_catalog_says_so(call, exported_site):
+    found = call("ko", "tokenize", "밥 을  먹 었 다 .")
+    assert [token["text"] for token in found["sentences"][0]] == ["밥", "을", "먹", "었", "다", "."]
+    entries = {entry["name"]: entry for entry in call("ko", "models")}
+    assert [entries[name]["tokenizer"] for name in ("en", "ko")] == ["exact", "as-typed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "args", "code"),
+    [
+        ("xx", "models", [], "unknown-model"),
+        ("en", "tokenize", ["a\0b"], "bad-input"),
+        ("en", "trace", [["a"], 1], "bad-input"),
+        ("en", "predictWord", [["a"], 1], "bad-input"),
+        ("en", "layers", [["a"] * 5001], "too-long"),
+        ("en", "run", ["x"], "not-available"),
+    ],
+)
+def test_bad_input_is_told_by_a_code(call, name, method, args, code):
+    assert call(name, method, *args, code=ERROR)[:2] == ["ComputeError", code]
+
+
+def test_no_words_are_no_rows(call):
+    assert call("en", "surprisal", []) == []
+    assert call("en", "layers", [])["shape"] == [3, 0, 256]
+
+
+def test_twenty_words_take_a_moment(call):
+    words = [*EN[0].split(), *EN[0].split(), "the", "end"]
+    assert len(words) == 20
+    call("en", "surprisal", EN[0].split(), {"top": 10})
+    started = time.perf_counter()
+    call("en", "surprisal", words, {"top": 10})
+    call("en", "layers", words)
+    call("en", "trace", words, 4)
+    assert time.perf_counter() - started < 5  # loose: benchmarks/bench_explorer.py measures it

@@ -1,0 +1,127 @@
+"""Models of other kinds in the page, and those that the server computes."""
+
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+from ..builders.training_models import random_sentences, toy_model
+
+WORDS = next(one for one in random_sentences(20) if len(one) > 4)
+BLANK = "<!doctype html><link rel=icon href=data:,><title>-</title>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Toy models, by what is special about them."""
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    folder = tmp_path_factory.mktemp("models")
+    simple = TokenizerConfig(name="simple", version="2")
+    toy_model(tokenizer=simple).save(folder / "plain")
+    for storage in ("float16", "int8"):
+        model = toy_model(tokenizer=simple)
+        model.round_to(storage)
+        model.save(folder / storage, dtype=storage)
+    toy_model(word_input=True).save(folder / "words")
+    toy_model().encoder().save(folder / "bare")
+    return folder
+
+
+NAMES = ("plain", "float16", "int8", "words", "bare")
+
+
+@pytest.fixture(scope="module")
+def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
+    from elmokit.explorer.export import export_explorer
+
+    site = tmp_path_factory.mktemp("other") / "site"
+    export_explorer([str(folder / name) for name in NAMES], site)
+    (site / "blank.html").write_text(BLANK)
+    return caller(shared_browser_page, serve_folder(site))
+
+
+@pytest.fixture(scope="module")
+def call_server(shared_browser_page, folder, tmp_path_factory):
+    """As if the models were too large for a browser."""
+    from elmokit.explorer import catalog, server
+
+    static = tmp_path_factory.mktemp("static") / "static"
+    shutil.copytree(server.STATIC, static)
+    (static / "blank.html").write_text(BLANK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "MAX_BROWSER_BYTES", 10)
+        patch.setattr(server, "STATIC", static)
+        models = catalog.load_explored([str(folder / "plain"), str(folder / "bare")])
+        found = catalog.catalog(models, served=True)
+        assert [entry["compute"] for entry in found["models"]] == ["server", "server"]
+        served = server.ExplorerServer(found, models, server.Calls(models), port=0)
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield caller(shared_browser_page, served.url)
+        served.shutdown()
+        served.server_close()
+
+
+def check_layers(found, model):
+    import elmokit
+
+    (expected,) = elmokit.Embedder(model).embed([WORDS])
+    assert found["words"] == WORDS
+    layers = np.array(found["layers"], np.float32).reshape(found["shape"])
+    np.testing.assert_allclose(layers, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_model_has_the_layers_of_python(call, folder, name):
+    import elmokit
+
+    check_layers(call(name, "layers", WORDS), elmokit.load_model(folder / name))
+
+
+def test_tokens_in_plain_form_equal_those_of_python(call, folder):
+    import elmokit
+
+    model = elmokit.load_model(folder / "plain")
+    for text in TEXTS:
+        check_tokens(call("plain", "tokenize", text), model, text)
+
+
+def test_a_model_without_softmax_says_so(call, call_server):
+    for one in (call, call_server):
+        for method, args in (("surprisal", [WORDS]), ("predictWord", [WORDS, 0])):
+            assert one("bare", method, *args, code=ERROR)[1] == "no-softmax"
+
+
+def test_a_server_answers_through_the_same_interface(call, call_server, folder):
+    import elmokit
+
+    model = elmokit.load_model(folder / "plain")
+    check_layers(call_server("plain", "layers", WORDS), model)
+    text = "I 👍 cannot sit “here” ."
+    check_tokens(call_server("plain", "tokenize", text), model, text)
+    for method, args in (
+        ("surprisal", [WORDS, {"top": 2}]),
+        ("trace", [WORDS, 1]),
+        ("predictWord", [WORDS, 1, {"top": 3}]),
+    ):
+        here, there = call("plain", method, *args), call_server("plain", method, *args)
+        assert flat(here).keys() == flat(there).keys()
+        for key, value in flat(here).items():
+            if isinstance(value, float):
+                assert value == pytest.approx(flat(there)[key], abs=1e-4), (method, key)
+            else:
+                assert value == flat(there)[key], (method, key)
+
+
+def flat(value, path=()):
+    """Leaves by their paths; whole numbers of JavaScript are those of Python."""
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return {path: float(value) if is_number else value}
+    return {p: leaf for key, item in items for p, leaf in flat(item, (*path, key)).items()}

@@ -1,0 +1,59 @@
+"""Calls of the explorer's interface in a page, for tests in a browser."""
+
+CALL = """async ([name, method, args]) => {
+  const { connect } = await import("./compute/client.js");
+  window.compute ??= await connect();
+  await window.compute.open(name);
+  const result = await window.compute[method](...args);
+  if (method === "layers") result.layers = result.layers.map((layer) => Array.from(layer));
+  return result;
+}"""
+ERROR = """async ([name, method, args]) => {
+  const { connect } = await import("./compute/client.js");
+  window.compute ??= await connect();
+  try {
+    await window.compute.open(name);
+    await window.compute[method](...args);
+    return null;
+  } catch (error) {
+    return [error.name, error.code, error.message];
+  }
+}"""
+
+
+TEXTS = [
+    "", "   ", "cannot gonna dont", 'He said."', "the U.S.", "See Fig. 3, p. 5 (Dr. No).",
+    "東京タワーは高い。とても高い！밥을 먹었다.집에 갔다", "a\u200bb e\u0301 ﬁ ½ ① ٣ 10kg 3am's",
+    "http://a.b/c?d=e, x@y.org #tag @me :-) <3 C++ AT&T c/o US$5 +1 555-123-4567",
+    "👩‍👩‍👧 🇰🇷 👍🏽 'tis rock 'n' roll -- well... no?! (a/b) anti-war co-op l'État don’t",
+    "각 is decomposed 각", "``quoted'' -LRB- x -RRB- \\/ “so” … a—b １２ ａ\u00adb",
+]  # fmt: skip
+"""Odd ones, for tokenizers."""
+
+
+def caller(open_page, site):
+    """Return a function that calls a method of a model; every model has a page of its own."""
+    pages = {}
+
+    def call(name, method, *args, code=CALL):
+        if name not in pages:
+            pages[name] = open_page(site + "blank.html")
+        return pages[name].evaluate(code, [name, method, list(args)])
+
+    return call
+
+
+def check_tokens(found, model, text):
+    """Compare what a page makes of a text with what Python does."""
+    import elmokit
+
+    expected = elmokit.tokenize(model, text)
+    assert len(found["sentences"]) == len(expected.sentences)
+    tokens = [token for sentence in found["sentences"] for token in sentence]
+    for one, other in zip(tokens, expected.tokens, strict=True):
+        assert set(one) == set(other.__slots__)
+        for key in ("text", "raw", "changed_by", "is_cut", "is_known"):
+            assert one[key] == getattr(other, key), (text, key)
+        assert one["char_ids"] == list(other.char_ids)
+        units = text.encode("utf-16-le")
+        assert units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le") == other.raw

@@ -1,0 +1,199 @@
+import http.client
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from elmokit.errors import InputError
+from elmokit.explorer.calls import Calls, check_run_dir
+from elmokit.explorer.catalog import MAX_WORDS, catalog, load_explored
+from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
+
+from ...builders.training_models import random_sentences, toy_model
+
+WORDS = next(one for one in random_sentences(20) if len(one) > 3)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    model = toy_model()
+    model.save(folder / "toy")
+    model.encoder().save(folder / "bare")
+    run = folder / "run"
+    run.mkdir()
+    rows = [json.dumps({"step": step, "loss": 5 / step}) for step in range(1, 10_001)]
+    (run / "metrics.jsonl").write_text("\n".join([*rows, '{"step": 100']))  # being written
+    models = load_explored([str(folder / "toy"), str(folder / "bare")])
+    calls = Calls(models, runs={"run": run})
+    server = ExplorerServer(catalog(models, served=True), models, calls, port=0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def ask(server):
+    def ask(method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, given)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer, content
+
+    return ask
+
+
+@pytest.fixture
+def call(ask):
+    def call(method, **given):
+        answer, content = ask(
+            "POST", f"/api/{method}", json.dumps(given), Content_Type="application/json"
+        )
+        found = content
+        if answer.getheader("Content-Type") == "application/json":
+            found = json.loads(content)
+        return answer.status, found
+
+    return call
+
+
+def code_of(answer):
+    return answer[1]["error"]["code"]
+
+
+def test_files_have_their_types_and_a_strict_policy(ask):
+    for path, kind in (
+        ("/compute/client.js", "text/javascript"),
+        ("/explorer.json", "application/json"),
+        ("/tokenizer-rules.json", "application/json"),
+        ("/models/toy/model.safetensors", "application/octet-stream"),
+        ("/models/toy/warm.safetensors", "application/octet-stream"),
+        ("/models/toy/vocab.txt", "text/plain"),
+    ):
+        answer, content = ask("GET", path)
+        assert (answer.status, len(content) > 0) == (200, True)
+        assert answer.getheader("Content-Type").startswith(kind)
+        assert "default-src 'none'" in answer.getheader("Content-Security-Policy")
+        assert answer.getheader("Cache-Control") == "no-store"
+    answer, content = ask("HEAD", "/explorer.json")
+    assert (answer.status, content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../server.py", "/%2e%2e/server.py", "/..%2fserver.py", "//etc/passwd", "/models/toy/x",
+     "/compute", "/a%00b", "/models/toy/../../../calls.py"],
+)  # fmt: skip
+def test_nothing_else_is_sent(ask, path):
+    answer, _ = ask("GET", path)
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:{port}"},
+        {"Host": "127.0.0.1:1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+    ],
+)
+def test_other_sites_are_refused(ask, server, headers):
+    given = {k: v.format(port=server.server_port) for k, v in headers.items()}
+    answer, _ = ask("GET", "/explorer.json", **given)
+    assert answer.status == 403
+    answer, _ = ask("POST", "/api/open", "{}", Content_Type="application/json", **given)
+    assert answer.status == 403
+
+
+def test_own_pages_are_not(ask, server):
+    for name in ("127.0.0.1", "localhost"):
+        host = f"{name}:{server.server_port}"
+        answer, _ = ask("GET", "/explorer.json", Host=host, Origin=f"http://{host}")
+        assert answer.status == 200
+
+
+def test_calls_answer_as_the_library(call, server):
+    import elmokit
+
+    model = server.calls._models["toy"]
+    status, rows = call("surprisal", model="toy", words=WORDS, top=2)
+    expected = list(elmokit.surprisal(model, [WORDS], top=2, precision="fp32"))
+    assert status == 200
+    assert [row["forward"] for row in rows] == pytest.approx([row.forward for row in expected])
+    status, found = call("trace", model="toy", words=WORDS, index=1, weights=None, gamma=1)
+    traced = elmokit.trace(model, WORDS, word=1)
+    np.testing.assert_allclose(found["mixture"], traced.mixture, atol=1e-5)
+    assert np.shape(found["norms"]) == (len(traced.layers), 2)
+    status, found = call("tokenize", model="toy", text=" ".join(WORDS))
+    assert [token["text"] for token in found["sentences"][0]] == WORDS
+    status, found = call("predict_word", model="toy", words=WORDS, index=0, insert=True, top=3)
+    assert len(found["both"]["top"]) == 3
+    status, content = call("layers", model="toy", words=WORDS)
+    length = int.from_bytes(content[:4], "little")
+    shape = json.loads(content[4 : 4 + length])["shape"]
+    numbers = np.frombuffer(content[4 + -(-length // 4) * 4 :], "<f4").reshape(shape)
+    (layers,) = elmokit.Embedder(model).embed([WORDS])
+    np.testing.assert_allclose(numbers, layers, atol=1e-5)
+
+
+def test_a_run_is_read_while_it_is_written(call):
+    status, found = call("run", name="run")
+    assert status == 200
+    assert found["is_running"]
+    assert 1000 < len(found["rows"]) <= 4001
+    assert (found["rows"][0]["step"], found["rows"][-1]["step"]) == (1, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "code"),
+    [
+        ("surprisal", {"model": "bare", "words": ["a"]}, "no-softmax"),
+        ("predict_word", {"model": "bare", "words": ["a"], "index": 0}, "no-softmax"),
+        ("open", {"model": "none"}, "unknown-model"),
+        ("run", {"name": "none"}, "unknown-model"),
+        ("exec", {}, "not-available"),
+        ("trace", {"model": "toy", "words": ["a"], "index": 7}, "bad-input"),
+        ("trace", {"model": "toy", "words": ["a"], "index": 0, "weights": ["x"]}, "bad-input"),
+        ("trace", {"model": "toy", "words": "ab", "index": 0}, "bad-input"),
+        ("tokenize", {"model": "toy", "text": "a\0"}, "bad-input"),
+        ("tokenize", {"model": "toy", "text": 3}, "bad-input"),
+        ("tokenize", {"model": "toy", "text": "x" * 300_000}, "too-long"),
+        ("layers", {"model": "toy", "words": ["a"] * (MAX_WORDS + 1)}, "too-long"),
+        ("layers", {"model": "toy", "words": ["a"], "state": "cold"}, "bad-input"),
+        ("surprisal", {"model": "toy", "words": ["a"], "top": -1}, "bad-input"),
+        ("surprisal", {"model": "toy", "words": ["a"], "state": []}, "bad-input"),
+    ],
+)
+def test_bad_calls_get_a_code(call, method, given, code):
+    assert code_of(call(method, **given)) == code
+
+
+def test_bodies_are_json_and_bounded(ask):
+    for body, headers, status in (
+        ("{", {"Content_Type": "application/json"}, 400),
+        ("[]", {"Content_Type": "application/json"}, 400),
+        ("{}", {"Content_Type": "text/plain"}, 400),
+        ("", {"Content_Type": "application/json", "Content_Length": str(MAX_BODY_BYTES + 1)}, 413),
+    ):
+        answer, _ = ask("POST", "/api/open", body, **headers)
+        assert answer.status == status
+
+
+def test_a_port_in_use_is_told(server):
+    with pytest.raises(InputError, match="--port"):
+        ExplorerServer({}, [], server.calls, port=server.server_port)
+
+
+def test_what_is_no_run_is_told(tmp_path):
+    with pytest.raises(InputError, match="training run"):
+        check_run_dir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        check_run_dir(tmp_path / "missing")
