@@ -1,0 +1,89 @@
+/** One word from its bytes to the mixture. */
+
+import { Calculation, Result, Words, html, number, useAsync, usePage } from "./ui.js";
+import { Strip } from "./strip.js";
+
+export function Follow() {
+  const { t, compute, words, index, set, info } = usePage();
+  const trace = useAsync(() => compute.trace(words, index), [words, index, info.name], words.length > 0);
+  return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
+    <${Result} result=${trace}>${(value) => html`<${Steps} trace=${value} />`}<//>`;
+}
+
+function Steps({ trace }) {
+  const { t } = usePage();
+  const bytes = trace.filters.length > 0;
+  return html`<ol class="steps">
+    ${bytes && html`<li><h3>${t("follow.bytes")}</h3><${Bytes} trace=${trace} /></li>`}
+    ${bytes && html`<li><h3>${t("follow.filters", { count: trace.filters.reduce((sum, one) => sum + one.values.length, 0) })}</h3>
+      <${Filters} trace=${trace} /></li>`}
+    ${trace.highways.map(({ gates }, i) => html`<li key=${i}><h3>${t("follow.gates")}</h3>
+      <${Strip} values=${gates} limit=${1} label=${t("follow.gatesLabel", { mean: number(mean(gates)), open: gates.filter((one) => one > 0.5).length, count: gates.length })} />
+      <p>${t("follow.gatesLabel", { mean: number(mean(gates)), open: gates.filter((one) => one > 0.5).length, count: gates.length })}</p></li>`)}
+    <li><h3>${t("follow.token", { count: trace.token.length })}</h3>
+      <${Strip} values=${trace.token} label=${t("follow.vector", { norm: number(trace.norms[0][0]) })} /></li>
+    <li><h3>${t("follow.layers")}</h3>
+      ${trace.layers.map(({ forward, backward }, j) => html`<div class="layer" key=${j}>
+        <p>${t("follow.layer", { layer: j })}</p>
+        <div><span class="forward">→ ${t("page.forward")}, ‖h‖ = ${number(trace.norms[j][0])}</span>
+          <${Strip} values=${forward} label=${t("follow.vector", { norm: number(trace.norms[j][0]) })} /></div>
+        <div><span class="backward">← ${t("page.backward")}, ‖h‖ = ${number(trace.norms[j][1])}</span>
+          <${Strip} values=${backward} label=${t("follow.vector", { norm: number(trace.norms[j][1]) })} /></div>
+      </div>`)}</li>
+    <li><h3>${t("follow.mixture", { count: trace.mixture.length })}</h3>
+      <${Strip} values=${trace.mixture} label=${t("follow.vector", { norm: number(Math.hypot(...trace.mixture)) })} />
+      <${Sums} trace=${trace} /></li>
+  </ol>`;
+}
+
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+function Bytes({ trace }) {
+  const { t } = usePage();
+  const raw = trace.raw_bytes;
+  const encoder = new TextEncoder();
+  const characters = [...trace.word].flatMap((one) =>
+    Array.from(encoder.encode(one), (_, k) => (k === 0 ? one : "·")));
+  return html`<div class="scroll"><table class="bytes">
+    <tr><th scope="row">${t("follow.character")}</th>${raw.map((_, i) => html`<td>${characters[i]}</td>`)}</tr>
+    <tr><th scope="row">${t("follow.byte")}</th>${raw.map((one) => html`<td>${one}</td>`)}</tr>
+    <tr><th scope="row">${t("follow.id")}</th>${raw.map((one) => html`<td>${one + 1}</td>`)}</tr>
+  </table></div>
+  <p>${t("follow.marks")}</p>`;
+}
+
+function Filters({ trace }) {
+  const { t } = usePage();
+  return html`<div class="scroll"><table>
+    <thead><tr><th scope="col">${t("follow.width")}</th><th scope="col">${t("follow.count")}</th>
+      <th scope="col">${t("follow.winners")}</th></tr></thead>
+    <tbody>${trace.filters.map((one) => html`<tr key=${one.width}>
+      <td>${one.width}</td><td>${one.values.length}</td>
+      <td>${winners(one).map(([text, count]) => html`<span class="window"><bdi>${text}</bdi> × ${count}</span> `)}</td>
+    </tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** Windows of the characters, by how many filters had their maximum there. */
+function winners({ windows }) {
+  const counts = new Map();
+  for (const text of windows) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 6);
+}
+
+function Sums({ trace }) {
+  const { t } = usePage();
+  const value = trace.mixture[0];
+  const terms = trace.layers.map(({ forward }, j) => `${number(trace.weights[j], 3)} · ${signed(forward[0])}`);
+  const best = trace.filters.flatMap(({ width, values, windows }) =>
+    values.map((one, i) => ({ width, one, window: windows[i] }))).sort((a, b) => b.one - a.one)[0];
+  const gate = trace.highways[0];
+  return html`<${Calculation}>
+    ${best && html`<p>${t("follow.best", { width: best.width, window: best.window, value: number(best.one, 4) })}</p>`}
+    ${gate && html`<p>${t("follow.gate", { gate: number(gate.gates[0], 4), rest: number(1 - gate.gates[0], 4), output: number(gate.output[0], 4), input: number(trace.filters[0].values[0], 4) })}</p>`}
+    <p>${t("follow.sum")}</p>
+    <p class="numbers">ELMo<sub>1</sub> = ${number(trace.gamma, 1)} · (${terms.join(" + ")}) = ${number(value, 4)}</p>
+  <//>`;
+}
+
+const signed = (value) => (value < 0 ? `(${number(value, 4)})` : number(value, 4));

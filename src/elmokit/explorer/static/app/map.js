@@ -1,0 +1,121 @@
+/** Occurrences of one word, by layer: the nearest of each, and how often it has the same sense. */
+
+import { cosine, layersOf, readPack, vector } from "./occurrences.js";
+import { project } from "./projection.js";
+import { Calculation, Failure, Slider, html, number, percent, useAsync, useMemo, usePage, useState } from "./ui.js";
+
+const SHAPES = ["circle", "square", "triangle", "diamond"];
+
+export function MapOfMeanings() {
+  const { t, lang, language, compute, state, set, info, words, index } = usePage();
+  const [own, setOwn] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const pack = useAsync(() => readPack(`senses.${language}.json`), [language]);
+  const entries = pack.value?.language === language ? pack.value.entries : [];
+  const entry = entries.find((one) => one.word === state.entry) ?? entries[0];
+  const layer = Math.min(state.layer ?? 1, info.num_layers - 1);
+  const found = useAsync(async () => {
+    const given = entry.sentences.map((one) => ({ ...one, own: false }));
+    const typed = [];
+    for (const line of own.split("\n").filter((one) => one.trim())) {
+      typed.push((await compute.tokenize(line)).sentences.flat().map((token) => token.text).slice(0, 120));
+    }
+    const same = (one) => one.toLowerCase() === entry.word;
+    const mine = [words, ...typed].filter((one) => one.some(same));
+    const all = [...mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) })), ...given];
+    for (const one of all) one.read = await layersOf(compute, one.words);
+    return { all, missed: typed.filter((one) => !one.some(same)).length };
+  }, [entry, own, words, index, info.name], entry !== undefined);
+  if (pack.error ?? found.error) return html`<${Failure} error=${pack.error ?? found.error} />`;
+  const all = found.value?.all ?? [];
+  return html`<div class="fields">
+      <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
+        ${entries.map((one) => html`<option key=${one.word} selected=${one === entry}>${one.word}</option>`)}</select></label>
+      <${Slider} label=${t("map.layer")} min="0" max=${info.num_layers - 1} step="1" value=${layer} shown=${t(layer ? "map.layerShown" : "map.layer0", { layer })}
+        onInput=${(value) => set({ layer: value })} />
+    </div>
+    <label class="typed"><span>${t("map.own", { word: entry?.word ?? "" })}</span>
+      <textarea rows="2" value=${own} onInput=${(event) => setOwn(event.target.value)} /></label>
+    ${found.value?.missed > 0 && html`<p class="note" role="status">${t("map.missed", { count: found.value.missed, word: entry.word })}</p>`}
+    ${all.length > 1 && entry && html`<${Points} all=${all} entry=${entry} layer=${layer} lang=${lang} chosen=${Math.min(chosen, all.length - 1)} onChoose=${setChosen} />`}`;
+}
+
+function nearest(vectors, i) {
+  let best = -1;
+  let value = -2;
+  vectors.forEach((one, j) => {
+    const found = j === i ? -2 : cosine(vectors[i], one);
+    if (found > value) [best, value] = [j, found];
+  });
+  return { j: best, value };
+}
+
+/** Share of labelled occurrences whose nearest labelled occurrence has their sense; and by chance. */
+function agreement(all, layer) {
+  const labelled = all.filter((one) => one.sense !== null);
+  const vectors = labelled.map((one) => vector(one.read, layer, one.index));
+  const hits = labelled.filter((one, i) => labelled[nearest(vectors, i).j].sense === one.sense).length;
+  const chance = labelled.reduce((sum, one) =>
+    sum + (labelled.filter((other) => other.sense === one.sense).length - 1) / (labelled.length - 1), 0) / labelled.length;
+  return { hits, total: labelled.length, chance };
+}
+
+function Points({ all, entry, layer, lang, chosen, onChoose }) {
+  const { t, info } = usePage();
+  const vectors = useMemo(() => all.map((one) => vector(one.read, layer, one.index)), [all, layer]);
+  const { points, share } = useMemo(() => project(vectors), [vectors]);
+  const near = useMemo(() => vectors.map((_, i) => nearest(vectors, i)), [vectors]);
+  const tables = useMemo(() => Array.from({ length: info.num_layers }, (_, j) => agreement(all, j)), [all]);
+  const size = Math.max(1e-9, ...points.flat().map(Math.abs));
+  const place = ([x, y]) => [200 + (175 * x) / size, 150 - (130 * y) / size];
+  const places = points.map(place);
+  const shape = (one) => (one.own ? 3 : entry.senses.findIndex((sense) => sense.id === one.sense));
+  const meaning = (one) => (one.own ? t("map.yours") : entry.senses.find((sense) => sense.id === one.sense)[lang]);
+  const here = all[chosen];
+  return html`<div class="columns">
+    <figure>
+      <svg viewBox="0 0 400 300" role="img" aria-label=${t("map.figure", { word: entry.word, count: all.length, layer })}>
+        ${layer > 0 && near.map(({ j }, i) => html`<line key=${i} class=${i === chosen ? "line chosen" : "line"} x1=${places[i][0]} y1=${places[i][1]} x2=${places[j][0]} y2=${places[j][1]} />`)}
+        ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
+          <${Mark} shape=${SHAPES[shape(one)]} /><title>${one.words.join(" ")}</title></g>`)}
+      </svg>
+      <figcaption>
+        <ul class="key">${[...entry.senses.map((sense, k) => [k, sense[lang]]), ...(all.some((one) => one.own) ? [[3, t("map.yours")]] : [])].map(
+          ([k, text]) => html`<li key=${k}><svg viewBox="-9 -9 18 18" class="point s${k}" aria-hidden="true"><${Mark} shape=${SHAPES[k]} /></svg>${text}</li>`)}</ul>
+        <p>${layer > 0 ? t("map.pca", { share: percent(share) }) : t("map.onePoint")}</p>
+      </figcaption>
+    </figure>
+    <div>
+      <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => html`<li key=${i}>
+        <button type="button" aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>
+          <svg viewBox="-9 -9 18 18" class="point s${shape(one)}" role="img" aria-label=${meaning(one)}><${Mark} shape=${SHAPES[shape(one)]} /></svg>
+          <span><${Context} words=${one.words} index=${one.index} /></span></button></li>`)}</ol>
+      ${layer > 0 && html`<p role="status">${t("map.nearest")} <${Context} words=${all[near[chosen].j].words} index=${all[near[chosen].j].index} /> (cos = ${number(near[chosen].value, 3)})</p>`}
+    </div>
+  </div>
+  <table class="agreement"><caption>${t("map.agreement")}</caption>
+    <thead><tr><th scope="col">${t("map.layer")}</th><th scope="col">${t("map.sameSense")}</th><th scope="col">${t("map.chance")}</th></tr></thead>
+    <tbody>${tables.map(({ hits, total, chance }, j) => html`<tr key=${j} class=${j === layer ? "current" : ""}>
+      <th scope="row">${j === 0 ? t("map.static") : j}</th>
+      <td>${j === 0 ? t("map.cannot") : html`${percent(hits / total)} <small>(${hits}/${total})</small>`}</td><td>${percent(chance)}</td></tr>`)}</tbody></table>
+  <${Calculation}>
+    <${Cosine} a=${vectors[chosen]} b=${vectors[near[chosen].j]} />
+    <p>${t("map.note")}</p>
+  <//>`;
+}
+
+export function Cosine({ a, b }) {
+  const product = a.reduce((sum, value, k) => sum + value * b[k], 0);
+  const [left, right] = [Math.hypot(...a), Math.hypot(...b)];
+  return html`<p class="numbers">cos(a, b) = ${number(product, 4)} / (${number(left, 4)} · ${number(right, 4)}) = ${number(product / (left * right), 4)}</p>`;
+}
+
+export function Context({ words, index }) {
+  return html`<span>${words.slice(0, index).join(" ")} <mark>${words[index]}</mark> ${words.slice(index + 1).join(" ")}</span>`;
+}
+
+function Mark({ shape }) {
+  if (shape === "circle") return html`<circle r="6" />`;
+  if (shape === "square") return html`<rect x="-5.5" y="-5.5" width="11" height="11" />`;
+  return html`<path d=${shape === "triangle" ? "M0 -7 L7 6 L-7 6 Z" : "M0 -8 L8 0 L0 8 L-8 0 Z"} />`;
+}

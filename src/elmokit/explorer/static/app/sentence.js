@@ -1,0 +1,51 @@
+/** The sentence that drives the panels, the model that reads it, and the word to look at. */
+
+import { Failure, Words, html, usePage } from "./ui.js";
+
+/** Words of a sentence that the panels compute; a longer text is cut here, and the page says so. */
+export const MAX_WORDS = 120;
+
+export function Sentence({ models, name, loaded, busy, count, error }) {
+  const { t, set, text, words, tokens, index, info, examples } = usePage();
+  const unknown = tokens.filter((token) => token.is_known === false).map((token) => token.text);
+  const cut = tokens.filter((token) => token.is_cut).map((token) => token.text);
+  return html`<div class="sentence">
+    <div class="fields">
+      <label class="typed">
+        <span>${t("page.sentence")}</span>
+        <textarea id="sentence" rows="2" value=${text} spellcheck="false" autocomplete="off"
+          aria-describedby="sentence-notes"
+          onInput=${(event) => set({ text: event.target.value, word: undefined })} />
+      </label>
+      <label>
+        <span>${t("page.model")}</span>
+        <select onChange=${(event) => set({ model: event.target.value, text: undefined, word: undefined })}>
+          ${models.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>
+            ${one.title}${one.language ? ` (${one.language})` : ""}</option>`)}
+        </select>
+      </label>
+      <label>
+        <span>${t("page.examples")}</span>
+        <select onChange=${(event) => event.target.value && set({ text: event.target.value, word: undefined })}>
+          <option value="">${t("page.choose")}</option>
+          ${examples.sentences.map((one) => html`<option key=${one} selected=${one === text}>${one}</option>`)}
+        </select>
+      </label>
+    </div>
+    ${busy
+      ? html`<p class="note" role="status">${t("page.loading")}
+          <progress max="1" value=${loaded} aria-label=${t("page.loading")} /></p>`
+      : error
+        ? html`<${Failure} error=${error} />`
+        : html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")}
+            classOf=${(i) => (tokens[i].is_known === false ? "unknown" : "")}
+            onChoose=${(i) => set({ word: i })} />`}
+    <div id="sentence-notes" class="notes" aria-live="polite">
+      ${info?.tokenizer === "as-typed" && html`<p>${t("page.asTyped")}</p>`}
+      ${!busy && !error && count === 0 && html`<p>${t("page.empty")}</p>`}
+      ${count > MAX_WORDS && html`<p>${t("page.tooLong", { count, max: MAX_WORDS })}</p>`}
+      ${unknown.length > 0 && html`<p>${t("page.unknown", { words: unknown.slice(0, 8).join(", ") })}</p>`}
+      ${cut.length > 0 && html`<p>${t("page.cut", { words: cut.map((word) => `${word.slice(0, 12)}…`).slice(0, 4).join(", ") })}</p>`}
+    </div>
+  </div>`;
+}

@@ -1,0 +1,32 @@
+/** Loss and held-out perplexity of a training run; only where a server gives one. */
+
+import { Curves } from "./curves.js";
+import { Calculation, Failure, html, number, useAsync, useEffect, usePage, useState } from "./ui.js";
+
+export function Training() {
+  const { t, compute } = usePage();
+  const { runs } = compute.catalog;
+  const [name, setName] = useState(runs[0]?.name);
+  const [turn, setTurn] = useState(0);
+  const run = useAsync(() => compute.run(name), [name, turn], name !== undefined);
+  useEffect(() => {
+    if (!run.value?.is_running) return undefined;
+    const timer = setTimeout(() => setTurn(turn + 1), 3000);
+    return () => clearTimeout(timer);
+  }, [run.value]);
+  if (name === undefined) {
+    return html`<p class="note">${t("training.none")}</p><p class="note"><code>elmokit explore --run RUN</code></p>`;
+  }
+  const rows = run.value?.rows ?? [];
+  const series = (keys) => keys.map(([key, kind, text]) => ({ name: text, kind, points: rows.filter((row) => Number.isFinite(row[key])).map((row) => [row.step, row[key]]) })).filter((one) => one.points.length > 0);
+  const loss = series([["forward_loss", "forward", `→ ${t("page.forward")}`], ["backward_loss", "backward", `← ${t("page.backward")}`], ["loss", "both", t("training.loss")]]);
+  const valid = series([["valid_forward", "forward", `→ ${t("page.forward")}`], ["valid_backward", "backward", `← ${t("page.backward")}`], ["valid_mean", "both", t("surprise.mean")]]);
+  const last = rows.findLast((row) => Number.isFinite(row.valid_mean));
+  return html`<label><span>${t("training.run")}</span><select onChange=${(event) => setName(event.target.value)}>
+      ${runs.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}</select></label>
+    ${run.error && html`<${Failure} error=${run.error} />`}
+    ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: rows.length })}</p>
+      <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${t("training.loss")} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
+        <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${t("training.perplexity")} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
+      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}`}`;
+}

@@ -1,0 +1,146 @@
+/** What every panel uses: components, the reader's language, numbers, and calls to the engine. */
+
+import {
+  createContext,
+  html,
+  useContext,
+  useEffect,
+  useRef,
+  useState,
+} from "../vendor/htm/standalone.module.js";
+
+export * from "../vendor/htm/standalone.module.js";
+
+/** `{ t, lang, state, set, compute, info, words, index, theme }` of the page. */
+export const Page = createContext(null);
+export const usePage = () => useContext(Page);
+
+/** Texts of one language: `t("map.title", { word })`; `{word}` in the text is replaced. */
+export function translator(texts) {
+  return (key, values = {}) => {
+    const text = key.split(".").reduce((node, part) => node?.[part], texts);
+    if (typeof text !== "string") throw new Error(`no text ${key}`);
+    return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  };
+}
+
+export const number = (value, digits = 2) =>
+  (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits).replace("-", "−");
+export const percent = (value) =>
+  value >= 0.001 ? `${(100 * value).toFixed(1)} %` : value > 0 ? "< 0.1 %" : "0 %";
+
+/**
+ * The result of an asynchronous call, called anew when `keys` change; the last one to start wins.
+ * @returns {{value: any, error: Error|null, busy: boolean}}  The old value stays while it is busy.
+ */
+export function useAsync(call, keys, enabled = true) {
+  const [result, setResult] = useState({ value: null, error: null, busy: true });
+  useEffect(() => {
+    if (!enabled) return undefined;
+    let current = true;
+    setResult((old) => ({ ...old, busy: true }));
+    call(() => current).then(
+      (value) => current && setResult({ value, error: null, busy: false }),
+      (error) => current && setResult({ value: null, error, busy: false }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [...keys, enabled]);
+  return result;
+}
+
+/** True once the element has come near the screen. */
+function useSeen(ref) {
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true),
+      { rootMargin: "400px" },
+    );
+    observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, []);
+  return seen;
+}
+
+/** An error in the reader's language. */
+export function Failure({ error }) {
+  const { t } = usePage();
+  const code = error.code ?? "bug";
+  return html`<p class="note failure" role="alert">
+    ${t(`errors.${code}`)} <small lang="en">${code === "bug" ? error.message : ""}</small>
+  </p>`;
+}
+
+/**
+ * A panel: number and title, what it shows, its formula, its content once it is near the screen.
+ * `formulas` are MathML.
+ */
+export function Panel({ id, place, formulas = [], Content }) {
+  const { t } = usePage();
+  const ref = useRef(null);
+  const seen = useSeen(ref);
+  return html`<section class="panel" id=${id} ref=${ref} aria-labelledby="${id}-title">
+    <header>
+      <p class="place" aria-hidden="true">${place}</p>
+      <h2 id="${id}-title">${t(`${id}.title`)}</h2>
+      <p class="lead">${t(`${id}.lead`)}</p>
+      ${formulas.map((one) => html`<div class="formula" dangerouslySetInnerHTML=${{ __html: one }} />`)}
+      <p class="legend">${t(`${id}.legend`)}</p>
+    </header>
+    <div class="content">${seen ? html`<${Content} />` : html`<p class="note">…</p>`}</div>
+  </section>`;
+}
+
+/** Content that needs words and a result; says so when there are none yet. */
+export function Result({ result, children, needs = 1 }) {
+  const { t, words } = usePage();
+  if (words.length < needs) {
+    return html`<p class="note">${t(needs > 1 ? "page.twoWords" : "page.empty")}</p>`;
+  }
+  if (result.error) return html`<${Failure} error=${result.error} />`;
+  if (result.value === null) return html`<p class="note" role="status">${t("page.computing")}</p>`;
+  return html`<div class="result ${result.busy ? "busy" : ""}" aria-busy=${result.busy}>
+    ${children(result.value)}
+  </div>`;
+}
+
+export function Calculation({ children }) {
+  const { t } = usePage();
+  return html`<details class="calculation">
+    <summary>${t("page.calculation")}</summary>
+    <div>${children}</div>
+  </details>`;
+}
+
+/** Choose one of a few: radio buttons that look like a row of buttons. */
+export function Choice({ label, name, options, value, onChange }) {
+  return html`<fieldset class="choice">
+    <legend>${label}</legend>
+    ${options.map(
+      ([key, text]) => html`<label key=${key}>
+        <input type="radio" name=${name} checked=${key === value} onChange=${() => onChange(key)} />
+        <span>${text}</span>
+      </label>`,
+    )}
+  </fieldset>`;
+}
+
+export function Slider({ label, value, min, max, step, onInput, shown }) {
+  return html`<label class="slider">
+    <span>${label} <output>${shown}</output></span>
+    <input type="range" min=${min} max=${max} step=${step} value=${value} aria-valuetext=${shown}
+      onInput=${(event) => onInput(Number(event.target.value))} />
+  </label>`;
+}
+
+/** Words in a row, each a button; arrow keys are not needed: every word is a tab stop. */
+export function Words({ words, chosen, onChoose, label, classOf = () => "", style = () => "" }) {
+  return html`<div class="words" role="group" aria-label=${label}>
+    ${words.map(
+      (word, i) => html`<button key=${i} type="button" class="word ${classOf(i)}" style=${style(i)}
+        aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>${word}</button>`,
+    )}
+  </div>`;
+}
