@@ -48,7 +48,7 @@ function App() {
     document.documentElement.dataset.theme = state.theme ?? "";
   }, [state.theme]);
 
-  const connected = useAsync(connect, []);
+  const connected = useAsync(() => connect(), []);
   const compute = connected.value;
   const models = compute?.catalog.models ?? [];
   const name =
