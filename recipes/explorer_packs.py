@@ -1,7 +1,7 @@
 """Write the text packs of the explorer's page: ``python recipes/explorer_packs.py``.
 
-``packs/senses.{en,ko}.json``: sentences with ambiguous words, split by the tokenizer of the packaged
-model. They are written for this project and stand in ``recipes/explorer/senses.*.txt``. Each word
+``packs/senses.{en,ko}.json``: sentences with ambiguous words, split by the tokenizer of the
+packaged model. They are written for this project and stand in ``recipes/explorer/senses.*.txt``. Each word
 opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows.
 ``packs/results.json``: figures of ``docs/results`` that the page shows, with where they are from.
 """
@@ -88,7 +88,10 @@ def _made(result: dict[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     """Write all packs."""
-    for name, pack in [*((f"senses.{one}", senses(one)) for one in ("en", "ko")), ("results", results())]:
+    for name, pack in [
+        *((f"senses.{one}", senses(one)) for one in ("en", "ko")),
+        ("results", results()),
+    ]:
         (PACKS / f"{name}.json").write_bytes(json_bytes(pack, indent=None))
 
 

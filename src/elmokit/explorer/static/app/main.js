@@ -62,7 +62,7 @@ function App() {
     compute !== null && name !== undefined,
   );
   const info = opened.value?.name === name ? opened.value : null;
-  const language = info?.language === "ko" ? "ko" : "en";
+  const language = models.find((one) => one.name === name)?.language === "ko" ? "ko" : "en";
   const text = state.text ?? LANGUAGES[language].examples.sentences[0];
   const [settled, setSettled] = useState(text);
   useEffect(() => {

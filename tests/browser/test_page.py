@@ -1,0 +1,128 @@
+"""The explorer's page as a reader uses it: panels, languages, themes, widths, odd input."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import elmokit.explorer
+
+STATIC = Path(elmokit.explorer.__file__).parent / "static"
+PANELS = (
+    "follow", "predict", "surprise", "map", "mixture", "near", "reach", "training", "tasks",
+)  # fmt: skip
+HEADINGS = {"en": "Inside ELMo", "ko": "ELMo 들여다보기"}
+SETTLED = """(count) => document.querySelectorAll("#sentence-notes").length === 1
+  && document.querySelectorAll(".sentence .word").length === count"""
+
+
+@pytest.fixture(scope="module")
+def pages(shared_browser_page, exported_site):
+    """One page a language, with every panel computed."""
+    opened = {}
+
+    def page_of(language):
+        if language not in opened:
+            page = shared_browser_page(exported_site, locale=language)
+            page.wait_for_selector("#follow .steps")
+            for panel in PANELS:
+                page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+                page.wait_for_selector(f"#{panel} .content > :not(.note), #{panel} .content code")
+            opened[language] = page
+        return opened[language]
+
+    return page_of
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_panel_is_there_in_the_language_of_the_browser(pages, language):
+    page = pages(language)
+    assert page.get_by_role("heading", level=1).inner_text() == HEADINGS[language]
+    assert page.get_attribute("html", "lang") == language
+    page.wait_for_selector("#near .found li", timeout=60_000)
+    for panel, content in {
+        "follow": ".strip", "predict": ".bars li", "surprise": ".surprisal li",
+        "map": "svg g.point", "mixture": "table tbody tr", "near": ".found li",
+        "reach": ".heat td", "training": ".note", "tasks": ".curve",
+    }.items():  # fmt: skip
+        assert page.locator(f"#{panel} {content}").count() > 0, panel
+        assert page.locator(f"#{panel} math").count() > 0, panel
+    assert page.locator(".failure").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_no_width_scrolls_sideways(pages, language, theme):
+    page = pages(language)
+    page.emulate_media(color_scheme=theme)
+    for width in (360, 820, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+    assert dark == (theme == "dark")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("hello", 1),
+        ("🙂 🙂", 2),
+        ("\u1107\u1162 \u1100\u1161", 2),
+        ("Zorblaxian", 1),
+        ("a " * 5000, 120),
+    ],
+    ids=["empty", "one word", "emoji", "NFD", "never seen", "5000 words"],
+)
+def test_odd_input_leaves_the_page_alive(pages, text, count):
+    page = pages("ko")
+    page.fill("#sentence", text)
+    page.wait_for_function(SETTLED, arg=count)
+    notes = page.locator("#sentence-notes").inner_text()
+    assert (f"{5000}단어" in notes) == (count == 120)
+    page.fill("#sentence", "나 는 배 를 타 었 다 .")
+    page.wait_for_function(SETTLED, arg=8)
+    page.wait_for_function(
+        "document.querySelectorAll('#surprise .surprisal li').length === 9", timeout=60_000
+    )
+    assert page.locator(".failure").count() == 0
+
+
+def test_perplexity_on_the_page_is_that_of_the_rows_shown(pages):
+    page = pages("en")
+    shown = page.locator("#surprise .surprisal small").all_inner_texts()
+    text = page.locator("#surprise p[role=status]").inner_text()
+    total, count, perplexity = map(float, re.findall(r"\d+(?:\.\d+)?", text))
+    assert sum(map(float, shown)) == pytest.approx(total, abs=0.05 * len(shown) + 0.05)
+    assert perplexity == pytest.approx(2 ** (total / count), rel=0.02)
+
+
+def test_the_address_keeps_sentence_word_and_language(pages, shared_browser_page, exported_site):
+    page = shared_browser_page(
+        exported_site + "#lang=ko&theme=dark&model=en&text=a+light+bag&word=1"
+    )
+    page.wait_for_function(SETTLED, arg=3)
+    assert page.get_by_role("heading", level=1).inner_text() == HEADINGS["ko"]
+    assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "light"
+
+
+def test_a_browser_without_workers_is_told_so(browser, exported_site):
+    page = browser.new_context(locale="ko").new_page()
+    page.add_init_script("delete window.Worker")
+    page.goto(exported_site)
+    page.wait_for_selector("[role=alert]")
+    assert "브라우저" in page.locator("[role=alert]").inner_text()
+    page.context.close()
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_packs_hold_fifteen_words_each_with_two_senses_and_its_place(language):
+    pack = json.loads((STATIC / f"packs/senses.{language}.json").read_bytes())
+    assert len(pack["entries"]) >= 15
+    for entry in pack["entries"]:
+        senses = {one["sense"] for one in entry["sentences"]}
+        assert senses == {one["id"] for one in entry["senses"]}
+        assert len(entry["sentences"]) >= 6
+        for one in entry["sentences"]:
+            assert one["words"][one["index"]].lower() == entry["word"]
