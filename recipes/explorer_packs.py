@@ -1,7 +1,7 @@
 """Write the text packs of the explorer's page: ``python recipes/explorer_packs.py``.
 
 ``packs/senses.{en,ko}.json``: sentences with ambiguous words, split by the tokenizer of the
-packaged model. They are written for this project and stand in ``recipes/explorer/senses.*.txt``. Each word
+packaged model. They are written for this project, in ``recipes/explorer/senses.*.txt``. Each word
 opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows.
 ``packs/results.json``: figures of ``docs/results`` that the page shows, with where they are from.
 """
