@@ -11,7 +11,7 @@ from elmokit.explorer.text_rules import RULES_NAME, text_rules
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).resolve().parent / "static"
 """The files of the page."""
 
 

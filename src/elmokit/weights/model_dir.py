@@ -27,6 +27,7 @@ from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory
+from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
@@ -224,9 +225,11 @@ class PretrainedBiLM(BiLM):
                     raise ValueError(f"{message} Keep it in float32.") from error
 
     def _write(self, directory: Path, dtype: Storage, tensors: dict[str, Tensor]) -> None:
+        save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
         config = ModelDirConfig(
             elmokit_version=__version__,
             weights=dtype,
+            weights_sha256=file_sha256(directory / WEIGHTS_NAME),
             bilm=self.config,
             softmax=None if self.softmax is None else self.softmax_config,
             num_words=None if self.softmax is None else self.softmax.num_words,
@@ -236,7 +239,6 @@ class PretrainedBiLM(BiLM):
             training=self.training_metadata,
         )
         (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
-        save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
@@ -288,5 +290,5 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
             )
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
-    load_tensors(model, directory / WEIGHTS_NAME)
+    load_tensors(model, directory / WEIGHTS_NAME, sha256=config.weights_sha256)
     return model.eval()

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import check_ranges, from_dict
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
@@ -38,6 +40,8 @@ class ModelDirConfig:
     """The version that wrote the directory."""
     weights: Storage | None = None
     """Number format of the stored weights; None in older directories, which have no int8."""
+    weights_sha256: str | None = None
+    """Hash of ``model.safetensors``, compared on loading; None in older directories."""
     bilm: BiLMConfig
     """The network."""
     softmax: SoftmaxConfig | None = None
@@ -101,12 +105,26 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(number[:9]) for number in numbers)
 
 
-def load_tensors(model: nn.Module, path: Path) -> None:
+def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> None:
     """Load the file's tensors into a model, after checking all names, shapes, types and values.
 
     The model may be made `WithoutStorage`: nothing is allocated until the shapes agree.
     fp32 tensors are memory-mapped: writing to a tensor does not change the file.
+
+    Raises:
+        FormatError: if a tensor is missing or damaged, or the file has not the hash ``sha256``.
     """
+    with ThreadPoolExecutor(1) as pool:  # hashed while the tensors are read
+        digest = None if sha256 is None else pool.submit(file_sha256, path)
+        _read_tensors(model, path)
+    if digest is not None and digest.result() != sha256:
+        raise FormatError(
+            f"{path}: damaged, or of another model: its SHA-256 is {digest.result()[:12]}…, but "
+            f"{CONFIG_NAME} says {sha256[:12]}…. Copy the whole model directory again."
+        )
+
+
+def _read_tensors(model: nn.Module, path: Path) -> None:
     parameters = model.state_dict()
     name, first = next(iter(parameters.items()))
     advice = (

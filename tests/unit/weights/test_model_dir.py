@@ -168,6 +168,22 @@ class TestSave:
         modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
         assert len(modes) == 1, "readable by whoever may read the others"
 
+    @pytest.mark.parametrize("place", [-1, -1000])
+    def test_a_flipped_bit_in_the_weights_is_found(self, directory, place):
+        path = directory / "model.safetensors"
+        content = bytearray(path.read_bytes())
+        content[place] ^= 1  # another number, as finite as the first
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match=r"model\.safetensors: damaged.*SHA-256"):
+            load_model(directory)
+
+    def test_directories_of_earlier_versions_have_no_hash(self, directory):
+        path = directory / "config.json"
+        data = json.loads(path.read_text(encoding="utf-8"))
+        assert len(data.pop("weights_sha256")) == 64
+        path.write_text(json.dumps(data), encoding="utf-8")
+        assert load_model(directory).word_vocab == VOCAB
+
     def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
         training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}
         PretrainedBiLM(CONFIG, training=training, warm_text=("눈 .",)).save(tmp_path / "m")
