@@ -17,8 +17,8 @@ const norm = (...parts) => row(o("‖"), ...parts, o("‖"));
 
 const w = (at) => sub(i("w"), at);
 const t = (sign) => row(i("t"), o(sign), n(1));
-const before = row(w(n(1)), o(","), o("…"), o(","), w(t("−")));
-const after = row(w(t("+")), o(","), o("…"), o(","), w(i("n")));
+const before = w(row(o("&lt;"), i("t"))); // all words before place t
+const after = w(row(o("&gt;"), i("t")));
 const p = (context) => row(i("p"), fence(w(i("t")), o("∣"), context));
 const log2 = sub("<mi>log</mi>", n(2));
 const at = (layer) => row(i("t"), o(","), layer);
@@ -69,7 +69,10 @@ export const formulas = {
   training: [
     math(
       sub(i("L"), "<mtext>LM</mtext>"), o("="), o("−"), frac(n(1), row(n(2), i("N"))), sub(o("∑"), i("t")),
-      fence(i("log"), p(before), o("+"), i("log"), p(after)),
+      sub(i("L"), i("t")),
+    ),
+    math(
+      sub(i("L"), i("t")), o("="), i("log"), p(before), o("+"), i("log"), p(after),
     ),
   ],
   tasks: [math(sub(v("x"), i("t")), o("→"), o("["), sub(v("x"), i("t")), o(";"), sub(i("ELMo"), i("t")), o("]"))],
