@@ -114,10 +114,13 @@ def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> 
     Raises:
         FormatError: if a tensor is missing or damaged, or the file has not the hash ``sha256``.
     """
-    with ThreadPoolExecutor(1) as pool:  # hashed while the tensors are read
-        digest = None if sha256 is None else pool.submit(file_sha256, path)
+    if sha256 is None:
         _read_tensors(model, path)
-    if digest is not None and digest.result() != sha256:
+        return
+    with ThreadPoolExecutor(1) as pool:  # hashed while the tensors are read
+        digest = pool.submit(file_sha256, path)
+        _read_tensors(model, path)
+    if digest.result() != sha256:
         raise FormatError(
             f"{path}: damaged, or of another model: its SHA-256 is {digest.result()[:12]}…, but "
             f"{CONFIG_NAME} says {sha256[:12]}…. Copy the whole model directory again."
