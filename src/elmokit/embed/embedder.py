@@ -90,7 +90,10 @@ class Embedder:
         self._model_hash = model_hash.result()
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
-            model.tokenizer, model.char_vocab, by_characters=model.config.char_cnn is not None
+            model.tokenizer,
+            model.char_vocab,
+            model.word_vocab,
+            by_characters=model.config.char_cnn is not None,
         )
 
     @classmethod

@@ -1,7 +1,8 @@
 """Words that a model reads otherwise than it was trained to, told once with counts.
 
 Their vectors look like any others: words with punctuation that the model's own tokenizer splits off
-(``bank.``), and words that are longer than the model's rows of characters.
+(``bank.``), words that are longer than the model's rows of characters, and text of which the
+model's vocabulary has few words, since it is in another language or split otherwise.
 """
 
 import logging
@@ -14,30 +15,47 @@ import numpy as np
 from elmokit.errors import MissingExtraError
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.text.char_vocab import CharVocab
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.word_vocab import WordVocab
 
 log = logging.getLogger(__name__)
 
 MAX_GLUED_SHARE = 0.02
 """Share of words with glued punctuation above which the text was split by other rules."""
 MAX_WORDS = 100_000
-"""Words that are looked at for glued punctuation."""
+"""Words that are looked at for glued punctuation, or in the vocabulary."""
+MAX_UNKNOWN_SHARE = 0.4
+"""Share of words outside the vocabulary above which the text is of another kind."""
+MIN_WORDS = 30
+"""Words from which a share says something."""
 _LAST = frozenset(".,!?;:…。！？、，；：\"'”’)]")
 _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
 
 
 class WordChecks:
-    """Counts such words of one embedder. Cut words only matter ``by_characters``."""
+    """Counts such words of one embedder. Cut words only matter ``by_characters``.
+
+    ``vocab`` holds the frequent words of the model's training text; None where it is not known.
+    """
 
     def __init__(
-        self, tokenizer: TokenizerConfig, char_vocab: CharVocab, *, by_characters: bool
+        self,
+        tokenizer: TokenizerConfig,
+        char_vocab: CharVocab,
+        vocab: WordVocab | None,
+        *,
+        by_characters: bool,
     ) -> None:
         self._config, self._char_vocab = tokenizer, char_vocab
         self._glued: Counter[str] = Counter()
         self._num_words = 0
         self._looks_for_glued = tokenizer.name != "whitespace"
         self._looks_for_cut = by_characters
+        self._vocab = vocab  # until enough words are looked up
+        self._num_unknown = self._num_looked_up = 0
+        self._example = ""
 
     def add(self, words: Sequence[str]) -> None:
         """Count the words of a sentence that was given as a list."""
@@ -54,6 +72,8 @@ class WordChecks:
             self._tell_glued()
         if self._looks_for_cut:
             self._tell_cut(tokens)
+        if self._vocab is not None:
+            self._tell_unknown(tokens, self._vocab)
 
     def _tell_glued(self) -> None:
         self._looks_for_glued = self._num_words < MAX_WORDS
@@ -100,3 +120,27 @@ class WordChecks:
             "as %r", count, total, vocab.max_bytes, tokens.words[cut[0]][:60],
         )  # fmt: skip
         self._looks_for_cut = False
+
+    def _tell_unknown(self, tokens: DistinctTokens, vocab: WordVocab) -> None:
+        form = self._char_vocab.config.normalization
+        unknown = [
+            index
+            for index, word in enumerate(tokens.words)
+            if index > 1 and normalize(word, form) not in vocab
+        ]
+        if unknown:
+            self._example = tokens.words[unknown[0]]
+        words = np.concatenate(tokens.sentences)
+        self._num_unknown += int(np.isin(words, unknown).sum())
+        self._num_looked_up += len(words) - 2 * len(tokens.sentences)
+        if self._num_looked_up < MIN_WORDS:
+            return
+        if self._num_unknown > MAX_UNKNOWN_SHARE * self._num_looked_up:
+            log.warning(
+                "%d of %d words are not in the model's vocabulary, such as %r: is the text in the "
+                "model's language, and split as its training text was (tokenizer %r)?",
+                self._num_unknown, self._num_looked_up, self._example[:60], self._config.name,
+            )  # fmt: skip
+        elif self._num_looked_up < MAX_WORDS:
+            return
+        self._vocab = None

@@ -6,6 +6,8 @@ from elmokit.embed import word_checks
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.embedding_models import embed_files, toy_model
 
@@ -116,3 +118,43 @@ def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
 def test_words_with_ids_are_never_cut(caplog):
     Embedder(toy_model(words=True)).embed([["x" * 99]])
     assert messages(caplog) == []
+
+
+class TestUnknownWords:
+    """Text of which the vocabulary has few words is in another language, or split otherwise."""
+
+    KNOWN = ("the", "river", "is", "wide")
+
+    @pytest.fixture
+    def embedder(self):
+        vocab = WordVocab.build([(word, 9) for word in self.KNOWN])
+        return Embedder(PretrainedBiLM(toy_model().config, word_vocab=vocab))
+
+    def test_told_once_with_counts_and_an_example(self, embedder, caplog):
+        for _ in range(2):
+            embedder.embed([["김민수는", "서울에", *self.KNOWN[:2]]] * 10)
+        (message,) = messages(caplog)
+        assert "20 of 40 words" in message
+        assert "김민수는" in message
+
+    @pytest.mark.parametrize(
+        "sentences",
+        [
+            [["김민수는", "서울에"]] * 14,  # too few words to say
+            [["김민수는", *KNOWN]] * 50,
+            [["The", "river"]] * 20
+            + [list(KNOWN)] * 20,  # a quarter of them is not in the vocabulary
+        ],
+        ids=["few", "some", "capitals"],
+    )
+    def test_not_told_for_few_words_and_ordinary_shares(self, sentences, embedder, caplog):
+        embedder.embed(sentences)
+        assert messages(caplog) == []
+
+    def test_words_of_several_calls_are_counted_together(self, embedder, caplog):
+        for _ in range(14):
+            embedder.embed([["김민수는", "서울에"]])
+        assert messages(caplog) == []
+        embedder.embed([list(self.KNOWN)])
+        (message,) = messages(caplog)
+        assert "28 of 32 words" in message
