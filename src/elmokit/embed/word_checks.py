@@ -68,6 +68,8 @@ class WordChecks:
 
     def tell(self, tokens: DistinctTokens) -> None:
         """Warn, once for each kind, of the words counted and of those of a batch."""
+        if not tokens.sentences:
+            return
         if self._looks_for_glued and self._num_words:
             self._tell_glued()
         if self._looks_for_cut:

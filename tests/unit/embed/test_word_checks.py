@@ -158,3 +158,9 @@ class TestUnknownWords:
         embedder.embed([list(self.KNOWN)])
         (message,) = messages(caplog)
         assert "28 of 32 words" in message
+
+    @pytest.mark.parametrize("sentences", [[], [[]]])
+    def test_nothing_is_no_text(self, sentences, embedder, caplog):
+        vectors, _ = embedder.embed_batch(sentences)
+        assert [array.shape for array in vectors] == [(3, 0, 16)] * len(sentences)
+        assert messages(caplog) == []
