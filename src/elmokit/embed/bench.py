@@ -24,6 +24,7 @@ from elmokit.files.sources import (
     read_pieces,
 )
 from elmokit.inference.precision import Precision
+from elmokit.kernels.build import origin
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,8 @@ class BenchReport:
 
     model: str
     threads: int
+    computed_by: str
+    """Prebuilt kernels, kernels compiled on this machine, or PyTorch."""
     speeds: list[Speed]
     corpus: CorpusEstimate | None
     """None without a text, or if it is not plain text."""
@@ -91,7 +94,7 @@ def bench(
             )
             on_progress(len(speeds))
     corpus = _estimate(text_files, sentences, speeds) if text_files else None
-    return BenchReport(str(model), torch.get_num_threads(), speeds, corpus)
+    return BenchReport(str(model), torch.get_num_threads(), origin("inference"), speeds, corpus)
 
 
 def _files_to_read_twice(text: Paths) -> list[Path]:

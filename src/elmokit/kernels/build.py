@@ -1,4 +1,4 @@
-"""Compile the C kernels for this processor, once, and load them.
+"""Load the C kernels: those that came with the package, or compiled for this processor, once.
 
 The key of a library in the user's cache is a hash of sources, compiler, flags and processor.
 """
@@ -25,11 +25,12 @@ from elmokit.kernels.library_files import (
     recent_stall,
     remember_stall,
 )
+from elmokit.kernels.prebuilt import PREBUILT_DIR, find_prebuilt
 
 log = logging.getLogger(__name__)
 
 SWITCH = "ELMOKIT_NATIVE"
-"""Environment variable: 0 uses PyTorch only."""
+"""Environment variable: 0 uses PyTorch only, ``compile`` no prebuilt libraries."""
 FLAGS = (
     "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
@@ -42,10 +43,13 @@ COMPILER_SECONDS = 60
 
 @functools.cache
 def load_library(name: str) -> ctypes.CDLL | None:
-    """Return the library of ``c/<name>.c``, or None where it cannot be built (logged)."""
-    if os.environ.get(SWITCH, "1") == "0":
+    """Return the library of ``c/<name>.c``, or None where there is none (logged)."""
+    choice = os.environ.get(SWITCH, "1")
+    if choice == "0":
         say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch computes, slower")
         return None
+    if choice != "compile" and (library := _load_prebuilt(name)) is not None:
+        return library
     try:
         compiler = _compiler()
         if compiler is None:
@@ -83,9 +87,34 @@ def _compiler() -> tuple[str, ...] | None:
     return None
 
 
+def origin(name: str) -> str:
+    """Say what computes: prebuilt kernels, kernels compiled on this machine, or PyTorch."""
+    library = load_library(name)
+    if library is None:
+        return "PyTorch, without compiled kernels"
+    path = Path(library._name)
+    if path.parent == PREBUILT_DIR:
+        return f"prebuilt kernels ({path.stem.removeprefix(f'{name}-')})"
+    return "kernels compiled on this machine"
+
+
+def _load_prebuilt(name: str) -> ctypes.CDLL | None:
+    try:
+        path = find_prebuilt(name)
+        return None if path is None else _open(name, path)
+    except (OSError, RuntimeError) as error:
+        log.warning("kernels that came with the package cannot be loaded: %s", error)
+        return None
+
+
 def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_build(name, compiler)))
+    return _open(name, _build(name, compiler))
+
+
+def _open(name: str, path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
     read_interface(name).check(library)
+    log.debug("%s kernels: %s", name, path)
     return library
 
 

@@ -43,7 +43,7 @@ def bench(
             f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
             f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
         )
-    typer.echo(f"CPU threads: {report.threads}")
+    typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
     if report.corpus is not None:
         hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())

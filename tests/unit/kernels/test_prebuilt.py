@@ -1,0 +1,115 @@
+"""Libraries that came with the package: which one is taken, and when none is."""
+
+import hashlib
+import json
+import logging
+import platform
+import shutil
+from itertools import pairwise
+
+import pytest
+
+from elmokit.kernels import build, prebuilt
+from elmokit.kernels.build import load_library, origin
+from elmokit.kernels.prebuilt import VARIANTS, Variant, library_file
+
+needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
+pytestmark = needs_compiler
+
+PLAIN = Variant("plain", "any", ())
+QUICK = Variant("quick", "any", (), frozenset({"quick"}))
+
+
+@pytest.fixture
+def folder(small_libraries, tmp_path, monkeypatch):
+    """Prebuilt libraries of two variants, of which this processor has the plainer one."""
+    path = tmp_path / "prebuilt"
+    path.mkdir()
+    monkeypatch.setattr(prebuilt, "PREBUILT_DIR", path)
+    monkeypatch.setattr(build, "PREBUILT_DIR", path)
+    monkeypatch.setattr(prebuilt, "VARIANTS", (QUICK, PLAIN))
+    monkeypatch.setattr(prebuilt.platform, "machine", lambda: "any")
+    monkeypatch.setattr(prebuilt, "_instructions", lambda: frozenset({"plain"}))
+    prebuilt._variants_here.cache_clear()
+    made = build._build("inference", build._compiler())
+    files = {
+        library_file("inference", variant, platform.system()): made for variant in (QUICK, PLAIN)
+    }
+    for name, source in files.items():
+        shutil.copy(source, path / name)
+    write_manifest(path)
+    yield path
+    prebuilt._variants_here.cache_clear()
+
+
+def write_manifest(folder, **changed):
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir() if path.name != prebuilt.MANIFEST
+    }  # fmt: skip
+    content = {"sources": {"inference": prebuilt.source_hash("inference")}, "libraries": digests}
+    (folder / prebuilt.MANIFEST).write_text(json.dumps({**content, **changed}))
+
+
+@pytest.fixture
+def no_compiler(folder, monkeypatch):
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_a_library_that_this_processor_can_run_is_taken_without_a_compiler():
+    assert load_library("inference") is not None
+    assert origin("inference") == "prebuilt kernels (plain)"
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_the_quickest_variant_comes_first(monkeypatch):
+    monkeypatch.setattr(prebuilt, "_instructions", lambda: frozenset({"plain", "quick"}))
+    assert origin("inference") == "prebuilt kernels (quick)"
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_unknown_processor_compiles(monkeypatch):
+    monkeypatch.setattr(prebuilt.platform, "machine", lambda: "riscv64")
+    assert origin("inference") == "kernels compiled on this machine"
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_switch_compiles(monkeypatch):
+    monkeypatch.setenv(build.SWITCH, "compile")
+    assert origin("inference") == "kernels compiled on this machine"
+
+
+def test_libraries_of_other_sources_are_not_used(folder, caplog):
+    caplog.set_level(logging.INFO)
+    write_manifest(folder, sources={"inference": "0" * 64})
+    assert origin("inference") == "kernels compiled on this machine"
+    assert str(folder) in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_damaged_library_is_never_opened(folder, damage, monkeypatch, caplog):
+    path = folder / library_file("inference", PLAIN, platform.system())
+    path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:5000])
+    open_ = build._open
+    opened = []
+    monkeypatch.setattr(build, "_open", lambda name, at: opened.append(at) or open_(name, at))
+    assert load_library("inference") is not None
+    assert str(path) in caplog.text
+    assert path not in opened
+
+
+def test_a_library_that_the_system_cannot_load_leaves_pytorch(folder, monkeypatch, caplog):
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+    (folder / library_file("inference", PLAIN, platform.system())).write_bytes(b"no library")
+    write_manifest(folder)
+    assert load_library("inference") is None
+    assert "cannot be loaded" in caplog.text
+    assert origin("inference").startswith("PyTorch")
+
+
+def test_a_variant_asks_for_all_that_a_slower_one_needs():
+    for machine in {variant.machine for variant in VARIANTS}:
+        ordered = [variant for variant in VARIANTS if variant.machine == machine]
+        for quicker, slower in pairwise(ordered):
+            assert quicker.instructions > slower.instructions
