@@ -74,6 +74,9 @@ VectorsOption = Annotated[
 ]
 DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
+WorkersOption = Annotated[
+    int, typer.Option(help="Processes that split the text into words; same result.", min=1)
+]
 ThreadsOption = Annotated[
     int | None,
     typer.Option(

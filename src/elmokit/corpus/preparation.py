@@ -88,12 +88,13 @@ def prepare_text(
     normalization_is_fixed: bool = False,
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
+    num_workers: int = 1,
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
     Existing shards of the same files and settings are reused; others, and another vocabulary, are
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words.
+    ``fixed_vocab`` is used instead of counting words. ``num_workers`` processes tokenize.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
@@ -101,7 +102,7 @@ def prepare_text(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
-    text_shards = TextShards(text, normalization, on_preparation)
+    text_shards = TextShards(text, normalization, on_preparation, num_workers)
     if sources.shards is not None:
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)

@@ -82,8 +82,11 @@ def read_sentences(
     report: ReadReport | None = None,
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
+    num_workers: int = 1,
 ) -> Iterator[list[str]]:
     """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
+
+    ``num_workers`` is as for `tokenize_lines`.
 
     Raises:
         FileNotFoundError: at once, if a path does not exist.
@@ -92,7 +95,8 @@ def read_sentences(
     report = ReadReport() if report is None else report
     files = find_files(paths)
     lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
-    return tokenize_lines((line.text for line in lines), tokenizer, normalization, report)
+    texts = (line.text for line in lines)
+    return tokenize_lines(texts, tokenizer, normalization, report, num_workers=num_workers)
 
 
 def split_lines(

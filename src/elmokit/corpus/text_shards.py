@@ -57,6 +57,8 @@ class TextShards:
     text: TextConfig
     normalization: Normalization
     on_preparation: OnPreparation | None = None
+    num_workers: int = 1
+    """Processes that tokenize; they do not affect the result."""
 
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
@@ -102,8 +104,9 @@ class TextShards:
         lines = read_text_lines([Path(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
         sentences = tokenize_lines(
-            (line.text for line in lines), tokenizer, self.normalization, report
-        )
+            (line.text for line in lines), tokenizer, self.normalization, report,
+            num_workers=self.num_workers,
+        )  # fmt: skip
         sentences = reported(sentences, "tokenizing", self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:

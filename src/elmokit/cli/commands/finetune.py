@@ -36,6 +36,7 @@ def finetune(
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
+    workers: options.WorkersOption = 1,
     json: options.JsonOption = False,
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
@@ -52,7 +53,7 @@ def finetune(
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
-        resume=resume, device=device,
+        resume=resume, device=device, num_workers=workers,
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("fine-tuning", output, run_options) as watched:

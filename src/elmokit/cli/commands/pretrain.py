@@ -52,6 +52,7 @@ def pretrain(
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
+    workers: options.WorkersOption = 1,
     json: options.JsonOption = False,
 ) -> None:
     """Train a biLM on raw text: tokenize, count the vocabulary, write shards, train, validate.
@@ -69,6 +70,7 @@ def pretrain(
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
+        num_workers=workers,
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("training", output, run_options) as watched:

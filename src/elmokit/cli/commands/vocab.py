@@ -46,6 +46,7 @@ def vocab(
         Normalization,
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
+    workers: options.WorkersOption = 1,
     json: options.JsonOption = False,
 ) -> None:
     """Count words and write the target vocabulary, or check an existing one."""
@@ -64,7 +65,7 @@ def vocab(
     from elmokit.text.word_counter import build_vocab
 
     corpus, read = corpus or [], ReadReport()
-    sentences = _sentences(corpus, tokenizer, normalization, read)
+    sentences = _sentences(corpus, tokenizer, normalization, read, workers)
     if check is not None:
         config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
         report = check_vocab(check, sentences if corpus else None, char_vocab=CharVocab(config))
@@ -95,14 +96,20 @@ def vocab(
 
 
 def _sentences(
-    corpus: list[str], tokenizer_name: str, normalization: Normalization, report: "ReadReport"
+    corpus: list[str],
+    tokenizer_name: str,
+    normalization: Normalization,
+    report: "ReadReport",
+    num_workers: int,
 ) -> Iterator[list[str]]:
     from elmokit.corpus.readers import read_sentences
     from elmokit.text.tokenizers.registry import build_tokenizer
 
     tokenizer = build_tokenizer(tokenizer_name)
     with progress_bar("counting") as update:
-        sentences = read_sentences(corpus, tokenizer, normalization=normalization, report=report)
+        sentences = read_sentences(
+            corpus, tokenizer, normalization=normalization, report=report, num_workers=num_workers
+        )
         for i, sentence in enumerate(sentences):
             if i % _SENTENCES_PER_UPDATE == 0:
                 update(report.words, status=f"{report.words:,} words")

@@ -51,6 +51,8 @@ class RunOptions:
     """Continue from the last checkpoint."""
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
+    num_workers: int = 1
+    """Processes that tokenize the text."""
     save_on_signals: bool = False
     """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
@@ -150,6 +152,7 @@ def start_run(
                     normalization_is_fixed=model is not None,
                     fixed_vocab=fixed_vocab,
                     on_preparation=options.on_preparation,
+                    num_workers=options.num_workers,
                 )
             processes.barrier()
         yield StartedRun(config, run_dir, options, processes, prepared, origin)

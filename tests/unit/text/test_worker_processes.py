@@ -1,0 +1,74 @@
+"""Tokenizing in several processes gives what one process gives."""
+
+import pytest
+
+from elmokit.corpus.shards import MANIFEST_NAME
+from elmokit.corpus.text_shards import TextConfig, TextShards
+from elmokit.errors import FormatError
+from elmokit.files.sources import describe_files
+from elmokit.files.text_reader import ReadReport
+from elmokit.text import worker_processes
+from elmokit.text.sentences import sentences_of_lines, tokenize_lines
+from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
+
+LINES = [
+    "The bank, by the river. It’s old!", "김민수는 서울에 갔다. 배를 먹었다.", "   ", "x" * 700,
+    "one\u2028two\x1dthree\x1cfour", "\u200b", "한국어 English 섞어 쓰기 🙂.", "``quoted''",
+] * 30  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(worker_processes, "BLOCK_CHARACTERS", 500)
+
+
+def tokenized(name, num_workers):
+    report = ReadReport()
+    try:
+        tokenizer = build_tokenizer(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    found = list(sentences_of_lines(LINES, tokenizer, "plain-1", report, num_workers=num_workers))
+    return found, report
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_sentences_and_counts_are_those_of_one_process(name):
+    assert tokenized(name, 2) == tokenized(name, 1)
+
+
+def test_shards_have_the_same_bytes(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(line for line in LINES if line.strip()), encoding="utf-8")
+    made = []
+    for num_workers in (1, 3):
+        config = TextConfig(tokenizer=TokenizerConfig(name="simple"), tokens_per_shard=400)
+        shards = TextShards(config, "plain-1", num_workers=num_workers)
+        target, held = tmp_path / f"shards-{num_workers}", tmp_path / f"held-{num_workers}"
+        shards.make(describe_files([text]), target, held_out_dir=held)
+        assert (target / MANIFEST_NAME).exists()
+        made.append({
+            f"{folder.name[:4]}/{path.name}": path.read_bytes()
+            for folder in (target, held) for path in sorted(folder.iterdir())
+        })  # fmt: skip
+    assert made[0] == made[1]
+    assert len(made[0]) > 4
+
+
+def test_an_error_in_the_text_arrives():
+    def lines():
+        yield from LINES
+        raise FormatError("damaged")
+
+    with pytest.raises(FormatError, match="damaged"):
+        list(tokenize_lines(lines(), build_tokenizer("simple"), "NFC", ReadReport(), num_workers=2))
+
+
+def test_a_reader_that_stops_early_leaves_no_process():
+    import multiprocessing
+
+    tokenizer = build_tokenizer("simple")
+    stream = tokenize_lines(LINES * 50, tokenizer, "NFC", ReadReport(), num_workers=2)
+    assert next(stream)
+    stream.close()
+    assert not multiprocessing.active_children()
