@@ -1,7 +1,7 @@
 """Dataclass ⇄ TOML/JSON: strict keys, strict types, ranges, dotted overrides.
 
 Everything that is read back from a file goes through a dataclass: settings through `from_dict`,
-files that elmokit wrote through `read_record`. An unknown or missing key, a value of another type
+files that elmokit wrote through `parse_record`. An unknown or missing key, a value of another type
 (nothing is converted, except a whole number to a float), a number that is not finite and a value
 that ``__post_init__`` refuses are all errors with the dotted path of the key and its file.
 """
@@ -21,7 +21,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
-from elmokit.files.json_files import read_json
 from elmokit.files.location import shown
 
 T = TypeVar("T")
@@ -75,18 +74,12 @@ def from_dict(
     return built
 
 
-def read_record(cls: type[T], path: Path, *, advice: str) -> T:
-    """Read a JSON file that elmokit wrote as a dataclass; ``advice`` ends error messages.
+def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:
+    """Build a dataclass from a file that elmokit wrote, or a part of it.
 
     Raises:
-        FormatError: if the file is missing, damaged, or does not hold what ``cls`` says.
-        OSError: if it cannot be read for another reason.
+        FormatError: if it does not hold what ``cls`` says; ``advice`` ends the message.
     """
-    return parse_record(cls, read_json(path, advice=advice), source=path, advice=advice)
-
-
-def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:
-    """Build a dataclass from a part of a file; `FormatError` as in `read_record`."""
     try:
         return from_dict(cls, data, source=str(source))
     except ConfigError as error:

@@ -14,11 +14,11 @@ from elmokit.config import (
     from_dict,
     known_part,
     parse_record,
-    read_record,
     read_toml,
     to_dict,
 )
 from elmokit.errors import ConfigError, FormatError
+from elmokit.files.json_files import read_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,10 +261,10 @@ class Record:
 class TestRecords:
     @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"name": 1}', '{"name": "a", "b": 1}'])
     def test_damage_names_file_and_advice(self, tmp_path, text):
-        path = tmp_path / "r.json"
+        path, advice = tmp_path / "r.json", "Mend it."
         path.write_text(text)
         with pytest.raises(FormatError, match=r"r\.json.* Mend it\.$"):
-            read_record(Record, path, advice="Mend it.")
+            parse_record(Record, read_json(path, advice=advice), source=path, advice=advice)
 
     def test_known_parts_are_taken_of_other_programs_files(self):
         data = {"name": "a", "other": 1, "part": {"rate": 1.0, "more": 2}}

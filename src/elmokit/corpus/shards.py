@@ -54,7 +54,6 @@ class ShardSet:
         return shards
 
     def __len__(self) -> int:
-        """Return the number of shards."""
         return len(self.entries)
 
     @cached_property

@@ -120,11 +120,6 @@ class WindowStream:
         """Predictions of one direction in one pass over the corpus."""
         return self.shards.num_targets
 
-    @property
-    def windows_per_epoch(self) -> int:
-        """Whole windows of one pass; a stream with ``num_epochs`` may yield a few fewer."""
-        return self.targets_per_epoch // self.targets_per_window
-
     def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
         """Yield (window, state after that window).
 

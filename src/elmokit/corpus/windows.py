@@ -69,7 +69,6 @@ class WordTable:
         self._slot_of_type = np.empty(num_types, dtype=np.int64)  # scratch of `window`
 
     def __len__(self) -> int:
-        """Return the number of types."""
         return len(self.words)
 
     def types(self, words: Sequence[str]) -> np.ndarray:

@@ -1,14 +1,12 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
 import copy
-import logging
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +16,14 @@ from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.embed.reloading import check_unchanged, directory_signature
+from elmokit.embed.streaming import (
+    DEFAULT_BATCH_TOKENS,
+    StatePolicy,
+    VectorStream,
+    check_state_policy,
+)
 from elmokit.embed.word_checks import WordChecks
 from elmokit.files.hashing import text_sha256
-from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision
@@ -32,23 +35,6 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-
-logger = logging.getLogger(__name__)
-
-StatePolicy = Literal["reset", "carry", "warm"]
-"""What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""
-
-DEFAULT_BATCH_TOKENS = 4096
-"""Positions (words and sentence boundaries) that are computed together."""
-BATCHES_PER_BUFFER = 4
-"""A stream is read this many batches ahead, to batch sentences of similar length."""
-
-
-def check_state_policy(state: str) -> StatePolicy:
-    """Return ``state``; raise `ValueError` with the choices if it is not a policy."""
-    if state not in get_args(StatePolicy):
-        raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
-    return cast(StatePolicy, state)
 
 
 class Embedder:
@@ -307,37 +293,13 @@ class Embedder:
         batch_tokens: int,
         state: BiLMState | None,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
-        max_tokens = batch_tokens * BATCHES_PER_BUFFER
-        for buffer in fill_buffers(sentences, max_tokens=max_tokens):
-            if policy == "carry":
-                vectors, tokens = self._encode(buffer)
-                for sentence in tokens.sentences:
-                    out = self._bilm.engine.run(vectors, [sentence], layers=layers, state=state)
-                    state = out.state
-                    yield out.vectors[0], state
-            else:
-                start = self._warm_state if policy == "warm" else None
-                results = deque(self._embed_buffer(buffer, layers, batch_tokens, start))
-                while results:
-                    yield results.popleft(), None
-
-    def _embed_buffer(
-        self, buffer: list[list[str]], layers: Layers, batch_tokens: int, start: BiLMState | None
-    ) -> list[np.ndarray]:
-        vectors, tokens = self._encode(buffer)
-        leading = (self.num_layers,) if layers == "all" else ()
-        nothing = np.empty((*leading, 0, self.dim), dtype=np.float32)
-        results = [nothing] * len(buffer)  # an empty sentence needs no computing
-        filled = [i for i, words in enumerate(buffer) if words]
-        lengths = [len(tokens.sentences[i]) for i in filled]
-        for batch in batch_by_length(lengths, max_tokens=batch_tokens):
-            rows = torch.zeros(len(batch), dtype=torch.int64)
-            state = None if start is None else start.rows(rows)
-            sentences = [tokens.sentences[filled[i]] for i in batch]
-            out = self._bilm.engine.run(vectors, sentences, layers=layers, state=state)
-            for i, array in zip(batch, out.vectors, strict=True):
-                results[filled[i]] = array
-        return results
+        stream = VectorStream(self._bilm.engine, self._encode, layers, batch_tokens)
+        if policy == "carry":
+            yield from stream.carried(sentences, state)
+        else:
+            start = self._warm_state if policy == "warm" else None
+            for vectors in stream.separate(sentences, start):
+                yield vectors, None
 
     def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
         def tokenize(text: str) -> list[str]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from elmokit.embed.embedder import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.embed.formats.registry import OutputFormat, find_format
+from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig

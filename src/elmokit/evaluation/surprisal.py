@@ -99,7 +99,6 @@ class SurprisalRows(Iterator[WordSurprisal]):
         self._rows = self._read(sentences)
 
     def __next__(self) -> WordSurprisal:
-        """Return the next row."""
         return next(self._rows)
 
     def report(self) -> PerplexityReport:

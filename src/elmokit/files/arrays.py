@@ -30,7 +30,6 @@ class Archive:
         self._file, self._path, self._advice = file, path, advice
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the arrays."""
         return (name.removesuffix(".npy") for name in self._file.NameToInfo)
 
     def __contains__(self, name: str) -> bool:

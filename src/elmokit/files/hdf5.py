@@ -44,7 +44,6 @@ class Hdf5File:
         self._file, self.path = file, path
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is a group or dataset of this name."""
         with _damage(self.path, f"`{name}`"):
             return self._find(name) is not None
 

@@ -1,5 +1,6 @@
 """What a model's tokenizer makes of a text, and what the model reads of each token."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -55,32 +56,24 @@ class TokenizedText:
         return tuple(token for sentence in self.sentences for token in sentence)
 
 
-@dataclass(kw_only=True)
-class TokenCounts:
-    """Counts over texts."""
+def count_tokens(*texts: TokenizedText) -> Counter[str]:
+    """Count sentences and tokens; all counts are 0 for no text.
 
-    sentences: int = 0
-    tokens: int = 0
-    unknown: int = 0
-    """Tokens that are not in the vocabulary."""
-    cut: int = 0
-    normalized: int = 0
-    """Tokens that the normalization changed."""
-    altered: int = 0
-    """Tokens that the tokenizer changed."""
-    unplaced: int = 0
-    """Tokens that were not found in the raw text."""
-
-    def add(self, text: TokenizedText) -> None:
-        """Count a text."""
-        self.sentences += len(text.sentences)
+    Of the tokens: ``unknown`` ones are not in the vocabulary, ``cut`` ones too long, ``normalized``
+    and ``altered`` ones changed by normalization or tokenizer, ``unplaced`` ones not found in the
+    raw text.
+    """
+    counts = Counter(sentences=0, tokens=0, unknown=0, cut=0, normalized=0, altered=0, unplaced=0)
+    for text in texts:
+        counts["sentences"] += len(text.sentences)
+        counts["tokens"] += len(text.tokens)
         for token in text.tokens:
-            self.tokens += 1
-            self.unknown += token.is_known is False
-            self.cut += token.is_cut
-            self.normalized += token.changed_by == "normalization"
-            self.altered += token.changed_by == "tokenizer"
-            self.unplaced += token.start is None
+            counts["unknown"] += token.is_known is False
+            counts["cut"] += token.is_cut
+            counts["normalized"] += token.changed_by == "normalization"
+            counts["altered"] += token.changed_by == "tokenizer"
+            counts["unplaced"] += token.start is None
+    return counts
 
 
 def tokenize(model: PretrainedBiLM | str | PathLike[str], sentence: str) -> TokenizedText:

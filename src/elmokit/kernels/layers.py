@@ -121,7 +121,7 @@ class PackedCharCNN:
             num_words=len(ids), max_characters=self._max_characters,
             embedding_dim=self._embedding.shape[1], out_stride=self.num_filters,
             is_tanh=self._is_tanh, type=self._kernels.types[DTYPES[self._kind]],
-            embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,
+            typed_embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,
             out=out, buffers=torch.empty((characters + constants["TILE_ROWS"]) * groups),
         )  # fmt: skip
         return out

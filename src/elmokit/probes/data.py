@@ -24,8 +24,8 @@ from elmokit.tasks.task import Units
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
 _TRAINING = "semcor"
 
-
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,21 +52,16 @@ class AnnotatedText:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SenseFiles:
-    """The files of a data set of word senses."""
+class SenseParts(Generic[T, U]):
+    """The parts of a data set of word senses: files, or their content."""
 
-    train: AnnotatedText
-    test: AnnotatedText
-    inventory: Path
+    train: T
+    test: T
+    inventory: U
 
 
-@dataclass(frozen=True, kw_only=True)
-class SenseData:
-    """Sentences with annotated words, and an inventory of senses."""
-
-    train: list[SenseSentence]
-    test: list[SenseSentence]
-    inventory: SenseInventory
+SenseFiles = SenseParts[AnnotatedText, Path]
+SenseData = SenseParts[list[SenseSentence], SenseInventory]
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:

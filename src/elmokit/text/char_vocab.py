@@ -52,7 +52,6 @@ class CharVocabConfig:
     lose its combining marks), ``"byte"`` cuts anywhere, as the original code does."""
 
     def __post_init__(self) -> None:
-        """Check the values."""
         check_ranges(self, max_characters=(3, MAX_CHARACTERS))
         if self.normalization not in get_args(Normalization):
             raise ConfigError(

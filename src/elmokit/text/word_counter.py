@@ -38,11 +38,9 @@ class WordCounter:
         self._num_runs_written = 0
 
     def __enter__(self) -> "WordCounter":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Call `close`."""
         self.close()
 
     def add(self, words: Sequence[str]) -> None:

@@ -76,15 +76,12 @@ class WordVocab:
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
-        """Return whether a word is in the vocabulary."""
         return word in self._id_of_word
 
     def __eq__(self, other: object) -> bool:
-        """Compare words and order."""
         return isinstance(other, WordVocab) and self.words == other.words
 
     def __hash__(self) -> int:
-        """Hash words and order."""
         return hash(self.words)
 
     @property

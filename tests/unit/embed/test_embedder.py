@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.embed.embedder import Embedder, check_state_policy
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.streaming import check_state_policy
 from elmokit.errors import FormatError
 
 from ...builders.embedding_models import (

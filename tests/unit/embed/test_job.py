@@ -299,7 +299,7 @@ def test_a_part_of_another_job_is_not_taken(embedder, text, tmp_path, change, mo
             arrays["job"] = arrays["job"][::-1].copy()
         np.savez(part, **arrays)
 
-    with pytest.raises(FormatError, match=r"part-000000000000-\d+\.npz was removed or replaced"):
+    with pytest.raises(FormatError, match=r"/part-000000000000-\d+\.npz "):
         embed_files(
             embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, replace)
         )
@@ -314,7 +314,7 @@ def test_a_second_job_on_one_output_is_refused_and_the_first_is_whole(
     output = tmp_path / "out.h5"
 
     def second():
-        with pytest.raises(FileExistsError, match=r"Another process writes to .*out\.h5\.parts"):
+        with pytest.raises(FileExistsError, match=r"process .*/out\.h5\.parts"):
             embed_files(embedder, text, output, **options)
 
     report = embed_files(

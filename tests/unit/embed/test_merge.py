@@ -48,7 +48,7 @@ def test_a_missing_and_a_doubled_shard_are_told(shards, tmp_path):
 
 def test_what_is_no_shard_is_told(shards, tmp_path):
     whole = shards(0, 1)
-    with pytest.raises(InputError, match=r"0\.h5 is no shard"):
+    with pytest.raises(InputError, match=r"/0\.h5 .*--shard i/N"):
         merge_shards([whole], tmp_path / "all.h5")
 
 
@@ -71,7 +71,7 @@ def test_missing_metadata_are_named_with_their_file(shards, tmp_path, key):
 
 def test_shards_of_other_settings_are_told_with_the_difference(shards, tmp_path):
     paths = [shards(0, 2), shards(1, 2, layers="top")]
-    with pytest.raises(InputError, match=r"layers was 'all' and is now 'top'"):
+    with pytest.raises(InputError, match=r"layers .*'all' .*'top'"):
         merge_shards(paths, tmp_path / "all.h5")
 
 
@@ -79,13 +79,13 @@ def test_shards_of_texts_of_other_lengths_are_told(shards, tmp_path):
     paths = [shards(0, 2)]
     (tmp_path / "t.txt").write_text("short\n" * 3)
     paths.append(shards(1, 2))
-    with pytest.raises(InputError, match="not of the same text"):
+    with pytest.raises(InputError, match=r"/0\.h5 .* 4 .* 0/2 .* 5 .* 3\b"):
         merge_shards(paths, tmp_path / "all.h5")
 
 
 def test_a_shard_is_never_replaced(shards, tmp_path):
     paths = [shards(i, 2) for i in range(2)]
-    with pytest.raises(InputError, match="is read by this command"):
+    with pytest.raises(InputError, match=r"/0\.h5 .*output"):
         merge_shards(paths, paths[0], overwrite=True)
 
 

@@ -12,7 +12,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.pos import PosTask
 from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.training import TaskTrainConfig, train_model
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.text.char_vocab import CharVocab
 
 NUM_LAYERS, DIM, WORDS = 3, 8, 6
@@ -51,7 +51,7 @@ def learned_shares(held, *, layer_l2):
     network = task.build(inputs, TAGS, (8,), task.default_dropout)
     network.reset_parameters(torch.Generator().manual_seed(0))
     config = TaskTrainConfig(epochs=12, patience=12, batch_size=4)
-    list(train_model(network, BatchMaker(settings, CharVocab(), None), held, held, config))
+    list(TaskTraining(network, BatchMaker(settings, CharVocab(), None), held, held, config).run())
     return torch.softmax(inputs.mixes.scalar_mixes[0].mix_weights.detach(), dim=0).tolist()
 
 

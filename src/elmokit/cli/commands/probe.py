@@ -22,6 +22,7 @@ def probe(
     ],
     model: options.ModelOption = None,
     layers: options.LayersOption = "all",
+    precision: options.PrecisionOption = "fp32",
     random: Annotated[
         bool, typer.Option("--random", help="Also probe an untrained biLM of the same shape.")
     ] = False,
@@ -34,7 +35,6 @@ def probe(
         typer.Option(help="pos: words or morphemes; default: what the model's tokenizer makes."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
-    precision: options.PrecisionOption = "fp32",
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,

@@ -1,6 +1,5 @@
 """`elmokit tokenize`: what a model's tokenizer makes of a text."""
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import typer
@@ -28,14 +27,14 @@ def tokenize(
     tokenizer (which of them changed it). Counts follow on stderr.
     """
     from elmokit.corpus.readers import ReadReport
-    from elmokit.inspection.tokens import TokenCounts, tokenize_lines_of
+    from elmokit.inspection.tokens import count_tokens, tokenize_lines_of
     from elmokit.weights.model_dir import load_model
 
-    read, counts = ReadReport(), TokenCounts()
+    read, counts = ReadReport(), count_tokens()
     lines = options.text_lines(text, given, read)
     shown = []
     for line in tokenize_lines_of(load_model(model), lines, tokenizer=tokenizer, read=read):
-        counts.add(line)
+        counts.update(count_tokens(line))
         if json:
             shown.append(line)
             continue
@@ -47,7 +46,7 @@ def tokenize(
     if json:
         emit_json({"texts": shown, "counts": counts, "skipped": read.skipped})
         return
-    told = (f"{value:,} {name}" for name, value in dataclasses.asdict(counts).items())
+    told = (f"{value:,} {name}" for name, value in counts.items())
     typer.echo(", ".join(told), err=True)
 
 

@@ -29,8 +29,6 @@ class Report:
     results: dict[str, Any]
     """The same as JSON-serializable data."""
     files: tuple[Path, ...]
-    num_missing: int
-    """Planned runs without a result."""
 
 
 def write_report(
@@ -61,7 +59,7 @@ def write_report(
         temp_path.write_text(markdown, encoding="utf-8")
     if experiment.plot is not None and experiment.plot(findings, output / PLOT_FILE):
         files.append(output / PLOT_FILE)
-    return Report(markdown, results, tuple(files), len(findings.missing))
+    return Report(markdown, results, tuple(files))
 
 
 def metadata_of(

@@ -18,7 +18,7 @@ typedef struct {
     train_convolution *convolutions;
     int64_t num_convolutions, num_words, max_characters, embedding_dim, num_filters, num_ids;
     int64_t is_tanh, type;
-    const void *typed_embedding; /* typed (ids, E) */
+    const uint32_t *typed_embedding; /* typed (ids, E) */
     const float *embedding;      /* (ids, E) */
     const int64_t *char_ids;     /* (U, C) */
     void *out;                   /* typed (U, F): activated */
@@ -33,12 +33,6 @@ typedef struct {
     float *grad_embedding;       /* (ids, E) */
 } cnn_call;
 
-typedef struct {
-    cnn_call *call;
-    atomic_llong next;
-    barrier place;
-} cnn_job;
-
 /* Columns before the padding at the end of a row. */
 static int64_t length_of(const cnn_call *call, const int64_t *ids) {
     int64_t length = call->max_characters;
@@ -47,7 +41,8 @@ static int64_t length_of(const cnn_call *call, const int64_t *ids) {
 }
 
 static void convolve_word(const cnn_call *call, const train_convolution *one, int64_t panel,
-                          const uint32_t *characters, const int64_t *ids, int64_t word) {
+                          const uint32_t *characters, int64_t word) {
+    const int64_t *ids = call->char_ids + word * call->max_characters;
     int64_t used = smaller_of(length_of(call, ids) + 1, call->max_characters - one->width + 1);
     vf best[NV], where[NV];
     for (int v = 0; v < NV; v++) best[v] = all(-INFINITY), where[v] = (vf){0};
@@ -66,29 +61,11 @@ static void convolve_word(const cnn_call *call, const train_convolution *one, in
     }
 }
 
-static void cnn_forward_task(void *argument, int thread, int num_threads) {
-    cnn_job *job = argument;
-    cnn_call *call = job->call;
-    (void)num_threads;
-    int64_t stride = character_groups(call->type, call->embedding_dim);
-    int64_t row = call->max_characters * stride;
-    uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
-    for (int64_t start, words; (words = take_words(&job->next, call->num_words, &start));) {
-        const int64_t *ids = call->char_ids + start * call->max_characters;
-        for (int64_t c = 0; c < words * call->max_characters; c++)
-            memcpy(buffer + c * stride, (const uint32_t *)call->typed_embedding + ids[c] * stride,
-                   4 * stride);
-        for (int64_t k = 0; k < call->num_convolutions; k++)
-            for (int64_t panel = 0; panel < call->convolutions[k].m.num_panels; panel++)
-                for (int64_t w = 0; w < words; w++)
-                    convolve_word(call, &call->convolutions[k], panel, buffer + w * row,
-                                  ids + w * call->max_characters, start + w);
-    }
-}
+#include "cnn_words.h"
 
 void elmokit_cnn_forward(cnn_call *call, int64_t num_threads) {
     cnn_job job = {.call = call};
-    share_products(cnn_forward_task, &job, (int)num_threads);
+    share_products(cnn_task, &job, (int)num_threads);
 }
 
 /* Gradient of one filter's weights: over all words, in order. `size` is width x E; `whole`: it is a
@@ -197,8 +174,14 @@ static void table_gradient(const cnn_call *call, int64_t part, float *grad_chara
     }
 }
 
+typedef struct {
+    cnn_call *call;
+    atomic_llong next;
+    barrier place;
+} gradient_job;
+
 static void cnn_backward_task(void *argument, int thread, int num_threads) {
-    cnn_job *job = argument;
+    gradient_job *job = argument;
     cnn_call *call = job->call;
     int64_t dim = call->embedding_dim, row = call->max_characters * dim;
     prepare_gradient(call, thread, num_threads);
@@ -223,6 +206,6 @@ static void cnn_backward_task(void *argument, int thread, int num_threads) {
 }
 
 void elmokit_cnn_backward(cnn_call *call, int64_t num_threads) {
-    cnn_job job = {.call = call};
+    gradient_job job = {.call = call};
     share(cnn_backward_task, &job, (int)num_threads);
 }

@@ -123,7 +123,7 @@ typedef struct {
 typedef struct {
     const convolution *convolutions;
     int64_t num_convolutions, num_words, max_characters, embedding_dim, out_stride, is_tanh, type;
-    const uint32_t *embedding; /* (ids, E) in groups of `type` */
+    const uint32_t *typed_embedding; /* (ids, E) in groups of `type` */
     const uint16_t *char_ids;  /* (U, C) */
     const int32_t *lengths;    /* (U): characters before the padding */
     float *out;                /* (U, out_stride) */
@@ -131,14 +131,9 @@ typedef struct {
                                   TILE_ROWS characters more */
 } cnn_call;
 
-typedef struct {
-    cnn_call *call;
-    atomic_llong next;
-} cnn_job;
-
 static void convolve_word(const cnn_call *call, const convolution *one, int64_t panel,
-                          const uint32_t *characters, int64_t length, float *out) {
-    int64_t windows = call->max_characters - one->width + 1;
+                          const uint32_t *characters, int64_t word) {
+    int64_t windows = call->max_characters - one->width + 1, length = call->lengths[word];
     int any_padding = length < windows;
     vf best[NV];
     for (int v = 0; v < NV; v++)
@@ -150,32 +145,11 @@ static void convolve_word(const cnn_call *call, const convolution *one, int64_t 
         vf value = best[v] + load(one->bias + panel * PANEL + v * VL);
         store(result + v * VL, call->is_tanh ? vtanh(value) : larger((vf){0}, value));
     }
-    memcpy(out + one->first + panel * PANEL, result,
+    memcpy(call->out + word * call->out_stride + one->first + panel * PANEL, result,
            4 * smaller_of(PANEL, one->count - panel * PANEL));
 }
 
-static void cnn_task(void *argument, int thread, int num_threads) {
-    cnn_job *job = argument;
-    cnn_call *call = job->call;
-    (void)num_threads;
-    int64_t stride = character_groups(call->type, call->embedding_dim);
-    int64_t row = call->max_characters * stride;
-    uint32_t *buffer = call->buffers + thread * WORDS_TOGETHER * row;
-    for (int64_t start, words; (words = take_words(&job->next, call->num_words, &start));) {
-        for (int64_t w = 0; w < words; w++)
-            for (int64_t c = 0; c < call->max_characters; c++)
-                memcpy(buffer + w * row + c * stride,
-                       call->embedding +
-                           call->char_ids[(start + w) * call->max_characters + c] * stride,
-                       4 * stride);
-        for (int64_t k = 0; k < call->num_convolutions; k++)
-            for (int64_t panel = 0; panel < call->convolutions[k].m.num_panels; panel++)
-                for (int64_t w = 0; w < words; w++)
-                    convolve_word(call, &call->convolutions[k], panel, buffer + w * row,
-                                  call->lengths[start + w],
-                                  call->out + (start + w) * call->out_stride);
-    }
-}
+#include "cnn_words.h"
 
 void elmokit_char_cnn(cnn_call *call, int64_t num_threads) {
     cnn_job job = {.call = call};

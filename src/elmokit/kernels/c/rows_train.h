@@ -34,17 +34,15 @@ static void highway_forward_task(void *argument, int thread, int num_threads) {
 static void highway_backward_task(void *argument, int thread, int num_threads) {
     highway_call *call = argument;
     int type = (int)call->type;
-    FOR_SHARE(row, call->num_rows)
-        for (int64_t column = 0; column < call->dim; column += VL) {
-            int64_t at = row * call->dim + column;
-            vf grad = load_as(type, call->grad_out, at), gate = load_as(type, call->gate, at);
-            vf transform = load_as(type, call->transform, at), x = load_as(type, call->x, at);
-            vf value = larger((vf){0}, transform);
-            store_as(type, call->grad_gate, at, grad * (value - x) * (gate - gate * gate));
-            store_as(type, call->grad_transform, at,
-                     if_less((vf){0}, transform, grad * gate, (vf){0}));
-            store_as(type, call->grad_x, at, grad * (1.0f - gate));
-        }
+    FOR_SHARE(v, call->num_rows * call->dim / VL) {
+        int64_t at = v * VL;
+        vf grad = load_as(type, call->grad_out, at), gate = load_as(type, call->gate, at);
+        vf transform = load_as(type, call->transform, at), x = load_as(type, call->x, at);
+        vf value = larger((vf){0}, transform);
+        store_as(type, call->grad_gate, at, grad * (value - x) * (gate - gate * gate));
+        store_as(type, call->grad_transform, at, if_less((vf){0}, transform, grad * gate, (vf){0}));
+        store_as(type, call->grad_x, at, grad * (1.0f - gate));
+    }
 }
 
 void elmokit_highway_forward(highway_call *call, int64_t num_threads) {

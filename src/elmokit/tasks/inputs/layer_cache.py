@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.embed.embedder import Embedder, StatePolicy
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.cache_dir import CacheEntry, cache_dir, cache_entries, remove_entry

@@ -54,10 +54,6 @@ class Marginals:
         self._before, self._after = before, after
         self._total = torch.logsumexp(before[-1] + after[-1], dim=0) if len(steps) else 0.0
 
-    def of_tags(self) -> Float[Tensor, "T Y"]:
-        """Return the probability of each tag at each word."""
-        return (self._before + self._after - self._total).exp()
-
     def of_part(self, start: int, tags: Sequence[int]) -> float:
         """Return the probability of these tags at the words from ``start`` on."""
         last = start + len(tags) - 1

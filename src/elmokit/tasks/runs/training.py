@@ -303,13 +303,6 @@ class TaskTraining:
         return EpochReport(number, loss, score, is_best, self.seconds)
 
 
-def train_model(
-    model: TaskModel, maker: BatchMaker, training: Examples, dev: Examples, config: TaskTrainConfig
-) -> Iterator[EpochReport]:
-    """Train in place without a directory, as `TaskTraining.run`."""
-    return TaskTraining(model, maker, training, dev, config).run()
-
-
 def _build_optimizer(
     model: TaskModel, bilm: nn.Module | None, config: TaskTrainConfig
 ) -> torch.optim.Optimizer:

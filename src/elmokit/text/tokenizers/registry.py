@@ -49,7 +49,6 @@ class TokenizerConfig:
         return f"{self.name} {self.version}".strip()
 
     def __post_init__(self) -> None:
-        """Check the name."""
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
                 f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "

@@ -17,7 +17,7 @@ from elmokit.tasks.networks.coreference import CoreferenceModel, _join, _numbers
 from elmokit.tasks.networks.spans import enumerate_spans
 from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.scoring import predict
-from elmokit.tasks.runs.training import TaskTrainConfig, train_model
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 
 from ....builders.task_models import full_inputs, toy_model
 
@@ -273,7 +273,7 @@ def test_a_few_documents_are_learned(build, keep):
     held = Examples(TASK, documents, keep)
     config = TaskTrainConfig(epochs=80, patience=80, learning_rate=1e-2)
     reports = []
-    for report in train_model(network, maker, held, held, config):
+    for report in TaskTraining(network, maker, held, held, config).run():
         reports.append(report)
         if report.dev.value == 100:
             break

@@ -13,7 +13,7 @@ from elmokit.tasks.networks.span_qa import MAX_ANSWER_WORDS, FoundAnswer, SpanQA
 from elmokit.tasks.qa import QaTask
 from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.scoring import predict
-from elmokit.tasks.runs.training import TaskTrainConfig, train_model
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 from ....builders.squad_data import RIVER, SEOUL, paragraph
@@ -212,7 +212,7 @@ def test_four_questions_are_learned_by_heart(build, keep, squad):
     network, maker = build(hidden_dim=12)
     config = TaskTrainConfig(epochs=80, patience=80, learning_rate=1e-2, batch_size=4)
     reports = []
-    for report in train_model(network, maker, training, dev, config):
+    for report in TaskTraining(network, maker, training, dev, config).run():
         reports.append(report)
         if report.dev.value == 100:
             break

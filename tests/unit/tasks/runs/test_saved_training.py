@@ -173,7 +173,7 @@ def test_a_first_epoch_that_was_stopped_blocks_nothing(stop_at, train, tmp_path)
     with pytest.raises(Stopped) as caught:
         train("run", stop_at=stop_at)
     assert "model" not in "".join(caught.value.__notes__)
-    with pytest.raises(FileNotFoundError, match="stopped in its first epoch"):
+    with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/run .*elmokit train .*first epoch"):
         TaskRun.load(tmp_path / "run")
     train("run", settings={"seed": 4})  # another one may begin
     train("whole", settings={"seed": 4})
@@ -419,7 +419,7 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
     other.write_text(TABLE + "left\tgood\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="train was"):
         train("run", settings={"epochs": 1}, data=other, resume=True)
-    with pytest.raises(ConfigError, match=r"train\.batch_size was 2 and is now 3"):
+    with pytest.raises(ConfigError, match=r"train\.batch_size .* 2 .* 3"):
         train("run", settings={"epochs": 1, "batch_size": 3}, resume=True)
 
 

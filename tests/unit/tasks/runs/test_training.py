@@ -15,7 +15,7 @@ from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.examples import Examples, prediction_batches, training_batches
 from elmokit.tasks.runs.scoring import missing_labels
-from elmokit.tasks.runs.training import TaskTrainConfig, choose_examples, train_model
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining, choose_examples
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 
@@ -115,7 +115,7 @@ def test_parts_of_documents_are_drawn_by_the_seed(monkeypatch):
     read = []
     for seed in (0, 0, 1):
         model, held = Reader(), documents([1] * 9, [1] * 9, [])
-        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=3, seed=seed)))
+        list(TaskTraining(model, maker, held, held, TaskTrainConfig(epochs=3, seed=seed)).run())
         read.append(model.read)
     assert len(read[0]) == 6  # two documents have words; each is an update of its own
     assert read[0] == read[1] != read[2]
@@ -127,7 +127,7 @@ def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatc
     maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     for settings, num_updates in (({}, 2), ({"batch_size": 16}, 3)):
         model, held = Counter(), examples([1] * 40)
-        list(train_model(model, maker, held, held, TaskTrainConfig(epochs=1, **settings)))
+        list(TaskTraining(model, maker, held, held, TaskTrainConfig(epochs=1, **settings)).run())
         assert len(model.drawn) == num_updates
     task = PosTask()
     assert missing_labels(task, ["Y"], held.examples) == ["X"]
@@ -187,7 +187,7 @@ def run_scripted(monkeypatch, scores, **settings):
     config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
     held = examples([1, 1, 1])
     maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
-    return model, list(train_model(model, maker, held, held, config))
+    return model, list(TaskTraining(model, maker, held, held, config).run())
 
 
 def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
@@ -228,4 +228,4 @@ def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
     with pytest.raises(
         FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
     ):
-        list(train_model(Broken(), maker, held, held, TaskTrainConfig()))
+        list(TaskTraining(Broken(), maker, held, held, TaskTrainConfig()).run())

@@ -1,0 +1,82 @@
+"""Streams of sentences to streams of vectors: read ahead, batched by length, in bounded memory."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.inference.batching import batch_by_length, fill_buffers
+from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.engine import Engine
+from elmokit.inference.results import Layers
+
+StatePolicy = Literal["reset", "carry", "warm"]
+"""What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""
+
+DEFAULT_BATCH_TOKENS = 4096
+"""Positions (words and sentence boundaries) that are computed together."""
+BATCHES_PER_BUFFER = 4
+"""A stream is read this many batches ahead, to batch sentences of similar length."""
+
+
+def check_state_policy(state: str) -> StatePolicy:
+    """Return ``state``; raise `ValueError` with the choices if it is not a policy."""
+    if state not in get_args(StatePolicy):
+        raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
+    return cast(StatePolicy, state)
+
+
+@dataclass(frozen=True)
+class VectorStream:
+    """Turns sentences of words into vectors, in the same order."""
+
+    engine: Engine
+    encode: Callable[[list[list[str]]], tuple[Tensor, DistinctTokens]]
+    """As `FrozenBiLM.encode`."""
+    layers: Layers
+    batch_tokens: int
+
+    def carried(
+        self, sentences: Iterable[list[str]], state: BiLMState | None
+    ) -> Iterator[tuple[np.ndarray, BiLMState]]:
+        """Yield vectors and the state after each sentence, from which the next one starts."""
+        for buffer in self._buffers(sentences):
+            vectors, tokens = self.encode(buffer)
+            for sentence in tokens.sentences:
+                out = self.engine.run(vectors, [sentence], layers=self.layers, state=state)
+                state = out.state
+                yield out.vectors[0], state
+
+    def separate(
+        self, sentences: Iterable[list[str]], start: BiLMState | None
+    ) -> Iterator[np.ndarray]:
+        """Yield vectors of sentences that all start from one state (one row), or zeros."""
+        for buffer in self._buffers(sentences):
+            results = deque(self._of_buffer(buffer, start))
+            while results:
+                yield results.popleft()
+
+    def _buffers(self, sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+        return fill_buffers(sentences, max_tokens=self.batch_tokens * BATCHES_PER_BUFFER)
+
+    def _of_buffer(self, buffer: list[list[str]], start: BiLMState | None) -> list[np.ndarray]:
+        vectors, tokens = self.encode(buffer)
+        lstm = self.engine.network.config.lstm
+        leading = (lstm.num_layers + 1,) if self.layers == "all" else ()
+        nothing = np.empty((*leading, 0, 2 * lstm.projection_dim), dtype=np.float32)
+        results = [nothing] * len(buffer)  # an empty sentence needs no computing
+        filled = [i for i, words in enumerate(buffer) if words]
+        lengths = [len(tokens.sentences[i]) for i in filled]
+        for batch in batch_by_length(lengths, max_tokens=self.batch_tokens):
+            rows = torch.zeros(len(batch), dtype=torch.int64)
+            state = None if start is None else start.rows(rows)
+            sentences = [tokens.sentences[filled[i]] for i in batch]
+            out = self.engine.run(vectors, sentences, layers=self.layers, state=state)
+            for i, array in zip(batch, out.vectors, strict=True):
+                results[filled[i]] = array
+        return results
