@@ -4,6 +4,7 @@ config.json        shapes, tokenizer, normalization, training metadata
 model.safetensors  all parameters, fp32, fp16 or int8 (`elmokit.weights.storage`)
 vocab.txt          the words it predicts or reads, if any
 README.md          the model card
+mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
 """
 
 import copy

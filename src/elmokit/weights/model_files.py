@@ -26,7 +26,9 @@ MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
 VOCAB_NAME = "vocab.txt"
 CARD_NAME = "README.md"
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
+MIXES_NAME = "mixes.safetensors"
+"""Mixtures of layers that were trained with the model (`elmokit.weights.mix_file`), if any."""
+FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME)
 """Everything that a model directory holds."""
 
 
