@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, cast
+from typing import Any, Literal
 
 from elmokit.errors import FormatError
 
@@ -87,7 +87,7 @@ class _Writer:
                 f"{self._archive}: not unpacked: it holds more than {MAX_MEMBERS:,} files."
             )
 
-    def write(self, name: str, stated_bytes: int, source: IO[bytes]) -> None:
+    def write(self, name: str, stated_bytes: int, source: Any) -> None:
         """Write one file; it may hold less than it states, but not more."""
         target = self._folder / self._inside(name)
         if stated_bytes > self._left:
@@ -152,22 +152,22 @@ def _unpack_tar(archive: Path, writer: _Writer) -> None:
 
 
 @contextmanager
-def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
+def _decompressed(archive: Path) -> Iterator[Any]:
     with archive.open("rb") as file:
         head = file.read(8)
         file.seek(0)
         opener = next((make for magic, make in _COMPRESSED.items() if head.startswith(magic)), None)
         if opener is None:
-            yield cast(IO[bytes], _ShortReads(file))
+            yield _ShortReads(file)
             return
         with opener(file) as stream:
-            yield cast(IO[bytes], _ShortReads(cast(IO[bytes], stream)))
+            yield _ShortReads(stream)
 
 
 class _ShortReads(io.RawIOBase):
     """A stream that refuses to read much at once: `tarfile` believes the sizes of headers."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def read(self, size: int = -1) -> bytes:
