@@ -259,3 +259,64 @@ def write_archive(
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return path
+
+
+# --- ELMoForManyLangs
+
+
+def write_many_langs(
+    folder: Path, arrays: Arrays, options: Mapping[str, Any], *, legacy: bool = False
+) -> dict[str, Any]:
+    """Write a model: LSTMs of the original's arrays, and a token embedder drawn at random.
+
+    Returns the lists and arrays of the token embedder, for an independent computation.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(11)
+    characters = [*"abcdehilnorstw강은는이", "<pad>", "<oov>", "\u3000", *"<>", "<eow>", "<bow>"]
+    characters += ["<eos>", "<bos>", "é"]
+    words = ["<oov>", "<bos>", "<eos>", "<pad>", "the", "bank", "강", "은행", "x" * 28]
+    ids = {one: i for i, one in enumerate(characters)}
+    word_ids = {one: i for i, one in enumerate(words)}
+    filters, dim, word_dim = [(1, 4), (3, 6)], options["lstm"]["projection_dim"], 7
+    size = sum(count for _, count in filters)
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.normal(0, 0.5, shape).astype("f4")
+
+    token = {
+        "word_emb_layer.embedding.weight": draw(len(words), word_dim),
+        "char_emb_layer.embedding.weight": draw(len(characters), 5),
+        "projection.weight": draw(dim, word_dim + size),
+        "projection.bias": draw(dim),
+    }
+    for i, (width, count) in enumerate(filters):
+        token[f"convolutions.{i}.weight"] = draw(count, 5, width)
+        token[f"convolutions.{i}.bias"] = draw(count)
+    for k in range(2):
+        token[f"highways._layers.{k}.weight"] = draw(2 * size, size)
+        token[f"highways._layers.{k}.bias"] = draw(2 * size)
+    prefix = "_elmo_lstm."
+    encoder = {
+        name.removeprefix(prefix): one
+        for name, one in elmo_state(arrays).items()
+        if name.startswith(prefix)
+    }
+    for name, state in (("encoder.pkl", encoder), ("token_embedder.pkl", token)):
+        tensors = {key: torch.as_tensor(value) for key, value in state.items()}
+        torch.save(tensors, folder / name, _use_new_zipfile_serialization=not legacy)
+    for name, listed in (("char.dic", characters), ("word.dic", words)):
+        lines = "".join(f"{one}\t{i}\n" for i, one in enumerate(listed))
+        (folder / name).write_text(lines, encoding="utf-8")
+    network = {
+        "encoder": {"name": "elmo", **options["lstm"]},
+        "token_embedder": {
+            "name": "cnn", "activation": "relu", "filters": filters, "n_highway": 2,
+            "word_dim": word_dim, "char_dim": 5, "max_characters_per_token": 30,
+        },
+    }  # fmt: skip
+    (folder / "configs").mkdir(exist_ok=True)
+    (folder / "configs" / "cnn_50.json").write_text(json.dumps(network))
+    run = {"seed": 1, "gpu": -1, "config_path": "/users4/x/configs/cnn_50.json"}
+    (folder / "config.json").write_text(json.dumps(run))
+    return {"characters": ids, "words": word_ids, "token": token, "filters": filters}

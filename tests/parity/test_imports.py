@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.embed.embedder import Embedder
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.bilm_tf import read_bilm_tf
 from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
 from ..builders import foreign_models as foreign
+from .numpy_bilm import stacked_layers
 from .oracles import case, read_datasets, run_case, shared_oracles
 
 CHARACTER_CASES = (
@@ -135,3 +137,63 @@ def test_an_archive_of_allennlp_itself(tmp_path):
             for name, ours in (("layers", layers), ("mixed", mixed)):
                 theirs = expected[f"{name}_{index:03d}"]
                 np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=1e-5)
+
+
+def many_langs_tokens(written, words, max_characters=30):
+    """The token layer of ELMoForManyLangs for <bos>, words, <eos>, from its description."""
+    ids, word_ids = written["characters"], written["words"]
+    token = {name: np.asarray(one, np.float64) for name, one in written["token"].items()}
+    vectors = []
+    for given in ("<bos>", *words, "<eos>"):
+        word = given if given in ("<bos>", "<eos>") else given[: max_characters - 2]
+        codes = (
+            [ids[word]] if word in ("<bos>", "<eos>") else [ids.get(c, ids["<oov>"]) for c in word]
+        )
+        row = [ids["<eow>"], *codes, ids["<bow>"]]  # in this order, as the original has them
+        row += [ids["<pad>"]] * (max_characters - len(row))
+        x = token["char_emb_layer.embedding.weight"][row]
+        pooled = []
+        for i, (width, _) in enumerate(written["filters"]):
+            kernel, bias = token[f"convolutions.{i}.weight"], token[f"convolutions.{i}.bias"]
+            windows = [
+                np.einsum("wd,odw->o", x[t : t + width], kernel) + bias
+                for t in range(max_characters - width + 1)
+            ]
+            pooled.append(np.maximum(np.max(windows, axis=0), 0))
+        y = np.concatenate(pooled)
+        for k in range(2):
+            name = f"highways._layers.{k}"
+            values, gate = np.split(token[f"{name}.weight"] @ y + token[f"{name}.bias"], 2)
+            share = 1 / (1 + np.exp(-gate))
+            y = share * y + (1 - share) * np.maximum(values, 0)
+        word_row = token["word_emb_layer.embedding.weight"][word_ids.get(word, word_ids["<oov>"])]
+        joined = np.concatenate((word_row, y))
+        vectors.append(token["projection.weight"] @ joined + token["projection.bias"])
+    return np.stack(vectors)
+
+
+@pytest.mark.parametrize(("kernels", "legacy"), [("1", False), ("0", True)])
+def test_elmo_for_many_langs(kernels, legacy, tmp_path, monkeypatch):
+    """The LSTM stacks are those of a case; the token layer is computed here."""
+    monkeypatch.setenv("ELMOKIT_NATIVE", kernels)
+    arrays, options = arrays_of(case("edge_stateless"))
+    written = foreign.write_many_langs(tmp_path / "136", arrays, options, legacy=legacy)
+    report = convert(tmp_path / "136", tmp_path / "model")
+    assert report.source_format == "ELMoForManyLangs folder"
+    assert (report.max_difference, report.notes) == (0, ())
+    model = load_model(tmp_path / "model")
+    sentences = [
+        ["the", "bank", "강", "은행", "unheard", "<oov>"],
+        ["x" * 40, "", "\u3000", "é", "☃"],
+        [],
+    ]
+    embedded = Embedder(model).embed(sentences)
+    for words, layers in zip(sentences, embedded, strict=True):
+        tokens = many_langs_tokens(written, words)
+        expected = stacked_layers(options, arrays, tokens)
+        with torch.no_grad():
+            plain = model(model.encode([words])).layers[:, 0].numpy()
+        np.testing.assert_allclose(plain, expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(layers, expected[:, 1:-1], rtol=0, atol=1e-5)
+    cut = model.char_vocab.encode_words(["x" * 40, "x" * 28])
+    assert (cut[0] == cut[1]).all(), "words are looked up as they are cut"

@@ -142,6 +142,11 @@ def write_bilm_tf(
             "The original format has no adaptive softmax. Write the model without its output layer "
             "(model.softmax = None), or train it with a full or sampled softmax."
         )
+    if model.config.lexicon is not None:
+        raise InputError(
+            "The original format has only characters that are bytes; this model reads characters "
+            "and words by lists (config.json, `lexicon`)."
+        )
     if softmax is not None and model.softmax is None:
         raise InputError(
             f"`softmax` is {os.fspath(softmax)!r}, a file for the output layer, but the model has "

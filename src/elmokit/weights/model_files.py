@@ -28,7 +28,9 @@ VOCAB_NAME = "vocab.txt"
 CARD_NAME = "README.md"
 MIXES_NAME = "mixes.safetensors"
 """Mixtures of layers that were trained with the model (`elmokit.weights.mix_file`), if any."""
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME)
+LEXICON_NAME = "lexicon.json"
+"""The lists of characters and words of `elmokit.text.lexicon`, for models that have them."""
+FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME)
 """Everything that a model directory holds."""
 
 

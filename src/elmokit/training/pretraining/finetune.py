@@ -88,6 +88,11 @@ def finetune(
             "(--vocab FILE) or count one from the corpus (--vocab corpus); its softmax is then "
             "trained first."
         )
+    if base.config.lexicon is not None:
+        raise InputError(
+            f"{base_dir} reads characters and words by lists (config.json, `lexicon`), and only "
+            "models of bytes are fine-tuned."
+        )
     base_hash = base.model_hash()
     with start_run(
         config,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import allennlp, bilm_tf_release, tf_checkpoint, tf_hub
+from elmokit.weights.readers import allennlp, bilm_tf_release, many_langs, tf_checkpoint, tf_hub
 from elmokit.weights.readers.contents import Choices, Contents, kind_of, open_contents
 from elmokit.weights.readers.imported import ImportedModel
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
@@ -44,6 +44,11 @@ FORMATS = (
         name="bilm-tf checkpoint", has_words=True,
         files="options.json, vocabulary, *.index and *.data-00000-of-00001",
         recognizes=tf_checkpoint.recognizes, read=tf_checkpoint.read,
+    ),
+    ForeignFormat(
+        name="ELMoForManyLangs folder", has_words=False,
+        files="encoder.pkl, token_embedder.pkl, char.dic, word.dic, config.json",
+        recognizes=many_langs.recognizes, read=many_langs.read,
     ),
     ForeignFormat(
         name="AllenNLP archive", files="config.json and weights.th", has_words=False,
