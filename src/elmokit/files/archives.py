@@ -102,6 +102,13 @@ class _Writer:
                     raise self._too_large()
                 file.write(piece)
 
+    def drain(self, stream: Any) -> None:
+        """Read what follows the last file, where a compressed stream has its checksum."""
+        while piece := stream.read(_PIECE_BYTES):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise self._too_large()
+
     def _inside(self, name: str) -> PurePosixPath:
         path = PurePosixPath(name)
         is_outside = path.is_absolute() or ".." in path.parts or not path.parts
@@ -149,6 +156,7 @@ def _unpack_tar(archive: Path, writer: _Writer) -> None:
             source = file.extractfile(member)
             assert source is not None
             writer.write(member.name, member.size, source)
+        writer.drain(stream)
 
 
 @contextmanager

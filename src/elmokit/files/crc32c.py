@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-_NUM_LANES = 1 << 12
+_MAX_LANES, _MIN_LANE_BYTES = 1 << 12, 64
 _PIECE_BYTES = 1 << 26
 
 
@@ -25,17 +25,18 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 def _extend(crc: int, data: np.ndarray) -> int:
     """Go on from a CRC (before the final inversion) over bytes."""
-    length = len(data) // _NUM_LANES // 2 * 2
+    num_lanes = min(_MAX_LANES, 1 << max(0, (len(data) // _MIN_LANE_BYTES).bit_length() - 1))
+    length = len(data) // num_lanes // 2 * 2
     if length:
-        lanes = data[: length * _NUM_LANES].reshape(_NUM_LANES, length).view("<u2")
+        lanes = data[: length * num_lanes].reshape(num_lanes, length).view("<u2")
         table = _pair_table()
-        crcs = np.zeros(_NUM_LANES, dtype=np.uint32)
+        crcs = np.zeros(num_lanes, dtype=np.uint32)
         crcs[0] = crc
         for column in lanes.T:
             crcs = table[(crcs ^ column) & 0xFFFF] ^ (crcs >> 16)
         crc = _joined(crcs, length)
     table = _byte_table()
-    for byte in data[length * _NUM_LANES :].tobytes():
+    for byte in data[length * num_lanes :].tobytes():
         crc = int(table[(crc ^ byte) & 0xFF]) ^ (crc >> 8)
     return crc
 

@@ -145,10 +145,10 @@ class LexiconVocab(CharVocab):
         }  # fmt: skip
         find, unknown_word = self._characters.get, self._words["<oov>"]
         for row, given in zip(rows, words, strict=True):
-            word = normalize(given, self.config.normalization)[: self.max_bytes]
-            if word in boundaries:
-                row[:] = boundaries[word]
+            if given in boundaries:
+                row[:] = boundaries[given]
                 continue
+            word = normalize(given, self.config.normalization)[: self.max_bytes]
             row[0], row[len(word) + 1] = WORD_BEGIN, WORD_END
             row[1 : len(word) + 1] = [find(one, UNKNOWN) for one in word]
             row[-1] = self._words.get(word, unknown_word)

@@ -28,8 +28,10 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < _FOOTER_BYTES or data[-len(MAGIC) :] != MAGIC:
         raise ValueError("the file does not end as a table does: it is truncated or no table")
     footer, at = data[-_FOOTER_BYTES:], 0
-    for _ in range(2):  # of the block of metadata, which is not needed
+    for _ in range(2):
         _, at = varint(footer, at)
+    for _ in _entries(data, footer):  # of metadata, which is only checked
+        pass
     for _, handle in _entries(data, footer[at:]):
         yield from _entries(data, handle)
 

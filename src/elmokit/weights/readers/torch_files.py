@@ -1,5 +1,7 @@
 """Tensors saved by ``torch.save``, read without running what a pickle says."""
 
+import pickle
+import re
 import zipfile
 from pathlib import Path
 
@@ -12,17 +14,20 @@ from elmokit.weights.tensor_files import check_finite
 
 _LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """A pickle of the number that the older format begins with."""
+_HEAD_BYTES = 256
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def is_torch_file(path: Path) -> bool:
     """Tell whether a file was written by ``torch.save``, in its present or older format."""
     with path.open("rb") as file:
-        head = file.read(len(_LEGACY_MAGIC))
-    if head == _LEGACY_MAGIC:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(_LEGACY_MAGIC):
         return True
     if not head.startswith(b"PK\x03\x04"):
         return False
+    if b"/data.pkl" in head:  # usually the first record, which a truncated file has, too
+        return True
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith("/data.pkl") for name in archive.namelist())
@@ -38,13 +43,10 @@ def read_state(path: Path) -> dict[str, Tensor]:
             container, or a tensor without the data for its shape.
     """
     _check_records(path)
-    advice = (
-        "Only tensors and plain containers are read: nothing in the file is run. "
-        f"It has {path.stat().st_size:,} bytes."
-    )
+    advice = f"Only tensors and plain containers are read. It has {path.stat().st_size:,} bytes."
     try:
-        with damage(path, advice, what="not a state dict that can be read safely"):
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        with damage(path, advice, what="no whole state dict"):
+            loaded = _load(path)
     except MemoryError as error:
         raise FormatError(f"{path}: states more data than there is memory. {advice}") from error
     if not isinstance(loaded, dict):
@@ -54,6 +56,19 @@ def read_state(path: Path) -> dict[str, Tensor]:
         for name, tensor in loaded.items()
         if isinstance(name, str) and isinstance(tensor, Tensor) and tensor.is_floating_point()
     }
+
+
+def _load(path: Path) -> object:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:  # whose text recommends to run the pickle after all
+        called = re.search(r"GLOBAL (\S+)", str(error))
+        if called is None:
+            raise ValueError("its pickle is damaged") from error
+        raise FormatError(
+            f"{path}: its pickle wants to call `{called[1]}`. Nothing in a file is run, so it is "
+            "not read; save only tensors: torch.save(model.state_dict(), path)."
+        ) from error
 
 
 def _check_records(path: Path) -> None:
