@@ -303,7 +303,7 @@ def _char_vocab(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
     if config.lexicon is not None and lexicon is not None:
         found = lexicon.config(word_dim=config.lexicon.word_dim)
     if lexicon is None or found != config.lexicon:
-        raise ValueError(
+        raise ConfigError(
             "The lists of characters and words are missing, or not those that the configuration "
             f"describes: {config.lexicon}, got {found}."
         )

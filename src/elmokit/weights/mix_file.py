@@ -14,7 +14,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.bilm.scalar_mix import LayerNorm
+from elmokit.bilm.layer_mixes import LayerMixes
+from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.tensor_files import damaged_tensors, read_tensors
@@ -33,6 +34,22 @@ class TrainedMixes:
     """The scale of each."""
     layer_norm: LayerNorm = "none"
     """Normalization before mixing."""
+
+    @classmethod
+    def of(cls, mixes: LayerMixes) -> "TrainedMixes":
+        """Return the mixtures that an `ELMo` or `LayerMixes` has learned; all layers each.
+
+        Raises:
+            ValueError: if they are of chosen layers.
+        """
+        if mixes.layers not in ("mix", "average"):
+            raise ValueError(f"`layers` is {mixes.layers!r}; only mixtures of all layers are kept.")
+        found = [mix for mix in mixes.scalar_mixes if isinstance(mix, ScalarMix)]
+        return cls(
+            mix_weights=torch.stack([mix.mix_weights.detach() for mix in found]),
+            gammas=torch.stack([mix.gamma.detach() for mix in found]),
+            layer_norm=found[0].layer_norm,
+        )
 
     @property
     def num_layers(self) -> int:

@@ -36,6 +36,18 @@ def test_elmo_starts_from_them(tmp_path):
         assert torch.equal(ours, other)
 
 
+def test_what_was_trained_is_kept(tmp_path):
+    elmo = ELMo(toy_model(), num_mixes=2, layer_norm="batch")
+    elmo.set_mixes(MIXES.mix_weights, MIXES.gammas)
+    write_mixes(TrainedMixes.of(elmo), tmp_path / "m")
+    found = read_mixes(tmp_path / "m")
+    assert torch.equal(found.mix_weights, MIXES.mix_weights)
+    assert torch.equal(found.gammas, MIXES.gammas)
+    assert found.layer_norm == "batch"
+    with pytest.raises(ValueError, match="'top'; only mixtures of all layers"):
+        TrainedMixes.of(ELMo(toy_model(), layers="top"))
+
+
 def test_mixtures_of_another_model_are_refused(tmp_path):
     mixes = TrainedMixes(mix_weights=torch.zeros(1, 5), gammas=torch.ones(1))
     write_mixes(mixes, tmp_path / "m")
