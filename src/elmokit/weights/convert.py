@@ -113,10 +113,10 @@ def convert(
     """
     path = Path(source).expanduser()
     target = Path(destination).expanduser()
-    if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.is_dir():
+    if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
         path, weights = path.parent, path.name
-    if not path.is_file():
-        path = find_model(source if path.name == Path(source).name else path)
+    elif not path.is_file():
+        path = find_model(source)
     if path.is_dir() and _is_model_dir(path):
         if name is not None or encoder_only:
             raise InputError("--name and --encoder-only have no use for a model directory.")

@@ -6,7 +6,7 @@ mixtures of L layers. Its metadata hold the kind of layer norm.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import torch
 from jaxtyping import Float
@@ -48,7 +48,7 @@ class TrainedMixes:
         return cls(
             mix_weights=torch.stack([mix.mix_weights.detach() for mix in found]),
             gammas=torch.stack([mix.gamma.detach() for mix in found]),
-            layer_norm=found[0].layer_norm,
+            layer_norm=cast(LayerNorm, found[0].layer_norm),
         )
 
     @property
@@ -87,4 +87,6 @@ def read_mixes(path: StrPath) -> TrainedMixes:
     if norm not in get_args(LayerNorm):
         allowed = ", ".join(get_args(LayerNorm))
         raise FormatError(f"{source}: `{_NORM}` is {norm!r}; expected one of {allowed}.")
-    return TrainedMixes(mix_weights=weights.float(), gammas=gammas.float(), layer_norm=norm)
+    return TrainedMixes(
+        mix_weights=weights.float(), gammas=gammas.float(), layer_norm=cast(LayerNorm, norm)
+    )

@@ -31,7 +31,7 @@ def _weights(contents: Contents) -> tuple[Path, Path | None]:
         return contents.given(choices.weights, "weights"), softmax
     outputs = [path for path in found if _is_softmax(path)]
     weights = [path for path in found if path not in outputs]
-    if softmax is None and len(outputs) == 1 and len(weights) == 1:
+    if softmax is None and not choices.encoder_only and len(outputs) == 1 and len(weights) == 1:
         softmax = outputs[0]
     if len(weights) != 1:
         raise FormatError(

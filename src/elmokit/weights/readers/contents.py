@@ -100,11 +100,16 @@ class Contents:
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
 
+        If only the encoder is wanted, it has to be given.
+
+
         Raises:
             FormatError: if there are several.
         """
         if self.choices.vocab is not None:
             return self.given(self.choices.vocab, "vocab")
+        if self.choices.encoder_only:
+            return None
         usual = [path for path in self.kinds if path.name == "vocab.txt"]
         found = usual if len(usual) == 1 else self.of("word list")
         if len(found) > 1:

@@ -96,11 +96,11 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
 def _of_one_kind(contents: Contents) -> Contents:
     """Leave out weights of other kinds than the chosen ones; refuse several without a choice."""
     kinds = {kind for kind in contents.kinds.values() if kind in WEIGHT_KINDS}
-    if "PyTorch" in kinds:  # AllenNLP archives the file that the ELMo was first read from
+    if "PyTorch" in kinds:  # AllenNLP archives the files that the ELMo was first read from
         kept = {
             path: kind
             for path, kind in contents.kinds.items()
-            if kind != "HDF5" or contents.folder / ARCHIVED_FILES not in path.parents
+            if kind not in WEIGHT_KINDS or contents.folder / ARCHIVED_FILES not in path.parents
         }
         contents = replace(contents, kinds=kept)
         kinds = {kind for kind in kept.values() if kind in WEIGHT_KINDS}

@@ -30,10 +30,11 @@ def recognizes(contents: Contents) -> bool:
 def read(contents: Contents) -> ImportedModel:
     """Read the last checkpoint, or the one that was chosen."""
     index = _index(contents)
-    variables = Variables(TensorBundle(index))
+    encoder_only = contents.choices.encoder_only
+    variables = Variables(TensorBundle(index), with_softmax=not encoder_only)
     options = contents.only("options", "options (JSON with `lstm`)", "options")
     vocab = contents.vocabulary()
-    if vocab is None and variables.num_words is not None and not contents.choices.encoder_only:
+    if vocab is None and variables.num_words is not None:
         raise FormatError(
             f"{index} holds a softmax over {variables.num_words:,} words, but {contents.folder} "
             "has no vocabulary, a text file with so many lines. Give it with --vocab, or leave the "

@@ -25,20 +25,22 @@ class Variables:
     """An `ArraySource` of a checkpoint's variables.
 
     The scope (``lm/``) is found by the variable ``char_embed`` or ``embedding``; the slots of
-    optimizers are left out.
+    optimizers are left out, and without ``with_softmax`` the softmax.
 
     Raises:
         FormatError: if there is no such variable, or more than one.
     """
 
-    def __init__(self, bundle: TensorBundle) -> None:
+    def __init__(self, bundle: TensorBundle, *, with_softmax: bool = True) -> None:
         self.path = bundle.path
         self._bundle = bundle
         scope = _scope(bundle)
         self._entries: dict[str, BundleEntry] = {}
         for name, entry in bundle.entries.items():
             if name.startswith(scope) and not _is_slot(name, bundle):
-                self._entries[_usual_name(name.removeprefix(scope))] = entry
+                usual = _usual_name(name.removeprefix(scope))
+                if with_softmax or usual not in SOFTMAX_NAMES:
+                    self._entries[usual] = entry
 
     def __contains__(self, name: str) -> bool:
         """Return whether there is a variable, or a scope, of this name."""
