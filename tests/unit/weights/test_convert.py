@@ -160,6 +160,12 @@ class TestFindingFiles:
                 assert kind.name in str(raised.value)
                 assert kind.files in str(raised.value)
 
+    def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "thesis.txt").write_text("ELMo")
+        with pytest.raises(FormatError, match=r"\. is no model .* other: thesis\.txt"):
+            convert("thesis.txt", "model")
+
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")
         options = json.loads((original / "options.json").read_text())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.archives import archive_kind, unpack
 from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.json_files import parse_json
@@ -159,8 +159,8 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
     with _unpacked(source, scratch, MAX_NESTED) as folder:
         try:
             yield Contents(folder=folder, kinds=_kinds(folder), choices=choices)
-        except (FormatError, FileNotFoundError) as error:
-            if folder == source or error.args[1:]:
+        except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
+            if folder in (source, source.parent) or error.args[1:]:
                 raise
             # the user knows the archive, not the folder that it was unpacked to
             raise type(error)(str(error).replace(str(folder), str(source))) from error

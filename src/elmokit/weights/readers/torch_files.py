@@ -14,7 +14,8 @@ from elmokit.weights.tensor_files import check_finite
 
 _LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """A pickle of the number that the older format begins with."""
-_HEAD_BYTES = 256
+_HEAD_BYTES, _NAME_AT = 256, 30
+"""Of a zip archive's first record; the length of its name is four bytes before the name."""
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
@@ -26,7 +27,8 @@ def is_torch_file(path: Path) -> bool:
         return True
     if not head.startswith(b"PK\x03\x04"):
         return False
-    if b"/data.pkl" in head:  # usually the first record, which a truncated file has, too
+    name = head[_NAME_AT : _NAME_AT + int.from_bytes(head[_NAME_AT - 4 : _NAME_AT - 2], "little")]
+    if name.endswith(b"/data.pkl"):  # usually the first record, which a truncated file has, too
         return True
     try:
         with zipfile.ZipFile(path) as archive:

@@ -59,7 +59,9 @@ def test_several_elmos_are_listed_and_chosen_by_name(written, tmp_path):
         for name, one in (("en", options), ("ko", with_clip))
     }
     path = save(tmp_path / "m.tar.gz", state, files=files)
-    with pytest.raises(InputError, match=rf"2 ELMos: {TOP}.elmo_en, {TOP}.elmo_ko.*--name"):
+    with pytest.raises(
+        InputError, match=rf"m.tar.gz/weights.th has 2 ELMos: {TOP}.elmo_en, {TOP}.elmo_ko.*--name"
+    ):
         convert(path, tmp_path / "model")
     with pytest.raises(InputError, match=r"no ELMos have the name 'elmo_fr'"):
         convert(path, tmp_path / "model", name="elmo_fr")

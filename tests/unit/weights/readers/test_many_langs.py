@@ -1,6 +1,7 @@
 """Folders of ELMoForManyLangs; `tests/parity/test_imports.py` has their activations."""
 
 import json
+import zipfile
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
 from elmokit.inspection.trace import trace
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
@@ -41,6 +43,16 @@ def test_names_mean_nothing(folder, tmp_path):
         (folder / name).rename(folder / other)
     (folder / "word.dic").rename(folder / "char.dic")
     assert convert(folder, tmp_path / "b").model_hash == first
+
+
+def test_zips_of_either_kind(folder, tmp_path):
+    """Stored without compression, the first file's own header is near that of the archive."""
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(tmp_path / "136.zip", "w", compression) as archive:
+            for name in ("encoder.pkl", "token_embedder.pkl", "char.dic", "word.dic"):
+                archive.write(folder / name, name)
+        report = convert(tmp_path / "136.zip", tmp_path / "a", overwrite=True)
+        assert report.source_format == "ELMoForManyLangs folder"
 
 
 def test_saved_and_loaded_it_is_the_same(model, tmp_path):
@@ -81,6 +93,9 @@ def test_what_needs_bytes_says_so(model, tmp_path):
         write_bilm_tf(model, tmp_path / "o.json", tmp_path / "w.hdf5")
     with pytest.raises(InputError, match="no bytes to trace"):
         trace(model, ["the"])
+    (tmp_path / "text.txt").write_text("the bank\n")
+    with pytest.raises(InputError, match="only models of bytes are fine-tuned"):
+        finetune(FinetuneConfig(), str(tmp_path / "model"), [tmp_path / "text.txt"], tmp_path / "r")
 
 
 def test_configurations(folder, tmp_path):
