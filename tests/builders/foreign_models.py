@@ -145,8 +145,8 @@ def write_checkpoint(
     variables["global_step"] = np.array(1250, dtype="i8")
     write_bundle(folder / "model.ckpt-1250", variables, **settings)
     (folder / "checkpoint").write_text(
-        'model_checkpoint_path: "/home/someone/run/model.ckpt-1250"\n'
-        'all_model_checkpoint_paths: "/home/someone/run/model.ckpt-1250"\n'
+        'model_checkpoint_path: "/runs/elmo/model.ckpt-1250"\n'
+        'all_model_checkpoint_paths: "/runs/elmo/model.ckpt-1250"\n'
     )
     training = {**options, "n_tokens_vocab": words} if words else dict(options)
     (folder / "options.json").write_text(json.dumps(training))
@@ -317,6 +317,6 @@ def write_many_langs(
     }  # fmt: skip
     (folder / "configs").mkdir(exist_ok=True)
     (folder / "configs" / "cnn_50.json").write_text(json.dumps(network))
-    run = {"seed": 1, "gpu": -1, "config_path": "/users4/x/configs/cnn_50.json"}
+    run = {"seed": 1, "gpu": -1, "config_path": "/far/configs/cnn_50.json"}
     (folder / "config.json").write_text(json.dumps(run))
     return {"characters": ids, "words": word_ids, "token": token, "filters": filters}
