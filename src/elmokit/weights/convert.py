@@ -114,16 +114,17 @@ def convert(
     path = Path(source).expanduser()
     target = Path(destination).expanduser()
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
-        path, weights = path.parent, path.name
+        path = path.with_name(path.name + INDEX_SUFFIX)
     elif not path.is_file():
         path = find_model(source)
     if path.is_dir() and _is_model_dir(path):
         if name is not None or encoder_only:
             raise InputError("--name and --encoder-only have no use for a model directory.")
         return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
-    if path.is_file() and archive_kind(path) is None:
-        path, weights = path.parent, path.name if weights is None else weights
-    _check_destination(path, target, (options, weights, vocab, softmax), overwrite=overwrite)
+    if path.is_file() and archive_kind(path) is None and weights is None:
+        weights = path.name
+    folder = path if path.is_dir() else path.parent
+    _check_destination(folder, target, (options, weights, vocab, softmax), overwrite=overwrite)
     choices = Choices(
         options=_path(options), weights=_path(weights), vocab=_path(vocab), softmax=_path(softmax),
         name=name, encoder_only=encoder_only,
@@ -161,7 +162,7 @@ def _check_destination(
     """Refuse to replace an input, or anything that is no model directory."""
     inputs = [path for path in given if path is not None]
     inputs += [source / path for path in inputs]
-    inputs += [source, *(source.iterdir() if source.is_dir() else ())]
+    inputs += source.iterdir()
     for path in (target / name for name in FILE_NAMES):
         check_target(path, inputs=[one for one in inputs if not Path(one).is_dir()], overwrite=True)
     check_replaceable(target)

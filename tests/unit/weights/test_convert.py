@@ -138,6 +138,8 @@ class TestFindingFiles:
         (original / "b.hdf5").write_bytes((original / "weights.hdf5").read_bytes())
         with pytest.raises(FormatError, match=r"2 HDF5 files .*b\.hdf5, weights\.hdf5.*--weights"):
             convert(original, tmp_path / "other", options="b.json")
+        (original / "below").mkdir()
+        (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
         convert(original / "b.hdf5", tmp_path / "other", options="b.json")
 
     def test_a_missing_file_is_named(self, original, tmp_path):

@@ -158,7 +158,9 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
     """
     with _unpacked(source, scratch, MAX_NESTED) as folder:
         try:
-            yield Contents(folder=folder, kinds=_kinds(folder), choices=choices)
+            # of a file, only what is beside it: folders of downloads hold many things
+            depth = 0 if folder == source.parent else MAX_DEPTH
+            yield Contents(folder=folder, kinds=_kinds(folder, depth), choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
             if folder in (source, source.parent) or error.args[1:]:
                 raise
@@ -185,11 +187,11 @@ def _unpacked(source: Path, scratch: Path, depth: int) -> Iterator[Path]:
             yield unpacked
 
 
-def _kinds(folder: Path) -> dict[Path, FileKind]:
-    return {path: kind_of(path) for path in _walk(folder)}
+def _kinds(folder: Path, max_depth: int = MAX_DEPTH) -> dict[Path, FileKind]:
+    return {path: kind_of(path) for path in _walk(folder, max_depth)}
 
 
-def _walk(folder: Path) -> list[Path]:
+def _walk(folder: Path, max_depth: int) -> list[Path]:
     """List the files of a folder and its folders, without hidden ones and linked folders."""
     found: list[Path] = []
     folders = [(folder, 0)]
@@ -199,7 +201,7 @@ def _walk(folder: Path) -> list[Path]:
             if path.name.startswith(".") or path.name == "__MACOSX":
                 continue
             if path.is_dir():
-                if not path.is_symlink() and depth < MAX_DEPTH:
+                if not path.is_symlink() and depth < max_depth:
                     folders.append((path, depth + 1))
             elif path.is_file():
                 found.append(path)
