@@ -21,7 +21,12 @@ def encode(words, max_characters):
 def layers_of(options, arrays, rows):
     """All layers (L, T, 2P) of one sentence: rows (T, C) of raw ids, or (T,) vocabulary lines."""
     arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
-    tokens = np.stack([_token(options, arrays, row) for row in rows])
+    return stacked_layers(options, arrays, np.stack([_token(options, arrays, row) for row in rows]))
+
+
+def stacked_layers(options, arrays, tokens):
+    """All layers (L, T, 2P) of one sentence of token vectors (T, P)."""
+    arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
     forward = _stack(options["lstm"], arrays, 0, list(tokens))
     backward = [layer[::-1] for layer in _stack(options["lstm"], arrays, 1, list(tokens[::-1]))]
     layers = [np.concatenate((tokens, tokens), axis=1)]

@@ -90,11 +90,18 @@ def case(name: str) -> Case:
     """Return a case of this repository, or skip where it lies outside and is absent."""
     if name not in SHARED:
         return Case(FIXTURES / name)
+    return Case(shared_oracles(name))
+
+
+def shared_oracles(name: str = "") -> Path:
+    """Return a folder of public test fixtures, or skip where they are absent."""
     shared = os.environ.get("ELMOKIT_SHARED") or Path(__file__).parents[2].parent / "shared"
     directory = Path(shared) / "oracles" / name
     if not directory.is_dir():
-        pytest.skip(f"the public fixture {name} is not here; ELMOKIT_SHARED can name its folder")
-    return Case(directory)
+        pytest.skip(
+            f"the public fixtures {name} are not here; ELMOKIT_SHARED can name their folder"
+        )
+    return directory
 
 
 def generate_weights(directory: Path, path: Path) -> None:

@@ -43,6 +43,10 @@ COVERED_BY = {
         " text/tokenizers/simple_data text/tokenizers/whitespace"
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
+    "parity/test_imports.py": (
+        "weights/array_source weights/readers/imported weights/readers/sizes"
+        " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
+    ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     # Parts of one computation: a wrong one gives the whole another result.
@@ -74,6 +78,10 @@ COVERED_BY = {
         "training/pretraining/run_config training/pretraining/start"
     ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
+    "unit/weights/test_convert.py": (
+        "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"
+    ),
+    "unit/weights/readers/test_tensor_bundle.py": "weights/readers/sstable",
     "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""

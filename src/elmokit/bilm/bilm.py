@@ -19,6 +19,7 @@ from elmokit.config import check_ranges, is_number
 from elmokit.errors import ConfigError
 from elmokit.files.location import shown
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
 
 MAX_WORDS = 2**31 - 2
 """Of a vocabulary: word ids are int32 in places."""
@@ -41,6 +42,8 @@ class BiLMConfig:
     """The character encoder; none for word-input models."""
     num_words: int | None = None
     """V, for word-input models only. 0: pre-training sets it from the vocabulary."""
+    lexicon: LexiconConfig | None = None
+    """Characters and words by lists instead of bytes: imported models of ELMoForManyLangs."""
     lstm: LSTMConfig = field(default_factory=LSTMConfig)
     """The LSTM stacks."""
     dropout: float = 0.1
@@ -54,6 +57,8 @@ class BiLMConfig:
                 "from the vocabulary"
             )
         check_ranges(self, num_words=(0, MAX_WORDS))
+        if self.lexicon is not None and self.char_cnn is None:
+            raise ConfigError("`lexicon` needs `char_cnn`: such models read characters, too")
         if not (is_number(self.dropout) and 0 <= self.dropout < 1):
             raise ConfigError(
                 f"`dropout` must be a number from 0 to below 1, got {shown(self.dropout)}"
@@ -137,21 +142,25 @@ class BiLMOutput:
 class BiLM(nn.Module):
     """Bidirectional language model over characters (or words), without its softmax.
 
-    ``initialize`` draws weights with seed 0; False if weights are loaded next.
+    ``initialize`` draws weights with seed 0; False if weights are loaded next. ``lexicon`` holds
+    the lists that ``config.lexicon`` describes.
 
     Shape: ids (B, T, C), or (B, T) for word input -> `BiLMOutput`.
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
 
-    def __init__(self, config: BiLMConfig, *, initialize: bool = True) -> None:
+    def __init__(
+        self, config: BiLMConfig, *, lexicon: Lexicon | None = None, initialize: bool = True
+    ) -> None:
         super().__init__()
         self.config = config
-        self.char_vocab = CharVocab(config.char_vocab)
+        self.char_vocab = _char_vocab(config, lexicon)
         dim = config.lstm.projection_dim
         if config.char_cnn is not None:
             self.token_encoder: nn.Module = CharTokenEncoder(
-                config.char_cnn, output_dim=dim, max_characters=config.char_vocab.max_characters
-            )
+                config.char_cnn, output_dim=dim, max_characters=config.char_vocab.max_characters,
+                lexicon=config.lexicon,
+            )  # fmt: skip
         else:
             if not config.num_words:
                 raise ValueError("`num_words` is 0: a word-input model needs its vocabulary's size")
@@ -279,9 +288,23 @@ class BiLM(nn.Module):
             if ids.dim() != 2:
                 raise ValueError(f"`word_ids` must have shape (B, T), got {tuple(ids.shape)}.")
             return
-        characters = self.config.char_vocab.max_characters
+        characters = self.char_vocab.row_length
         if ids.dim() != 3 or ids.shape[2] != characters:
             raise ValueError(
                 f"`char_ids` must have shape (B, T, {characters}), got {tuple(ids.shape)}.\n"
                 "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
             )
+
+
+def _char_vocab(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
+    if config.lexicon is None and lexicon is None:
+        return CharVocab(config.char_vocab)
+    found = None
+    if config.lexicon is not None and lexicon is not None:
+        found = lexicon.config(word_dim=config.lexicon.word_dim)
+    if lexicon is None or found != config.lexicon:
+        raise ConfigError(
+            "The lists of characters and words are missing, or not those that the configuration "
+            f"describes: {config.lexicon}, got {found}."
+        )
+    return LexiconVocab(config.char_vocab, lexicon)

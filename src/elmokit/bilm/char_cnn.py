@@ -14,7 +14,9 @@ from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
 from elmokit.config import check_ranges, is_number
 from elmokit.errors import ConfigError
 from elmokit.files.location import shown
+from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
+from elmokit.text.lexicon import LexiconConfig
 
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
@@ -68,20 +70,29 @@ def _is_filter(pair: object) -> bool:
 
 
 class CharTokenEncoder(nn.Module):
-    """Encode each token from its characters alone.
+    """Encode each token from its characters alone, or with a ``lexicon`` from its word's id, too.
 
     Each filter is convolved over the whole row, padding characters included as in the original,
     and its maximum over positions is activated. Highways and, unless F equals D, a linear
-    projection follow.
+    projection follow. With a lexicon the word's vector is put before the last highway's output,
+    and there is always a projection.
 
-    Shape: (U, C) -> (U, D), with C = ``max_characters`` and D = ``output_dim``.
+    Shape: (U, C), with a lexicon (U, C + 1) -> (U, D), with C = ``max_characters`` and
+    D = ``output_dim``.
     Source: Peters et al. 2018, section 3.4; Kim et al. 2016.
 
     Raises:
         ValueError: if a filter is wider than a row.
     """
 
-    def __init__(self, config: CharCNNConfig, *, output_dim: int, max_characters: int) -> None:
+    def __init__(
+        self,
+        config: CharCNNConfig,
+        *,
+        output_dim: int,
+        max_characters: int,
+        lexicon: LexiconConfig | None = None,
+    ) -> None:
         super().__init__()
         widest = max(width for width, _ in config.filters)
         if widest > max_characters:
@@ -91,21 +102,33 @@ class CharTokenEncoder(nn.Module):
             )
         self.config = config
         self.max_characters = max_characters
-        self.char_embedding = nn.Embedding(NUM_CHARS, config.embedding_dim, padding_idx=0)
+        self.padding_id = PADDING_ID if lexicon is None else lexicons.PADDING
+        num_chars = NUM_CHARS if lexicon is None else lexicon.character_rows
+        self.char_embedding = nn.Embedding(num_chars, config.embedding_dim, padding_idx=0)
+        self.word_embedding: nn.Embedding | None = None
+        word_dim = 0
+        if lexicon is not None:
+            word_dim = lexicon.word_dim
+            self.word_embedding = nn.Embedding(lexicon.word_rows, word_dim, padding_idx=0)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.embedding_dim, count, width) for width, count in config.filters
         )
         self.highways = nn.ModuleList(
             Highway(config.num_filters) for _ in range(config.num_highway)
         )
-        needs_projection = config.num_filters != output_dim
-        self.projection = nn.Linear(config.num_filters, output_dim) if needs_projection else None
+        last_dim = word_dim + config.num_filters
+        needs_projection = lexicon is not None or last_dim != output_dim
+        self.projection = nn.Linear(last_dim, output_dim) if needs_projection else None
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights from the original's distributions (bilm-tf, training graph)."""
         nn.init.uniform_(self.char_embedding.weight, -1.0, 1.0, generator=generator)
         with torch.no_grad():
             self.char_embedding.weight[0] = 0
+        if self.word_embedding is not None:
+            nn.init.uniform_(self.word_embedding.weight, -1.0, 1.0, generator=generator)
+            with torch.no_grad():
+                self.word_embedding.weight[0] = 0
         for convolution, width in self._filters():
             if self.config.activation == "relu":
                 nn.init.uniform_(convolution.weight, -0.05, 0.05, generator=generator)
@@ -118,21 +141,25 @@ class CharTokenEncoder(nn.Module):
             assert isinstance(highway, Highway)
             highway.reset_parameters(generator)
         if self.projection is not None:
-            std = self.config.num_filters**-0.5
+            std = self.projection.in_features**-0.5
             nn.init.normal_(self.projection.weight, std=std, generator=generator)
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, char_ids: Int[Tensor, "U C"]) -> Float[Tensor, "U D"]:
         """Encode the rows of ``char_ids``."""
-        if char_ids.shape[1] != self.max_characters:
+        words = self.word_embedding
+        row_length = self.max_characters + (words is not None)
+        if char_ids.shape[1] != row_length:
             raise ValueError(
-                f"`char_ids` must have rows of {self.max_characters} characters, got "
+                f"`char_ids` must have rows of {row_length} characters, got "
                 f"{tuple(char_ids.shape)}.\n"
                 "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
             )
-        x = self.activate(self._pool_by_length(char_ids))  # (U, F)
+        x = self.activate(self._pool_by_length(char_ids[:, : self.max_characters]))  # (U, F)
         for highway in self.highways:
             x = highway(x)
+        if words is not None:
+            x = torch.cat((words(char_ids[:, -1].long()), x), dim=1)
         return x if self.projection is None else self.projection(x)
 
     def activate(self, pooled: Float[Tensor, "*X"]) -> Float[Tensor, "*X"]:
@@ -164,7 +191,7 @@ class CharTokenEncoder(nn.Module):
         char_ids = functional.pad(char_ids, (0, 0, 0, -num_tokens % block))
         if num_tokens <= GROUP_SIZE:
             return self._pool(char_ids)[:num_tokens]
-        order = _is_real(char_ids).sum(dim=1).argsort(stable=True)
+        order = self._is_real(char_ids).sum(dim=1).argsort(stable=True)
         groups = char_ids[order].split(GROUP_SIZE)
         pooled = torch.cat([self._pool(group[:, : self._used_columns(group)]) for group in groups])
         return pooled[order.argsort()[:num_tokens]]
@@ -173,7 +200,7 @@ class CharTokenEncoder(nn.Module):
         """Return the columns needed for all real characters and one window of padding."""
         if torch.compiler.is_exporting():
             return self.max_characters
-        used = _is_real(char_ids).any(dim=0).nonzero()
+        used = self._is_real(char_ids).any(dim=0).nonzero()
         longest = int(used[-1]) + 1 if used.numel() else 0
         widest = max(width for width, _ in self.config.filters)
         needed = longest + widest
@@ -183,9 +210,8 @@ class CharTokenEncoder(nn.Module):
         """Return each filter's maximum over positions, (U, C') -> (U, F)."""
         return torch.cat([x.max(dim=1).values for x in self.responses(char_ids)], dim=-1)
 
-
-def _is_real(char_ids: Tensor) -> Tensor:
-    return (char_ids != PADDING_ID) & (char_ids != 0)
+    def _is_real(self, char_ids: Tensor) -> Tensor:
+        return (char_ids != self.padding_id) & (char_ids != 0)
 
 
 class WordTokenEncoder(nn.Module):

@@ -77,6 +77,14 @@ class LayerMixes(nn.Module):
             if real.numel() and found > 0:
                 mix.gamma.mul_(rms / found)
 
+    @torch.no_grad()
+    def set_mixes(self, mix_weights: Float[Tensor, "M L"], gammas: Float[Tensor, " M"]) -> None:
+        """Set the weights (before the softmax) and scales of all M mixtures."""
+        for mix, weights, gamma in zip(self.scalar_mixes, mix_weights, gammas, strict=True):
+            assert isinstance(mix, ScalarMix)
+            mix.mix_weights.copy_(weights)
+            mix.gamma.copy_(gamma)
+
     def penalty(self) -> Float[Tensor, ""]:
         """Return ``l2`` times the sum of all mixtures' squared layer weights."""
         penalties = [mix.penalty() for mix in self.scalar_mixes]  # pyright: ignore[reportCallIssue]

@@ -118,8 +118,8 @@ class WordChecks:
         words = np.concatenate(tokens.sentences)
         count, total = int(np.isin(words, cut).sum()), len(words) - 2 * len(tokens.sentences)
         log.warning(
-            "%d of %d words are longer than the %d bytes that the model reads, and are cut, such "
-            "as %r", count, total, vocab.max_bytes, tokens.words[cut[0]][:60],
+            "%d of %d words are longer than the %d %s that the model reads, and are cut, such "
+            "as %r", count, total, vocab.max_bytes, vocab.unit, tokens.words[cut[0]][:60],
         )  # fmt: skip
         self._looks_for_cut = False
 

@@ -61,6 +61,8 @@ class ExploredModel:
             return f"its weights have {num_bytes:,} bytes, more than {MAX_BROWSER_BYTES:,}"
         if isinstance(self.model.softmax, AdaptiveSoftmax):
             return "its softmax is adaptive"
+        if self.model.config.lexicon is not None:
+            return "its characters are not bytes"
         return None
 
     def entry(self, *, served: bool) -> dict[str, Any]:

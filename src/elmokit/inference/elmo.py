@@ -16,6 +16,7 @@ from elmokit.bilm.scalar_mix import LayerNorm
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.kernels.inference import load_kernels
 from elmokit.text.given_sentences import GivenSentence
+from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 
@@ -53,6 +54,8 @@ class ELMo(LayerMixes):
         num_mixes: This and ``layers``, ``dropout``, ``layer_norm``, ``l2``: see `LayerMixes`.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
+        mixes: File of trained mixtures (`elmokit.weights.mix_file`), which says how many there are
+            and how layers are normalized, instead of ``num_mixes`` and ``layer_norm``.
 
     Shape: char_ids (B, W, C) without boundaries, as from `elmokit.batch_to_ids` -> `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
@@ -72,7 +75,11 @@ class ELMo(LayerMixes):
         l2: float = 1e-3,
         trainable_bilm: bool = False,
         keep_boundaries: bool = False,
+        mixes: str | PathLike[str] | None = None,
     ) -> None:
+        trained = None if mixes is None else read_mixes(mixes)
+        if trained is not None:
+            num_mixes, layer_norm = len(trained.gammas), trained.layer_norm
         if num_mixes < 1:
             raise ValueError(f"`num_mixes` must be at least 1, got {num_mixes}.")
         if layer_norm == "batch" and keep_boundaries:
@@ -82,10 +89,17 @@ class ELMo(LayerMixes):
             )
         if not isinstance(model, BiLM):
             model = load_model(model)
+        if trained is not None and (trained.num_layers != model.num_layers or layers != "mix"):
+            raise ValueError(
+                f"{mixes} holds mixtures of {trained.num_layers} layers; the model has "
+                f"{model.num_layers}, and `layers` is {layers!r} (expected 'mix')."
+            )
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
             layer_norm=layer_norm, l2=l2,
         )  # fmt: skip
+        if trained is not None:
+            self.set_mixes(trained.mix_weights, trained.gammas)
         self.bilm = model.encoder() if isinstance(model, PretrainedBiLM) else model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries

@@ -42,6 +42,7 @@ class FrozenBiLM:
             if self._by_characters
             else lambda words: cast(PretrainedBiLM, model).encode_words(words).numpy()
         )
+        self._ids_dtype = vocab.dtype if self._by_characters else np.int64
         keep = word_cache and self._by_characters and chosen.type == "cpu"
         self._cache = WordCache(model.config.lstm.projection_dim) if keep else None
 
@@ -62,7 +63,7 @@ class FrozenBiLM:
         ``ids`` are on the CPU; they have boundaries, and padding only at the end.
         """
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
-        real = ids[mask].numpy().astype(np.uint16 if self._by_characters else np.int64)
+        real = ids[mask].numpy().astype(self._ids_dtype)
         rows: dict[Hashable, int] = {}
         index = np.array([rows.setdefault(row.tobytes(), len(rows)) for row in real], dtype=np.intp)
         distinct = real[np.unique(index, return_index=True)[1]]

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
-from elmokit.bilm.char_cnn import PADDING_ID, CharTokenEncoder
+from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMWeights
 from elmokit.inference.backend import Precision
@@ -76,7 +76,7 @@ def _word_table(table: Tensor) -> Callable[[np.ndarray], Tensor]:
 
 
 class _PackedTokenEncoder:
-    """Character CNN, highways and projection."""
+    """Character CNN, highways and projection, before which a word's vector may be put."""
 
     def __init__(self, encoder: CharTokenEncoder, kernels: Kernels, kind: Kind) -> None:
         self._cnn = PackedCharCNN(
@@ -88,7 +88,7 @@ class _PackedTokenEncoder:
             ],
             max_characters=encoder.max_characters,
             activation=encoder.config.activation,
-            padding_id=PADDING_ID,
+            padding_id=encoder.padding_id,
             kind=kind,
         )
         self._layers: list[PackedLinear] = []
@@ -102,11 +102,17 @@ class _PackedTokenEncoder:
             last = encoder.projection
             weight, bias = _values(last.weight), _values(last.bias)
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
+        self._words = None
+        if encoder.word_embedding is not None:
+            self._words = _word_table(_values(encoder.word_embedding.weight))
+        self._max_characters, self._padding_id = encoder.max_characters, encoder.padding_id
         self._buffers = ScratchBuffers()
         self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
 
     def __call__(self, char_ids: np.ndarray) -> Tensor:
-        lengths = (char_ids != PADDING_ID).sum(axis=1)
+        word_ids = char_ids[:, -1]  # with a lexicon
+        char_ids = char_ids[:, : self._max_characters]
+        lengths = (char_ids != self._padding_id).sum(axis=1)
         vectors = torch.empty(len(char_ids), self._dim)
         for start in range(0, len(char_ids), WORDS_PER_CHUNK):
             chunk = slice(start, start + WORDS_PER_CHUNK)
@@ -114,6 +120,8 @@ class _PackedTokenEncoder:
             x = self._buffers.take("filters 0", rows, self._cnn.num_filters)
             x = self._cnn(char_ids[chunk], lengths[chunk], x)
             for n, layer in enumerate(self._layers, start=1):
+                if self._words is not None and n == len(self._layers):
+                    x = torch.cat((self._words(word_ids[chunk]), x), dim=1)
                 x = layer(x, self._buffers.take(f"filters {n % 2}", rows, layer.columns))
             vectors[chunk] = x
         return vectors

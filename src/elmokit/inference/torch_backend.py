@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
-from elmokit.bilm.char_cnn import PADDING_ID
+from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
@@ -67,7 +67,8 @@ class ModuleNetwork:
         """Run the token layer in chunks of words of similar length, to save memory and padding."""
         if ids.ndim == 1:
             return self._token_encoder(torch.from_numpy(ids).to(self.device)).float()
-        lengths = (ids != PADDING_ID).sum(axis=1)
+        assert isinstance(self._token_encoder, CharTokenEncoder)
+        lengths = (ids != self._token_encoder.padding_id).sum(axis=1)
         order = np.argsort(lengths, kind="stable")
         widest = self.config.char_vocab.max_characters
         vectors = torch.empty(len(ids), self.config.lstm.projection_dim, device=self.device)

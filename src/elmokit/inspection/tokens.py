@@ -8,7 +8,6 @@ from typing import Literal
 
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.text.alignment import Offsets, align, align_sentences
-from elmokit.text.char_vocab import CHAR_PADDING
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
@@ -136,7 +135,7 @@ def _describe(
             Token(
                 text=text, start=start, end=end, raw=written,
                 changed_by=_changed_by(text, written, form),
-                char_ids=tuple(one for one in row if one != CHAR_PADDING + 1),
+                char_ids=tuple(one for one in row if one != model.char_vocab.padding_id),
                 is_cut=has_characters and model.char_vocab.is_truncated(text),
                 is_known=None if vocab is None else text in vocab,
             )

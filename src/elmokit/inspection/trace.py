@@ -114,6 +114,11 @@ def trace(
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """
     model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    if model.config.lexicon is not None:
+        raise InputError(
+            "The model reads characters and words by lists (config.json, `lexicon`): there are no "
+            "bytes to trace. `elmokit embed` gives its layers."
+        )
     form = model.config.char_vocab.normalization
     given = split_sentence(sentence, model.tokenize, where="`sentence`")
     words = [normalize(one, form) for one in given]

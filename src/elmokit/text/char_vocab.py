@@ -71,17 +71,28 @@ class CharVocab:
     boundaries alone. The words ``<S>`` and ``</S>`` get the rows of the sentence boundaries.
     """
 
+    dtype: type[np.integer] = np.uint16
+    """Type of the ids."""
+    padding_id = CHAR_PADDING + 1
+    """What fills the row of a word."""
+    unit = "bytes"
+    """What the rows are made of, for messages."""
+
     def __init__(self, config: CharVocabConfig = CharVocabConfig()) -> None:
         self.config = config
-        self.sentence_begin = self._boundary_row(SENTENCE_BEGIN)
-        self.sentence_end = self._boundary_row(SENTENCE_END)
+        self.sentence_begin, self.sentence_end = self._boundary_rows()
 
     def __repr__(self) -> str:
         return f"CharVocab({self.config})"
 
     @property
+    def row_length(self) -> int:
+        """Ids of a word."""
+        return self.config.max_characters
+
+    @property
     def max_bytes(self) -> int:
-        """Bytes of a word that fit in a row."""
+        """Bytes (`unit`) of a word that fit in a row."""
         return self.config.max_characters - 2
 
     def encode_word(self, word: str) -> np.ndarray:
@@ -125,7 +136,7 @@ class CharVocab:
         margin = int(boundaries)
         lengths = np.array([len(words) for words in given], dtype=np.intp)
         num_steps = lengths.max() + 2 * margin if lengths.size else 0
-        shape = (len(given), num_steps, self.config.max_characters)  # (B, T, C)
+        shape = (len(given), num_steps, self.row_length)  # (B, T, C)
         char_ids = np.zeros(shape, dtype=np.int64)
         step = np.arange(num_steps)
         char_ids[(step >= margin) & (step < lengths[:, None] + margin)] = rows
@@ -139,11 +150,12 @@ class CharVocab:
         text = normalize(word, self.config.normalization)
         return len(text.encode("utf-8", "ignore")) > self.max_bytes
 
-    def _boundary_row(self, raw_id: int) -> np.ndarray:
-        row = np.full(self.config.max_characters, CHAR_PADDING + 1, dtype=np.uint16)
-        row[:3] = np.array([WORD_BEGIN, raw_id, WORD_END]) + 1
-        row.setflags(write=False)
-        return row
+    def _boundary_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        rows = np.full((2, self.config.max_characters), CHAR_PADDING + 1, dtype=np.uint16)
+        for row, raw_id in zip(rows, (SENTENCE_BEGIN, SENTENCE_END), strict=True):
+            row[:3] = np.array([WORD_BEGIN, raw_id, WORD_END]) + 1
+        rows.setflags(write=False)
+        return rows[0], rows[1]
 
     def _word_bytes(self, words: Sequence[str]) -> list[bytes]:
         limit, form = self.max_bytes, self.config.normalization

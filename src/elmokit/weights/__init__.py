@@ -1,4 +1,5 @@
-"""Model ⇄ disk: model directories (`model_dir`) and the original's files (`bilm_tf`).
+"""Model ⇄ disk: model directories (`model_dir`), files of the original (`bilm_tf`) and of others.
 
-Nothing here runs code from a file: JSON, safetensors and HDF5 only.
+Nothing here runs code from a file: JSON, safetensors and HDF5, and in `readers` TensorFlow's
+checkpoints and the tensors in files of PyTorch.
 """

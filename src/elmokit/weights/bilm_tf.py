@@ -27,6 +27,7 @@ from elmokit.files.hdf5 import Hdf5File, open_hdf5
 from elmokit.files.json_files import json_bytes
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.array_source import ArraySource, StoredArray
 from elmokit.weights.bilm_tf_layout import (
     SOFTMAX_NAMES,
     Arrays,
@@ -75,26 +76,50 @@ def read_bilm_tf(
     """
     source = Path(options)
     data = read_options(source)
-    word_vocab = None if vocab is None else WordVocab.read(vocab)
     with ExitStack() as files:
         file = files.enter_context(_open_weights(Path(weights), *first_dataset(data)))
-        _check_input_kind(data, file, source)
-        config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, file))
-        first_output = SOFTMAX_NAMES[0], f"(V, {config.lstm.projection_dim})"
-        output_file = file
+        output = None
         if softmax is not None:
-            output_file = files.enter_context(_open_weights(Path(softmax), *first_output))
-        num_words = None
-        if softmax is not None or any(name in file for name in SOFTMAX_NAMES):
-            num_words = _matrix_shape(output_file, *first_output)[0]
-        if word_vocab is not None:
-            _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {output_file.path}")
-            _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {file.path}")
-        model = _build(data, config, word_vocab, num_words, source=source)
-        tensors = _read_tensors([*bilm_layout(config)], file)
-        if num_words is not None:
-            tensors |= _read_tensors([*softmax_layout(config, num_words)], output_file)
-        _check_no_surplus(file, config)
+            output = files.enter_context(_open_weights(Path(softmax), SOFTMAX_NAMES[0], "(V, P)"))
+        return build_bilm(data, file, source=source, vocab=vocab, output=output)
+
+
+def build_bilm(
+    data: Mapping[str, Any],
+    arrays: ArraySource,
+    *,
+    source: Path,
+    vocab: StrPath | None = None,
+    output: ArraySource | None = None,
+) -> PretrainedBiLM:
+    """Build a model of options and of arrays in the original's layout, in evaluation mode.
+
+    Args:
+        data: The options.
+        arrays: The biLM, and the softmax if it is there.
+        source: File of the options, for messages.
+        vocab: The vocabulary.
+        output: The softmax, if it is elsewhere.
+
+    Raises:
+        FormatError: as `read_bilm_tf`.
+    """
+    word_vocab = None if vocab is None else WordVocab.read(vocab)
+    _check_input_kind(data, arrays, source)
+    config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, arrays))
+    softmax = arrays if output is None else output
+    num_words = None
+    if output is not None or any(name in arrays for name in SOFTMAX_NAMES):
+        shape = f"(V, {config.lstm.projection_dim})"
+        num_words = _matrix_shape(softmax, SOFTMAX_NAMES[0], shape)[0]
+    if word_vocab is not None:
+        _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {softmax.path}")
+        _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {arrays.path}")
+    model = _build(data, config, word_vocab, num_words, source=source)
+    tensors = _read_tensors([*bilm_layout(config)], arrays)
+    if num_words is not None:
+        tensors |= _read_tensors([*softmax_layout(config, num_words)], softmax)
+    _check_no_surplus(arrays, config)
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 
@@ -116,6 +141,11 @@ def write_bilm_tf(
         raise InputError(
             "The original format has no adaptive softmax. Write the model without its output layer "
             "(model.softmax = None), or train it with a full or sampled softmax."
+        )
+    if model.config.lexicon is not None:
+        raise InputError(
+            "The original format has only characters that are bytes; this model reads characters "
+            "and words by lists (config.json, `lexicon`)."
         )
     if softmax is not None and model.softmax is None:
         raise InputError(
@@ -174,7 +204,7 @@ def _open_weights(path: Path, first: str, expected: str) -> AbstractContextManag
     return open_hdf5(path, expected=f"Dataset `{first}` of shape {expected} was expected first.")
 
 
-def _check_input_kind(data: Mapping[str, Any], file: Hdf5File, source: Path) -> None:
+def _check_input_kind(data: Mapping[str, Any], file: ArraySource, source: Path) -> None:
     if data.get("char_cnn") is None and "embedding" not in file and "char_embed" in file:
         raise FormatError(
             f"{source}: `char_cnn` is missing, but {file.path} holds `char_embed`: the options "
@@ -216,7 +246,7 @@ def _check_vocab(vocab: WordVocab, path: object, num_rows: int | None, what: str
         )
 
 
-def _check_no_surplus(file: Hdf5File, config: BiLMConfig) -> None:
+def _check_no_surplus(file: ArraySource, config: BiLMConfig) -> None:
     """Refuse biLM datasets that the options do not describe; log other datasets."""
     known = {name for dataset in bilm_layout(config) for name in dataset.names} | {*SOFTMAX_NAMES}
     others = {name: shape for name, shape in file.shapes().items() if name not in known}
@@ -231,7 +261,7 @@ def _check_no_surplus(file: Hdf5File, config: BiLMConfig) -> None:
         logger.info(message, file.path, len(others), min(others))
 
 
-def _matrix_shape(file: Hdf5File, name: str, expected: str) -> tuple[int, int]:
+def _matrix_shape(file: ArraySource, name: str, expected: str) -> tuple[int, int]:
     """Return the shape of a matrix whose size is not in the options."""
     stored, where = file.dataset(name), f"{file.path}: dataset `{name}`"
     if stored is None:
@@ -241,7 +271,7 @@ def _matrix_shape(file: Hdf5File, name: str, expected: str) -> tuple[int, int]:
     return stored.shape
 
 
-def _read_tensors(datasets: Sequence[Dataset], file: Hdf5File) -> dict[str, Tensor]:
+def _read_tensors(datasets: Sequence[Dataset], file: ArraySource) -> dict[str, Tensor]:
     """Read parameters by name, once every dataset is known to be there in its shape."""
     found = [_find(file, dataset) for dataset in datasets]
     return {
@@ -251,7 +281,7 @@ def _read_tensors(datasets: Sequence[Dataset], file: Hdf5File) -> dict[str, Tens
     }
 
 
-def _find(file: Hdf5File, dataset: Dataset) -> tuple[str, h5py.Dataset]:
+def _find(file: ArraySource, dataset: Dataset) -> tuple[str, StoredArray]:
     """Return name and dataset, after checking it against the options."""
     shape = dataset.shape
     found = ((name, one) for name in dataset.names if (one := file.dataset(name)) is not None)
@@ -269,7 +299,7 @@ def _find(file: Hdf5File, dataset: Dataset) -> tuple[str, h5py.Dataset]:
     return name, stored
 
 
-def _read_array(file: Hdf5File, name: str, stored: h5py.Dataset) -> np.ndarray:
+def _read_array(file: ArraySource, name: str, stored: StoredArray) -> np.ndarray:
     """Read one dataset as float32."""
     if stored.dtype != np.float32:
         logger.warning("%s: `%s` is %s, read as float32.", file.path, name, stored.dtype)

@@ -25,7 +25,9 @@ def model_card(model: Any) -> str:
     reads = "words (embedding table)"
     if config.char_cnn is not None:
         most = config.char_vocab.max_characters
-        reads = f"characters (bytes of UTF-8), at most {most} a word"
+        kind = "bytes of UTF-8" if config.lexicon is None else "by list"
+        words = "" if config.lexicon is None else f", and {config.lexicon.num_words:,} words"
+        reads = f"characters ({kind}), at most {most} a word{words}"
     rows = {
         "Language": language,
         "License": license_name,

@@ -1,6 +1,7 @@
-"""Original files to a model directory, or back, with a proof that nothing changed."""
+"""Models of other software to a model directory, or back to the original's files, with a proof."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,11 +11,23 @@ from jaxtyping import Int
 from torch import Tensor
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.archives import archive_kind
 from elmokit.files.atomic import check_target
+from elmokit.files.json_files import read_json
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, find_model
+from elmokit.weights.mix_file import write_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, check_replaceable
+from elmokit.weights.model_files import (
+    FILE_NAMES,
+    MIXES_NAME,
+    VOCAB_NAME,
+    WEIGHTS_NAME,
+    check_replaceable,
+)
+from elmokit.weights.readers.contents import Choices
+from elmokit.weights.readers.registry import read_foreign
+from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
@@ -28,22 +41,13 @@ SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
 
 
-@dataclass(frozen=True)
-class OriginalFiles:
-    """The two files of a model in the original format."""
-
-    options: Path
-    weights: Path
-
-    def __str__(self) -> str:
-        return f"{self.options}, {self.weights}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConversionReport:
     """What was converted, and how far the source differs from the re-read destination."""
 
     source: str
+    source_format: str
+    """A name of `elmokit.weights.readers.registry.FORMATS`, or ``model directory``."""
     destination: str
     destination_format: Literal["model directory", "options.json + HDF5"]
     num_parameters: int
@@ -62,77 +66,110 @@ class ConversionReport:
     """Tokens that ran through both models."""
     max_difference: float
     """Largest difference in any layer on these tokens."""
-    losses: tuple[str, ...]
+    losses: tuple[str, ...] = ()
     """What the destination's format cannot hold."""
-
-
-def find_original(
-    directory: StrPath, *, options: StrPath | None = None, weights: StrPath | None = None
-) -> OriginalFiles:
-    """Find the files in a folder: by their names, else by the standard names.
-
-    These are ``options.json`` or the only ``*options.json``, and likewise ``weights.hdf5``. Raises
-    `FileNotFoundError` if there is none, or more than one to choose from.
-    """
-    folder = Path(directory)
-    return OriginalFiles(
-        folder / options if options is not None else _only(folder, "options.json", "--options"),
-        folder / weights if weights is not None else _only(folder, "weights.hdf5", "--weights"),
-    )
+    num_mixes: int = 0
+    """Trained mixtures of layers, written beside the model as ``mixes.safetensors``."""
+    notes: tuple[str, ...] = ()
+    """What was assumed or left out in reading the source."""
 
 
 def convert(
-    source: StrPath | OriginalFiles,
+    source: StrPath,
     destination: StrPath,
     *,
     options: StrPath | None = None,
     weights: StrPath | None = None,
     vocab: StrPath | None = None,
     softmax: StrPath | None = None,
+    name: str | None = None,
+    encoder_only: bool = False,
     overwrite: bool = False,
 ) -> ConversionReport:
-    """Convert a model in the original format to a model directory, or a model directory back.
+    """Convert a model of other software to a model directory, or a model directory to bilm-tf.
+
+    What the source is follows from its contents (`elmokit.weights.readers`).
 
     Args:
-        source: A model directory, a folder with the original's two files, or these files.
+        source: A model directory; or a folder, one of its files, the prefix of a TensorFlow
+            checkpoint, or a zip or tar archive.
         destination: The model directory to write, or the folder for the original's two files (and
             ``vocab.txt``, if the model has a vocabulary).
-        options: Name of the options file in the original's folder; default: ``options.json``.
-        weights: Name of the weight file there; default: ``weights.hdf5``.
-        vocab: Vocabulary of a source in the original format; default: its ``vocab.txt``, if any.
-        softmax: Softmax file in the original format, read or written.
+        options: Options file, a name in the source's folder or a path; written: its name.
+        weights: Likewise the weights.
+        vocab: Likewise the vocabulary of a foreign source.
+        softmax: Likewise a separate softmax file, read or written.
+        name: Which of several models in the source.
+        encoder_only: Leave out softmax and vocabulary.
         overwrite: Replace a model directory, or files, at the destination.
 
     Raises:
         FileExistsError: if the destination exists and ``overwrite`` is not set, or if a model
             directory would replace anything else.
         FileNotFoundError: if there is no such source.
-        FormatError: if the source is damaged.
-        ValueError: if the destination's format cannot hold the model, or the source would be
-            replaced.
+        FormatError: if the source is damaged or of no known kind.
+        ValueError: if the destination's format cannot hold the model, the source would be
+            replaced, or an option has no use.
     """
-    if not isinstance(source, OriginalFiles):
-        directory = find_model(source)
-        if (directory / CONFIG_NAME).exists():
-            return _to_original(
-                directory, Path(destination), options, weights, vocab, softmax, overwrite=overwrite
-            )
-        source = find_original(directory, options=options, weights=weights)
-    beside = source.options.parent / VOCAB_NAME
-    if vocab is None and beside.exists():
-        vocab = beside
+    path = Path(source).expanduser()
     target = Path(destination).expanduser()
-    inputs = [path for path in (source.options, source.weights, vocab, softmax) if path is not None]
+    if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
+        path = path.with_name(path.name + INDEX_SUFFIX)
+    elif not path.is_file():
+        path = find_model(source)
+    if path.is_dir() and _is_model_dir(path):
+        if name is not None or encoder_only:
+            raise InputError("--name and --encoder-only have no use for a model directory.")
+        return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
+    if path.is_file() and archive_kind(path) is None and weights is None:
+        weights = path.name
+    folder = path if path.is_dir() else path.parent
+    _check_destination(folder, target, (options, weights, vocab, softmax), overwrite=overwrite)
+    choices = Choices(
+        options=_path(options), weights=_path(weights), vocab=_path(vocab), softmax=_path(softmax),
+        name=name, encoder_only=encoder_only,
+    )  # fmt: skip
+    kind, imported = read_foreign(path, choices, scratch=target.absolute().parent)
+    imported.model.save(target)
+    if imported.mixes is not None:
+        write_mixes(imported.mixes, target / MIXES_NAME)
+    report = _report(
+        imported.model, load_model(target), f"{path}: {imported.origin}", str(target), kind
+    )
+    num_mixes = 0 if imported.mixes is None else len(imported.mixes.gammas)
+    return replace(report, num_mixes=num_mixes, notes=imported.notes)
+
+
+def _path(given: StrPath | None) -> Path | None:
+    return None if given is None else Path(given).expanduser()
+
+
+def _is_model_dir(path: Path) -> bool:
+    """Tell whether a folder is a model directory, perhaps a damaged one."""
+    if not (path / CONFIG_NAME).exists():
+        return False
+    if (path / WEIGHTS_NAME).exists():
+        return True
+    try:
+        return "model_type" in read_json(path / CONFIG_NAME, advice="")
+    except FormatError:
+        return False
+
+
+def _check_destination(
+    source: Path, target: Path, given: Iterable[StrPath | None], *, overwrite: bool
+) -> None:
+    """Refuse to replace an input, or anything that is no model directory."""
+    inputs = [path for path in given if path is not None]
+    inputs += [source / path for path in inputs]
+    inputs += source.iterdir()
     for path in (target / name for name in FILE_NAMES):
-        check_target(path, inputs=inputs, overwrite=True)
+        check_target(path, inputs=[one for one in inputs if not Path(one).is_dir()], overwrite=True)
     check_replaceable(target)
     if (target / CONFIG_NAME).exists() and not overwrite:
         raise FileExistsError(
             f"{target} holds a model already. Replace it with --overwrite, or give another name."
         )
-    model = read_bilm_tf(source.options, source.weights, vocab=vocab, softmax=softmax)
-    model.save(destination)
-    return _report(model, load_model(destination), str(source), str(destination), original=False)
 
 
 def _to_original(
@@ -150,25 +187,29 @@ def _to_original(
             f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
             "only for a source in the original format."
         )
-    files = OriginalFiles(
-        destination / (options or "options.json"), destination / (weights or "weights.hdf5")
-    )
-    vocab_path = files.options.parent / VOCAB_NAME
+    options_path = destination / (options or "options.json")
+    weights_path = destination / (weights or "weights.hdf5")
+    vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    for path in (files.options, files.weights, vocab_path, softmax_path):
+    for path in (options_path, weights_path, vocab_path, softmax_path):
         if path is not None:
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     model = load_model(source)
-    write_bilm_tf(model, files.options, files.weights, softmax=softmax_path)
+    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
     if model.word_vocab is not None:
         model.word_vocab.write(vocab_path)
         vocab = vocab_path
-    written = read_bilm_tf(files.options, files.weights, vocab=vocab, softmax=softmax_path)
-    return _report(model, written, str(source), str(files), original=True)
+    written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
+    report = _report(
+        model, written, str(source), f"{options_path}, {weights_path}", "model directory"
+    )
+    return replace(
+        report, destination_format="options.json + HDF5", losses=tuple(format_losses(model))
+    )
 
 
 def _report(
-    before: PretrainedBiLM, after: PretrainedBiLM, source: str, destination: str, *, original: bool
+    before: PretrainedBiLM, after: PretrainedBiLM, source: str, destination: str, kind: str
 ) -> ConversionReport:
     old_ids, new_ids = _sample_ids(before), _sample_ids(after)
     with torch.inference_mode():
@@ -176,7 +217,8 @@ def _report(
     return ConversionReport(
         source=source,
         destination=destination,
-        destination_format="options.json + HDF5" if original else "model directory",
+        source_format=kind,
+        destination_format="model directory",
         num_parameters=after.num_parameters(),
         num_layers=after.num_layers,
         output_dim=after.output_dim,
@@ -186,7 +228,6 @@ def _report(
         same_bits=_same_bits(before, after),
         num_tokens=int(new.mask.sum()),
         max_difference=float((old.layers - new.layers).abs().max()),
-        losses=tuple(format_losses(before)) if original else (),
     )
 
 
@@ -202,22 +243,4 @@ def _same_bits(before: PretrainedBiLM, after: PretrainedBiLM) -> bool:
     old, new = before.state_dict(), after.state_dict()
     return old.keys() == new.keys() and all(
         torch.equal(old[name].view(torch.int32), new[name].view(torch.int32)) for name in old
-    )
-
-
-def _only(folder: Path, name: str, option: str) -> Path:
-    """Return ``folder/name``, or the only file whose name ends in it, ignoring softmax files."""
-    if (folder / name).exists():
-        return folder / name
-    found = [path for path in sorted(folder.glob(f"*{name}")) if "softmax" not in path.name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(path.name for path in found)
-        raise FileNotFoundError(f"{folder} has several *{name}: {names}. Say which with {option}.")
-    if not folder.is_dir():
-        raise FormatError(f"{folder} is neither a model directory nor a folder with *{name}.")
-    raise FileNotFoundError(
-        f"{folder} has no {CONFIG_NAME} (a model directory) and no {name} or *{name} (the "
-        f"original format). If the file has another name, give it with {option}."
     )

@@ -4,6 +4,8 @@ config.json        shapes, tokenizer, normalization, training metadata
 model.safetensors  all parameters, fp32, fp16 or int8 (`elmokit.weights.storage`)
 vocab.txt          the words it predicts or reads, if any
 README.md          the model card
+lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
+mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
 """
 
 import copy
@@ -19,7 +21,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmokit import __version__
 from elmokit.bilm.bilm import BiLM, BiLMConfig
@@ -30,6 +32,7 @@ from elmokit.files.atomic import atomic_directory
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes
 from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -38,6 +41,7 @@ from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_files import (
     CARD_NAME,
+    LEXICON_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
@@ -62,6 +66,7 @@ class PretrainedBiLM(BiLM):
         num_words: V, for an output layer without a vocabulary.
         tokenizer: The tokenizer of the training text.
         warm_text: Neutral sentences, words joined by spaces.
+        lexicon: As for `BiLM`.
         training: JSON-able, kept as ``training_metadata`` (``training`` is torch's own flag).
         initialize: As for `BiLM`.
 
@@ -79,10 +84,11 @@ class PretrainedBiLM(BiLM):
         num_words: int | None = None,
         tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
         warm_text: Sequence[str] = (),
+        lexicon: Lexicon | None = None,
         training: Mapping[str, Any] | None = None,
         initialize: bool = True,
     ) -> None:
-        super().__init__(config, initialize=initialize)
+        super().__init__(config, lexicon=lexicon, initialize=initialize)
         num_lines = None if word_vocab is None else len(word_vocab)
         sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
         if len(set(sizes)) > 1:
@@ -174,9 +180,9 @@ class PretrainedBiLM(BiLM):
 
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
-        padding = self.token_encoder.get_parameter(
-            "embedding.weight" if self.config.char_cnn is None else "char_embedding.weight"
-        ).shape[1]
+        padding = sum(  # a row of each embedding
+            one.embedding_dim for one in self.modules() if isinstance(one, nn.Embedding)
+        )
         softmax = 0 if self.softmax is None else sum(p.numel() for p in self.softmax.parameters())
         return sum(p.numel() for p in self.parameters()) - softmax - padding
 
@@ -184,6 +190,8 @@ class PretrainedBiLM(BiLM):
         """Return the hex SHA-256 of all parameters and of the settings that affect results."""
         settings = to_dict(self.config)
         del settings["dropout"]  # acts in training only
+        if self.config.lexicon is None:
+            del settings["lexicon"]  # which older versions do not have
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"\n{name} {tuple(tensor.shape)}\n".encode())
@@ -241,6 +249,8 @@ class PretrainedBiLM(BiLM):
         (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
+        if isinstance(self.char_vocab, LexiconVocab):
+            (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -276,6 +286,7 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
             f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
             "incomplete or belongs to another model. Copy the whole directory again."
         )
+    lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
     try:
         with WithoutStorage():
             model = PretrainedBiLM(
@@ -285,6 +296,7 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
                 num_words=config.num_words,
                 tokenizer=config.tokenizer,
                 warm_text=config.warm_text,
+                lexicon=lexicon,
                 training=config.training,
                 initialize=False,
             )

@@ -26,7 +26,11 @@ MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
 VOCAB_NAME = "vocab.txt"
 CARD_NAME = "README.md"
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
+MIXES_NAME = "mixes.safetensors"
+"""Mixtures of layers that were trained with the model (`elmokit.weights.mix_file`), if any."""
+LEXICON_NAME = "lexicon.json"
+"""The lists of characters and words of `elmokit.text.lexicon`, for models that have them."""
+FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME)
 """Everything that a model directory holds."""
 
 

@@ -1,3 +1,7 @@
+import json
+import tarfile
+import zipfile
+
 import pytest
 import torch
 
@@ -5,13 +9,17 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import convert as convert_module
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.convert import OriginalFiles, convert, find_original
+from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.readers.registry import FORMATS
+
+from ...builders import foreign_models as foreign
+from ...parity.oracles import read_datasets
 
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
 LSTM = LSTMConfig(cell_dim=8, projection_dim=4)
@@ -66,10 +74,10 @@ def test_word_input_without_vocabulary(tmp_path):
 
 
 def test_files_of_any_name_and_place(original, tmp_path):
-    files = OriginalFiles(tmp_path / "o.json", tmp_path / "elmo.model")
-    (original / "options.json").rename(files.options)
-    (original / "weights.hdf5").rename(files.weights)
-    report = convert(files, tmp_path / "model", vocab=original / "vocab.txt")
+    options, weights = tmp_path / "o.json", tmp_path / "elmo.model"
+    (original / "options.json").rename(options)
+    (original / "weights.hdf5").rename(weights)
+    report = convert(weights, tmp_path / "model", options=options, vocab=original / "vocab.txt")
     assert report.vocabulary == 5
     convert(tmp_path / "model", tmp_path / "out", options="a.json", weights="b.h5", softmax="s.h5")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"a.json", "b.h5", "s.h5", "vocab.txt"}
@@ -103,27 +111,120 @@ def test_a_vocabulary_for_a_model_directory_is_refused(tmp_path):
         convert(tmp_path / "model", tmp_path / "out", vocab=tmp_path / "vocab.txt")
 
 
-class TestFindOriginal:
-    def test_names_of_the_released_files(self, tmp_path):
-        stem = "elmo_2x1024_128_2048cnn_1xhighway_"
-        for name in ("options.json", "weights.hdf5", "softmax_weights.hdf5"):
-            (tmp_path / (stem + name)).touch()
-        files = find_original(tmp_path)
-        assert files.options.name == stem + "options.json"
-        assert files.weights.name == stem + "weights.hdf5"
+class TestFindingFiles:
+    """A source is what its files hold, whatever they are called."""
 
-    def test_several_ask_for_a_choice(self, tmp_path):
-        for name in ("a_options.json", "b_options.json", "weights.hdf5"):
-            (tmp_path / name).touch()
-        with pytest.raises(FileNotFoundError, match=r"a_options\.json, b_options\.json.*--options"):
-            find_original(tmp_path)
-        assert find_original(tmp_path, options="a_options.json").weights.name == "weights.hdf5"
+    def test_any_names(self, original, tmp_path):
+        for name, other in (
+            ("options.json", "about"), ("weights.hdf5", "elmo.model"), ("vocab.txt", "words")
+        ):  # fmt: skip
+            (original / name).rename(original / other)
+        report = convert(original, tmp_path / "model")
+        assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
+        assert report.source == f"{original}: about, elmo.model"
 
-    def test_none_says_what_was_looked_for(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"config\.json.*options\.json"):
-            find_original(tmp_path)
+    def test_a_separate_softmax_is_found(self, original, tmp_path):
+        convert(original, tmp_path / "model")
+        convert(tmp_path / "model", tmp_path / "two", softmax="elmo_softmax_weights.hdf5")
+        assert convert(tmp_path / "two", tmp_path / "again").softmax
+        report = convert(tmp_path / "two", tmp_path / "third", encoder_only=True)
+        assert (report.vocabulary, report.softmax) == (None, False)
 
-    def test_a_file_is_no_folder(self, tmp_path):
-        (tmp_path / "f").touch()
-        with pytest.raises(FormatError, match=r"/f .*\*options\.json"):
-            find_original(tmp_path / "f")
+    def test_several_ask_for_a_choice(self, original, tmp_path):
+        (original / "b.json").write_bytes((original / "options.json").read_bytes())
+        with pytest.raises(FormatError, match=r"b\.json, options\.json.*--options"):
+            convert(original, tmp_path / "model")
+        convert(original, tmp_path / "model", options="b.json")
+        (original / "b.hdf5").write_bytes((original / "weights.hdf5").read_bytes())
+        with pytest.raises(FormatError, match=r"2 HDF5 files .*b\.hdf5, weights\.hdf5.*--weights"):
+            convert(original, tmp_path / "other", options="b.json")
+        (original / "below").mkdir()
+        (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
+        convert(original / "b.hdf5", tmp_path / "other", options="b.json")
+
+    def test_a_missing_file_is_named(self, original, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"no file other\.hdf5.*--weights"):
+            convert(original, tmp_path / "model", weights="other.hdf5")
+        (original / "options.json").unlink()
+        expected = r"no file of options.*HDF5: weights\.hdf5.*--options"
+        with pytest.raises(FormatError, match=expected):
+            convert(original, tmp_path / "model")
+
+    def test_what_is_no_model_is_said_to_be_none(self, tmp_path):
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("ELMo\n")
+        (folder / "weights.hdf5").write_text("not HDF5")
+        for source in (folder, folder / "thesis.txt"):
+            with pytest.raises(FormatError, match=r"holds other: thesis\.txt, weights") as raised:
+                convert(source, tmp_path / "model")
+            for kind in FORMATS:
+                assert kind.name in str(raised.value)
+                assert kind.files in str(raised.value)
+
+    def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "thesis.txt").write_text("ELMo")
+        with pytest.raises(FormatError, match=r"\. is no model .* other: thesis\.txt"):
+            convert("thesis.txt", "model")
+
+    def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
+        arrays = read_datasets(original / "weights.hdf5")
+        options = json.loads((original / "options.json").read_text())
+        foreign.write_checkpoint(original, arrays, options)
+        with pytest.raises(FormatError, match=r"models of several kinds.*--weights"):
+            convert(original, tmp_path / "model")
+        for weights, kind in (
+            ("weights.hdf5", "bilm-tf release"),
+            ("model.ckpt-1250", "bilm-tf checkpoint"),
+            ("model.ckpt-1250.index", "bilm-tf checkpoint"),
+        ):
+            report = convert(original, tmp_path / "model", weights=weights, overwrite=True)
+            assert (report.source_format, report.max_difference) == (kind, 0)
+        report = convert(original / "model.ckpt-1250", tmp_path / "model", overwrite=True)
+        assert report.source_format == "bilm-tf checkpoint"
+
+    def test_options_without_use_are_refused(self, original, tmp_path):
+        convert(original, tmp_path / "model")
+        for settings in ({"name": "x"}, {"encoder_only": True}):
+            with pytest.raises(InputError, match="no use for a model directory"):
+                convert(tmp_path / "model", tmp_path / "back", **settings)
+
+    def test_a_damaged_model_directory_is_no_foreign_model(self, original, tmp_path):
+        convert(original, tmp_path / "model")
+        (tmp_path / "model" / "config.json").write_text("{")
+        with pytest.raises(FormatError, match="not valid JSON"):
+            convert(tmp_path / "model", tmp_path / "back")
+
+
+class TestArchives:
+    def test_zips_of_folders_and_of_archives(self, original, tmp_path):
+        inner = tmp_path / "elmo.tar.gz"
+        with tarfile.open(inner, "w:gz") as archive:
+            archive.add(original, "elmo/model")
+        with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+            archive.write(inner, "elmo.tar.gz")
+            archive.writestr("README", "ELMo")
+        for source in (inner, tmp_path / "outer.zip"):
+            report = convert(source, tmp_path / "model", overwrite=True)
+            assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
+            assert report.source.startswith(str(source))
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {"original", "elmo.tar.gz", "outer.zip", "model"}, "nothing is left"
+
+    def test_errors_name_the_archive(self, original, tmp_path):
+        (original / "weights.hdf5").write_bytes((original / "weights.hdf5").read_bytes()[:-900])
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for path in original.iterdir():
+                archive.write(path, path.name)
+        with pytest.raises(FormatError, match=r"a\.zip/weights\.hdf5: .*whole HDF5") as raised:
+            convert(tmp_path / "a.zip", tmp_path / "model")
+        assert "partial" not in str(raised.value)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "original"]
+
+    def test_an_archive_that_leads_out_is_refused(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            archive.writestr("../options.json", "{}")
+        with pytest.raises(FormatError, match="leads out"):
+            convert(tmp_path / "a.zip", tmp_path / "model")
+        assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]

@@ -1,4 +1,4 @@
-"""`elmokit convert`: original options.json + HDF5 to a model directory, or back."""
+"""`elmokit convert`: models of other software to a model directory, or back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,48 +18,59 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="[SRC] DST",
-            help="Source: a model directory, or a folder with [*]options.json and [*]weights.hdf5; "
-            "omit it if --options and --weights name the source. Destination: the other format.",
+            help="Source: a folder, archive or file of any kind below, told by its contents; omit "
+            "it if --options and --weights name the source. Destination: a model directory, or "
+            "the folder for options.json and weights.hdf5 if the source is a model directory.",
         ),
     ],
     *,
     options: Annotated[
-        Path | None, typer.Option(help="Original options file: a file name in SRC, or a path.")
+        Path | None, typer.Option(help="Options file: a file name in SRC, or a path.")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Original weight file: a file name in SRC, or a path.")
+        Path | None,
+        typer.Option(help="Weight file, or a checkpoint's prefix: a name in SRC, or a path."),
     ] = None,
     vocab: Annotated[
         Path | None,
-        typer.Option(help="Original vocabulary; default: vocab.txt beside the options file."),
+        typer.Option(help="Vocabulary; default: vocab.txt, or the only word list in SRC."),
     ] = None,
     softmax: Annotated[
         Path | None,
         typer.Option(help="Separate HDF5 file of the softmax, to read or write."),
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Which ELMo of an archive that holds several.")
+    ] = None,
+    encoder_only: Annotated[
+        bool, typer.Option("--encoder-only", help="Leave out softmax and vocabulary.")
+    ] = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert original options.json + HDF5 weights to a model directory, or back.
+    """Convert a model of other software to a model directory, or a model directory back.
 
-    The source determines the direction. The result is read back, both models embed a few
-    sentences, and the largest difference is printed.
+    Read are releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
+    folders, TF-Hub modules, and zip or tar archives of one of these.
+
+    The result is read back, both models embed a few sentences, and the largest difference is
+    printed. Trained mixtures of layers become mixes.safetensors beside the model.
     """
-    from elmokit.weights.convert import OriginalFiles
     from elmokit.weights.convert import convert as convert_model
 
     if len(paths) == 2:
-        source, files = paths[0], {"options": options, "weights": weights}
+        source = paths[0]
     elif len(paths) == 1 and options is not None and weights is not None:
-        source, files = OriginalFiles(options, weights), {}
+        source, options, weights = weights, options.absolute(), None
     else:
         raise InputError(
             "convert takes SRC and DST, or --options FILE --weights FILE and DST; got "
             f"{len(paths)} path(s)."
         )
     report = convert_model(
-        source, paths[-1], vocab=vocab, softmax=softmax, overwrite=overwrite, **files
-    )
+        source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
+        name=name, encoder_only=encoder_only, overwrite=overwrite,
+    )  # fmt: skip
     if as_json:
         emit_json(report)
     else:
@@ -70,7 +81,7 @@ def _describe(report: "ConversionReport") -> str:
     vocabulary = "none" if report.vocabulary is None else f"{report.vocabulary:,} words"
     bits = "bit for bit identical" if report.same_bits else "NOT identical"
     rows = [
-        ("source", report.source),
+        ("source", f"{report.source} ({report.source_format})"),
         ("destination", f"{report.destination} ({report.destination_format})"),
         ("layers", f"{report.num_layers} of {report.output_dim}"),
         ("parameters", f"{report.num_parameters:,} (without softmax), {bits}"),
@@ -78,4 +89,7 @@ def _describe(report: "ConversionReport") -> str:
         ("difference", f"{report.max_difference:.1e} at most, over {report.num_tokens} tokens"),
         ("model hash", report.model_hash),
     ]
+    if report.num_mixes:
+        rows.append(("mixtures", f"{report.num_mixes} of layers, in mixes.safetensors"))
+    rows += [("note", note) for note in report.notes]
     return "\n".join(f"{name:<12} {value}" for name, value in rows)

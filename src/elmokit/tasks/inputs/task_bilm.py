@@ -125,7 +125,8 @@ class TaskBiLM:
             build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
         )
         return cls(
-            tokenizer, loaded.char_vocab, embedder=embedder, module=loaded if finetune else None,
+            tokenizer, CharVocab(loaded.config.char_vocab), embedder=embedder,
+            module=loaded if finetune else None,
             reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 

@@ -81,6 +81,11 @@ def finetune(
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
+    if base.config.lexicon is not None:
+        raise InputError(
+            f"{base_dir} reads characters and words by lists (config.json, `lexicon`), and only "
+            "models of bytes are fine-tuned."
+        )
     if base.word_vocab is None and options.vocab is None and not count_vocab:
         raise InputError(
             "This model has no vocab.txt, so there is nothing to predict. If the file was lost, "

@@ -85,7 +85,7 @@ def test_what_is_read_is_never_replaced(elmokit, tmp_path):
         (["nowhere", "m"], "no model 'nowhere'"),
         ([CASE], "takes SRC and DST"),
         ([CASE, "."], "not overwritten"),
-        ([CASE, "m", "--weights", "other.hdf5"], "no weight file"),
+        ([CASE, "m", "--weights", "other.hdf5"], "no file other.hdf5"),
     ],
 )
 def test_wrong_input_is_said_and_exits_with_2(elmokit, tmp_path, monkeypatch, arguments, message):

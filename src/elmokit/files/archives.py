@@ -1,0 +1,213 @@
+"""Zip and tar archives from anywhere, unpacked without leaving a folder or filling the disk.
+
+Names that lead out of the folder, links and devices are refused, and so is an archive that states
+or holds far more than files of weights can: nothing is believed before it is counted.
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from elmokit.errors import FormatError
+
+MAX_MEMBERS = 10_000
+"""Files and folders of an archive."""
+MAX_GROWTH, SMALL_BYTES = 50, 1 << 26
+"""Weights hardly shrink: all files together may have this many times the size of the archive, and
+in any case 64 MB."""
+_PIECE_BYTES = 1 << 20
+_MAX_HEADER_BYTES = 1 << 22
+"""Of a tar archive's single header; `tarfile` reads it whole."""
+_DAMAGE = (
+    tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile,
+    NotImplementedError, UnicodeError, ValueError, OverflowError, RuntimeError, KeyError,
+)  # fmt: skip
+"""What the libraries raise about damaged archives."""
+
+ArchiveKind = Literal["zip", "tar"]
+_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+
+
+def archive_kind(path: Path) -> ArchiveKind | None:
+    """Return what kind of archive a file is by its first bytes; None: neither zip nor tar.
+
+    Any file compressed by gzip, bzip2 or xz counts as a tar archive.
+    """
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    is_compressed = any(head.startswith(magic) for magic in _COMPRESSED)
+    return "tar" if is_compressed or head[257:262] == b"ustar" else None
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack all files of a zip or tar archive into an empty folder.
+
+    Raises:
+        FormatError: if the archive is damaged, truncated or encrypted, too large for its size, or
+            holds a link, a device, or a name that leads out of the folder.
+        OSError: if there is not enough room.
+    """
+    limit = max(SMALL_BYTES, MAX_GROWTH * archive.stat().st_size)
+    writer = _Writer(archive, folder, limit)
+    with _as_damage(archive):
+        if archive_kind(archive) == "zip":
+            _unpack_zip(archive, writer)
+        else:
+            _unpack_tar(archive, writer)
+
+
+class _Writer:
+    """Write members below a folder, counting what they really hold."""
+
+    def __init__(self, archive: Path, folder: Path, limit: int) -> None:
+        self._archive, self._folder, self._left = archive, folder, limit
+        self._limit = limit
+        self._num_members = 0
+        self._seen: set[str] = set()
+
+    def refuse(self, name: str, reason: str) -> FormatError:
+        return FormatError(f"{self._archive}: not unpacked: its member {name[:200]!r} {reason}.")
+
+    def count(self) -> None:
+        self._num_members += 1
+        if self._num_members > MAX_MEMBERS:
+            raise FormatError(
+                f"{self._archive}: not unpacked: it holds more than {MAX_MEMBERS:,} files."
+            )
+
+    def write(self, name: str, stated_bytes: int, source: Any) -> None:
+        """Write one file; it may hold less than it states, but not more."""
+        target = self._folder / self._inside(name)
+        if stated_bytes > self._left:
+            raise self._too_large()
+        if stated_bytes > shutil.disk_usage(self._folder).free:
+            raise OSError(28, os.strerror(28), str(self._folder))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            while piece := source.read(_PIECE_BYTES):
+                self._left -= len(piece)
+                if self._left < 0:
+                    raise self._too_large()
+                file.write(piece)
+
+    def drain(self, stream: Any) -> None:
+        """Read what follows the last file, where a compressed stream has its checksum."""
+        while piece := stream.read(_PIECE_BYTES):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise self._too_large()
+
+    def _inside(self, name: str) -> PurePosixPath:
+        path = PurePosixPath(name)
+        is_outside = path.is_absolute() or ".." in path.parts or not path.parts
+        if is_outside or "\\" in name or "\0" in name or ":" in path.parts[0]:
+            raise self.refuse(name, "has a name that leads out of the archive's folder")
+        if str(path) in self._seen:
+            raise self.refuse(name, "is there twice")
+        self._seen.add(str(path))
+        return path
+
+    def _too_large(self) -> FormatError:
+        return FormatError(
+            f"{self._archive}: not unpacked: its files have more than {self._limit:,} bytes, more "
+            f"than weights in an archive of {self._archive.stat().st_size:,} can have. If you "
+            "trust it, unpack it yourself and give the folder."
+        )
+
+
+def _unpack_zip(archive: Path, writer: _Writer) -> None:
+    with zipfile.ZipFile(archive) as file:
+        for member in file.infolist():
+            writer.count()
+            if member.is_dir():
+                continue
+            if (member.external_attr >> 16) & 0o170000 not in (0, 0o100000):
+                raise writer.refuse(member.filename, "is a link or a device")
+            if member.flag_bits & 1:
+                raise writer.refuse(member.filename, "is encrypted")
+            with file.open(member) as source:
+                writer.write(member.filename, member.file_size, source)
+
+
+def _unpack_tar(archive: Path, writer: _Writer) -> None:
+    with _decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as file:
+        position = -1
+        while (member := file.next()) is not None:
+            writer.count()
+            if member.offset <= position:  # damaged sizes can lead back
+                raise tarfile.ReadError("the members overlap")
+            position = member.offset
+            if member.isdir():
+                continue
+            if not member.isreg():
+                raise writer.refuse(member.name, "is a link or a device")
+            source = file.extractfile(member)
+            assert source is not None
+            writer.write(member.name, member.size, source)
+        writer.drain(stream)
+
+
+@contextmanager
+def _decompressed(archive: Path) -> Iterator[Any]:
+    with archive.open("rb") as file:
+        head = file.read(8)
+        file.seek(0)
+        opener = next((make for magic, make in _COMPRESSED.items() if head.startswith(magic)), None)
+        if opener is None:
+            yield _ShortReads(file)
+            return
+        with opener(file) as stream:
+            yield _ShortReads(stream)
+
+
+class _ShortReads(io.RawIOBase):
+    """A stream that refuses to read much at once: `tarfile` believes the sizes of headers."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header states {size:,} bytes")
+        return self._stream.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if offset < 0:
+            raise tarfile.ReadError("a size is negative")
+        return self._stream.seek(offset, whence)
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+@contextmanager
+def _as_damage(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except FormatError:
+        raise
+    except _DAMAGE as error:
+        raise FormatError(
+            f"{archive}: damaged or truncated, or one part of several: not a whole zip or tar "
+            f"archive ({error or type(error).__name__}). It has {archive.stat().st_size:,} bytes; "
+            "fetch it again, or join its parts."
+        ) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise FormatError(f"{archive}: damaged archive: {error}. Fetch it again.") from error

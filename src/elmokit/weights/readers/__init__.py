@@ -1,0 +1,1 @@
+"""Readers of models in the formats of other software; see `elmokit.weights.readers.registry`."""

@@ -1,0 +1,243 @@
+"""The files of a model, told apart by what is in them: names in the wild mean little."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.files.archives import archive_kind, unpack
+from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
+from elmokit.files.json_files import parse_json
+from elmokit.files.temporary import temporary_directory
+from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
+from elmokit.weights.readers.torch_files import is_torch_file
+
+FileKind = Literal[
+    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
+    "other",
+]  # fmt: skip
+"""``options``: JSON with the table ``lstm``. ``id list``: lines of text, a tab and a number. ``word
+list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
+
+MAX_FILES, MAX_DEPTH = 2_000, 4
+"""Of a folder that is said to be a model."""
+MAX_NESTED = 2
+"""Archives inside each other."""
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_INDEX_MAGIC = bytes.fromhex("57fb808b247547db")
+"""The last bytes of a table of LevelDB's format."""
+_HEAD_BYTES = 1 << 16
+_ID_LINE = re.compile(r"[^\t\n]*\t\d{1,9}\r?\n")
+_BOUNDARIES = re.compile(
+    rf"^\s*({re.escape(SENTENCE_BEGIN_WORD)}|{re.escape(SENTENCE_END_WORD)})\s*$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What the user says about a source beyond its path."""
+
+    options: Path | None = None
+    weights: Path | None = None
+    vocab: Path | None = None
+    softmax: Path | None = None
+    name: str | None = None
+    """Which of several models."""
+    encoder_only: bool = False
+    """Leave softmax and vocabulary out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """A folder and the kinds of its files."""
+
+    folder: Path
+    kinds: dict[Path, FileKind]
+    choices: Choices = field(default_factory=Choices)
+
+    def of(self, *kinds: FileKind) -> list[Path]:
+        """Return the files of some kinds, sorted by path."""
+        return sorted(path for path, kind in self.kinds.items() if kind in kinds)
+
+    def only(self, kind: FileKind, what: str, option: Literal["options", "weights"]) -> Path:
+        """Return the file that was chosen by an option, or the only one of a kind.
+
+        Raises:
+            FileNotFoundError: if the chosen file does not exist.
+            FormatError: if there is none, or more than one.
+        """
+        if (chosen := getattr(self.choices, option)) is not None:
+            return self.given(chosen, option)
+        found = self.of(kind)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise FormatError(
+                f"{self.folder} has several files of {what}: {self.listed(found)}. Say which with "
+                f"--{option}."
+            )
+        raise FormatError(
+            f"{self.folder} has no file of {what}. It holds {self.summary()}. If it is elsewhere, "
+            f"give it with --{option}."
+        )
+
+    def given(self, chosen: Path, option: str) -> Path:
+        """Return the path of a file that was given by name or by path.
+
+        Raises:
+            FileNotFoundError: if there is neither.
+        """
+        for path in (self.folder / chosen, chosen):
+            if path.exists():
+                return path
+        raise FileNotFoundError(
+            f"There is no file {chosen}, nor one of this name in {self.folder} (--{option})."
+        )
+
+    def vocabulary(self) -> Path | None:
+        """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
+
+        If only the encoder is wanted, it has to be given.
+
+
+        Raises:
+            FormatError: if there are several.
+        """
+        if self.choices.vocab is not None:
+            return self.given(self.choices.vocab, "vocab")
+        if self.choices.encoder_only:
+            return None
+        usual = [path for path in self.kinds if path.name == "vocab.txt"]
+        found = usual if len(usual) == 1 else self.of("word list")
+        if len(found) > 1:
+            raise FormatError(
+                f"{self.folder} has several vocabularies: {self.listed(found)}. Say which with "
+                "--vocab."
+            )
+        return found[0] if found else None
+
+    def relative(self, path: Path) -> str:
+        """Return a path as it is seen from the folder."""
+        is_inside = path.is_relative_to(self.folder)
+        return path.relative_to(self.folder).as_posix() if is_inside else str(path)
+
+    def listed(self, paths: Iterable[Path]) -> str:
+        """Return paths for a message."""
+        names = [self.relative(path) for path in paths]
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        return ", ".join(names[:8]) + more
+
+    def summary(self) -> str:
+        """Return what there is, for messages."""
+        if not self.kinds:
+            return "no files"
+        groups = ((kind, self.of(kind)) for kind in get_args(FileKind))
+        return "; ".join(f"{kind}: {self.listed(paths)}" for kind, paths in groups if paths)
+
+
+def settings(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    advice = "Fetch the file again."
+    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+
+
+@contextmanager
+def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[Contents]:
+    """Find out what the files of a folder, or of an archive, are.
+
+    Args:
+        source: A folder, a zip or tar archive, or a file in a folder, which then is the source.
+        choices: Kept in the result.
+        scratch: Folder on a disk with room, where archives are unpacked for the time.
+
+    Raises:
+        FormatError: for a damaged or dangerous archive, or a folder of too many files.
+    """
+    with _unpacked(source, scratch, MAX_NESTED) as folder:
+        try:
+            # of a file, only what is beside it: folders of downloads hold many things
+            depth = 0 if folder == source.parent else MAX_DEPTH
+            yield Contents(folder=folder, kinds=_kinds(folder, depth), choices=choices)
+        except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
+            if folder in (source, source.parent) or error.args[1:]:
+                raise
+            # the user knows the archive, not the folder that it was unpacked to
+            raise type(error)(str(error).replace(str(folder), str(source))) from error
+
+
+@contextmanager
+def _unpacked(source: Path, scratch: Path, depth: int) -> Iterator[Path]:
+    if source.is_dir():
+        inner = [path for path, kind in _kinds(source).items() if kind == "archive"]
+        others = [path for path, kind in _kinds(source).items() if kind not in ("archive", "other")]
+        if len(inner) != 1 or others or depth == 0:
+            yield source
+            return
+        source = inner[0]
+    elif archive_kind(source) is None or is_torch_file(source):
+        yield source.parent
+        return
+    scratch.mkdir(parents=True, exist_ok=True)
+    with temporary_directory(scratch, "unpacked") as folder:
+        unpack(source, folder)
+        with _unpacked(folder, scratch, depth - 1) as unpacked:
+            yield unpacked
+
+
+def _kinds(folder: Path, max_depth: int = MAX_DEPTH) -> dict[Path, FileKind]:
+    return {path: kind_of(path) for path in _walk(folder, max_depth)}
+
+
+def _walk(folder: Path, max_depth: int) -> list[Path]:
+    """List the files of a folder and its folders, without hidden ones and linked folders."""
+    found: list[Path] = []
+    folders = [(folder, 0)]
+    while folders:
+        here, depth = folders.pop()
+        for path in sorted(here.iterdir()):
+            if path.name.startswith(".") or path.name == "__MACOSX":
+                continue
+            if path.is_dir():
+                if not path.is_symlink() and depth < max_depth:
+                    folders.append((path, depth + 1))
+            elif path.is_file():
+                found.append(path)
+        if len(found) > MAX_FILES:
+            raise InputError(
+                f"{folder} has more than {MAX_FILES:,} files. Give the folder of one model."
+            )
+    return found
+
+
+def kind_of(path: Path) -> FileKind:
+    """Return the kind of a file by its contents."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+        file.seek(max(0, path.stat().st_size - len(_INDEX_MAGIC)))
+        tail = file.read()
+    if head.startswith(_HDF5_MAGIC):
+        return "HDF5"
+    if tail == _INDEX_MAGIC:
+        return "TensorFlow index"
+    if is_torch_file(path):
+        return "PyTorch"
+    if archive_kind(path) is not None:
+        return "archive"
+    return _text_kind(path, head)
+
+
+def _text_kind(path: Path, head: bytes) -> FileKind:
+    if b"\0" in head:
+        return "other"
+    if head.lstrip().startswith(b"{"):
+        try:
+            return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
+        except FormatError:
+            return "JSON"
+    text = head.decode("utf-8", "replace")
+    if _ID_LINE.match(text):
+        return "id list"
+    return "word list" if _BOUNDARIES.search(text) else "other"

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from elmokit.errors import ConfigError
+from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
+
+LEXICON = Lexicon(("a", "b", "강", "\u3000"), ("ab", "강", "aaa"))
+
+
+@pytest.fixture
+def vocab():
+    return LexiconVocab(CharVocabConfig(max_characters=5, normalization="none"), LEXICON)
+
+
+def test_rows_by_hand(vocab):
+    """Word begin 2, characters from 7 (6 unknown), word end 3, padding 1; words from 5."""
+    rows = vocab.encode_words(["ab", "강", "☃", "", "aaab", "aaa", "\u3000"])
+    assert rows.tolist() == [
+        [2, 7, 8, 3, 1, 5],
+        [2, 9, 3, 1, 1, 6],
+        [2, 6, 3, 1, 1, 1],
+        [2, 3, 1, 1, 1, 1],
+        [2, 7, 7, 7, 3, 7],
+        [2, 7, 7, 7, 3, 7],
+        [2, 10, 3, 1, 1, 1],
+    ]
+    assert rows.dtype == vocab.dtype == np.int32
+
+
+def test_boundaries(vocab):
+    begin, end = vocab.encode_words(["<S>", "</S>"])
+    assert begin.tolist() == [2, 4, 3, 1, 1, 2] == vocab.encode_words(["<bos>"])[0].tolist()
+    assert end.tolist() == [2, 5, 3, 1, 1, 3] == vocab.encode_words(["<eos>"])[0].tolist()
+    ids = vocab.encode([["ab"], []])
+    assert ids.shape == (2, 3, 6)
+    assert ids[0, 0].tolist() == begin.tolist()
+    assert ids[1, 1].tolist() == end.tolist()
+    assert not ids[1, 2].any()
+
+
+def test_cut_words(vocab):
+    assert [vocab.is_truncated(word) for word in ("aaa", "aaaa", "강강강", "강강강강")] == [
+        False, True, False, True
+    ]  # fmt: skip
+
+
+def test_there_and_back(tmp_path):
+    lexicon = Lexicon(("a", "\n", "\u2028", '"'), ("", "\t", "강\\"))
+    (tmp_path / "lexicon.json").write_bytes(lexicon.to_bytes())
+    assert Lexicon.read(tmp_path / "lexicon.json") == lexicon
+
+
+def test_the_configuration_knows_its_lists():
+    config = LEXICON.config(word_dim=3)
+    assert (config.num_characters, config.num_words) == (4, 3)
+    assert (config.character_rows, config.word_rows) == (11, 8)
+    swapped = Lexicon(LEXICON.characters, ("강", "ab", "aaa"))
+    assert swapped.config(word_dim=3) != config
+    with pytest.raises(ConfigError, match="num_characters"):
+        LexiconConfig(num_characters=10**6, num_words=1, word_dim=1, sha256="")

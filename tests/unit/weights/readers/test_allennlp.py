@@ -1,0 +1,157 @@
+"""Archives of AllenNLP; `tests/parity/test_imports.py` has their activations."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.errors import FormatError, InputError
+from elmokit.inference.elmo import ELMo
+from elmokit.weights.convert import convert
+from elmokit.weights.mix_file import read_mixes
+from elmokit.weights.model_dir import load_model
+
+from ....builders import foreign_models as foreign
+from ....parity.oracles import case, read_datasets
+
+TOP = "text_field_embedder.token_embedder_elmo"
+
+
+@pytest.fixture(scope="module")
+def written():
+    inputs = case("edge_stateful")
+    arrays = read_datasets(inputs.directory / "weights.hdf5")
+    return arrays, json.loads(inputs.options_path.read_text())
+
+
+def save(path, state, **settings):
+    return foreign.write_archive(path, state, **settings)
+
+
+def test_all_mixtures_are_kept(written, tmp_path):
+    mixes = [([0.5, 0.0, -1.0], 2.0), ([0.0, 0.25, 0.0], 0.5)]
+    state = foreign.task_state({"elmo": written[0]}, mixes)
+    path = save(tmp_path / "m.tar.gz", state, embedder={"do_layer_norm": True})
+    assert convert(path, tmp_path / "model").num_mixes == 2
+    found = read_mixes(tmp_path / "model" / "mixes.safetensors")
+    assert found.mix_weights.tolist() == [weights for weights, _ in mixes]
+    assert found.gammas.tolist() == [2.0, 0.5]
+    assert found.layer_norm == "batch_with_boundaries"
+    elmo = ELMo(tmp_path / "model", mixes=tmp_path / "model" / "mixes.safetensors")
+    assert len(elmo.scalar_mixes) == 2
+    assert [mix.gamma.item() for mix in elmo.scalar_mixes] == [2.0, 0.5]
+    assert all(mix.mix_weights.requires_grad for mix in elmo.scalar_mixes)
+
+
+def test_several_elmos_are_listed_and_chosen_by_name(written, tmp_path):
+    """The layout of multilingual embedders: one below the other, each with an alignment."""
+    arrays, options = written
+    other = {**arrays, "char_embed": arrays["char_embed"] * 0.5}
+    state = foreign.task_state({f"{TOP}.elmo_en": arrays, f"{TOP}.elmo_ko": other}, [])
+    state[f"{TOP}.aligning_en.weight"] = torch.eye(4)
+    for key, tensor in foreign.mix_state([0.0, 1.0, 2.0], 3.0).items():
+        state[f"{TOP}.scalar_mix_0.{key}"] = tensor
+    with_clip = {**options, "lstm": {**options["lstm"], "cell_clip": 1.5}}
+    files = {
+        f"fta/{TOP}.options_files.{name}": json.dumps(one).encode()
+        for name, one in (("en", options), ("ko", with_clip))
+    }
+    path = save(tmp_path / "m.tar.gz", state, files=files)
+    with pytest.raises(
+        InputError, match=rf"m.tar.gz/weights.th has 2 ELMos: {TOP}.elmo_en, {TOP}.elmo_ko.*--name"
+    ):
+        convert(path, tmp_path / "model")
+    with pytest.raises(InputError, match=r"no ELMos have the name 'elmo_fr'"):
+        convert(path, tmp_path / "model", name="elmo_fr")
+    for name, clip in (("elmo_en", options["lstm"]["cell_clip"]), (f"{TOP}.elmo_ko", 1.5)):
+        report = convert(path, tmp_path / "model", name=name, overwrite=True)
+        assert report.num_mixes == 1
+        assert any("aligning" in note for note in report.notes)
+        assert load_model(tmp_path / "model").config.lstm.cell_clip == clip
+
+
+def test_the_file_that_the_elmo_was_read_from_may_be_archived(written, tmp_path):
+    arrays, options = written
+    weights = case("edge_stateful").directory / "weights.hdf5"
+    stream = io.BytesIO()
+    torch.save(torch.eye(3), stream)
+    files = {"fta/a": json.dumps(options).encode(), "fta/b": weights.read_bytes()}
+    files["fta/aligning"] = stream.getvalue()
+    state = foreign.task_state({"elmo": arrays}, [])
+    report = convert(save(tmp_path / "m.tar.gz", state, files=files), tmp_path / "model")
+    assert report.source_format == "AllenNLP archive"
+
+
+def test_cached_words_and_a_projection_are_left_out(written, tmp_path):
+    state = foreign.task_state({f"{TOP}._elmo": written[0]}, [])
+    state[f"{TOP}._elmo._elmo_lstm._word_embedding.weight"] = torch.ones(5, 16)
+    state[f"{TOP}._projection.weight"] = torch.ones(5, 32)
+    report = convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+    assert (report.num_mixes, report.max_difference) == (0, 0)
+    assert any("_projection" in note for note in report.notes)
+    assert not (tmp_path / "model" / "mixes.safetensors").exists()
+
+
+def test_a_transformer_is_refused_by_name(tmp_path):
+    prefix = "text_field_embedder.token_embedder_elmo._lm._contextualizer._forward_transformer."
+    state = {f"{prefix}layers.0.self_attn.linears.0.weight": torch.ones(2, 2)}
+    with pytest.raises(FormatError, match=r"m\.tar\.gz/weights\.th: a transformer ELMo"):
+        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+
+
+def test_a_model_without_elmo(tmp_path):
+    state = {"encoder.weight": torch.ones(2, 2)}
+    with pytest.raises(FormatError, match=r"no ELMo in its 1 tensors \(encoder\.weight\)"):
+        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("_elmo_lstm.backward_layer_1.state_linearity.bias", lambda one: one[:-4]),
+        ("_elmo_lstm.forward_layer_0.state_projection.weight", lambda one: one[None]),
+        ("_token_embedder.char_conv_1.weight", lambda one: one[:, :2]),
+        ("_token_embedder._highways._layers.0.weight", lambda one: one[:7]),
+        ("_token_embedder._char_embedding_weights", lambda one: one[:99]),
+        ("_token_embedder._projection.bias", lambda one: None),
+        ("_token_embedder.unheard_of", lambda one: torch.ones(1)),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(written, name, change, tmp_path):
+    state = foreign.task_state({"elmo": written[0]}, [])
+    key = f"elmo._elmo_lstm.{name}"
+    changed = change(state.pop(key, None))
+    if changed is not None:
+        state[key] = changed
+    with pytest.raises(FormatError, match=name.replace(".", r"\.")):
+        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+
+
+def test_a_mixture_of_other_layers_is_refused(written, tmp_path):
+    state = foreign.task_state({"elmo": written[0]}, [([0.0, 1.0], 1.0)])
+    with pytest.raises(FormatError, match=r"scalar_parameters` are 2, expected 3"):
+        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+
+
+def test_a_vocabulary_has_no_use(written, tmp_path):
+    path = save(tmp_path / "m.tar.gz", foreign.task_state({"elmo": written[0]}, []))
+    with pytest.raises(InputError, match="'AllenNLP archive', which has no use for --vocab"):
+        convert(path, tmp_path / "model", vocab="vocab.txt")
+
+
+def test_state_is_kept_to_the_bit_where_it_can_be(written, tmp_path):
+    """The bias of the forget gate loses at most its last bits."""
+    arrays, options = written
+    files = {"fta/options": json.dumps(options).encode()}
+    state = foreign.task_state({"elmo": arrays}, [])
+    convert(save(tmp_path / "m.tar.gz", state, files=files), tmp_path / "model")
+    convert(tmp_path / "model", tmp_path / "back")
+    back = read_datasets(tmp_path / "back" / "weights.hdf5")
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        if name.endswith("/B"):
+            np.testing.assert_allclose(array, back[name], rtol=0, atol=1.2e-7)
+        else:
+            assert array.tobytes() == back[name].tobytes(), name

@@ -1,0 +1,145 @@
+"""Folders of ELMoForManyLangs; `tests/parity/test_imports.py` has their activations."""
+
+import json
+import zipfile
+
+import pytest
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError, InputError
+from elmokit.inspection.trace import trace
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.convert import convert
+from elmokit.weights.model_dir import load_model
+
+from ....builders import foreign_models as foreign
+from ....parity.oracles import case, read_datasets
+
+
+@pytest.fixture(scope="module")
+def written():
+    inputs = case("edge_stateless")
+    arrays = read_datasets(inputs.directory / "weights.hdf5")
+    return arrays, json.loads(inputs.options_path.read_text())
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    foreign.write_many_langs(tmp_path / "136", *written)
+    return tmp_path / "136"
+
+
+@pytest.fixture
+def model(folder, tmp_path):
+    convert(folder, tmp_path / "model")
+    return load_model(tmp_path / "model")
+
+
+def test_names_mean_nothing(folder, tmp_path):
+    first = convert(folder, tmp_path / "a").model_hash
+    for name, other in (("encoder.pkl", "1"), ("token_embedder.pkl", "2"), ("char.dic", "3")):
+        (folder / name).rename(folder / other)
+    (folder / "word.dic").rename(folder / "char.dic")
+    assert convert(folder, tmp_path / "b").model_hash == first
+
+
+def test_zips_of_either_kind(folder, tmp_path):
+    """Stored without compression, the first file's own header is near that of the archive."""
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(tmp_path / "136.zip", "w", compression) as archive:
+            for name in ("encoder.pkl", "token_embedder.pkl", "char.dic", "word.dic"):
+                archive.write(folder / name, name)
+        report = convert(tmp_path / "136.zip", tmp_path / "a", overwrite=True)
+        assert report.source_format == "ELMoForManyLangs folder"
+
+
+def test_saved_and_loaded_it_is_the_same(model, tmp_path):
+    model.save(tmp_path / "again")
+    again = load_model(tmp_path / "again")
+    assert again.model_hash() == model.model_hash()
+    assert again.char_vocab.lexicon == model.char_vocab.lexicon
+    words = ["the", "강", "unheard", "<S>", "", "x" * 60]
+    assert (again.char_vocab.encode_words(words) == model.char_vocab.encode_words(words)).all()
+    assert "characters (by list), at most 30 a word, and 5 words" in model.card()
+
+
+def test_lists_of_another_model_are_refused(model, tmp_path):
+    path = tmp_path / "model" / "lexicon.json"
+    lists = json.loads(path.read_text())
+    lists["words"].reverse()
+    path.write_text(json.dumps(lists))
+    with pytest.raises(FormatError, match="not those that the configuration describes"):
+        load_model(tmp_path / "model")
+    path.unlink()
+    with pytest.raises(FormatError, match=r"lexicon\.json is missing"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_low_precision_is_near(model, precision):
+    sentences = [["the", "bank", "강"], ["unheard"]]
+    exact = Embedder(model).embed(sentences)
+    for ours, other in zip(
+        exact, Embedder(model, precision=precision).embed(sentences), strict=True
+    ):
+        cosine = (ours * other).sum(-1) / (abs(ours**2).sum(-1) * abs(other**2).sum(-1)) ** 0.5
+        assert cosine.min() > 0.98
+
+
+def test_what_needs_bytes_says_so(model, tmp_path):
+    with pytest.raises(InputError, match="only characters that are bytes"):
+        write_bilm_tf(model, tmp_path / "o.json", tmp_path / "w.hdf5")
+    with pytest.raises(InputError, match="no bytes to trace"):
+        trace(model, ["the"])
+    (tmp_path / "text.txt").write_text("the bank\n")
+    with pytest.raises(InputError, match="only models of bytes are fine-tuned"):
+        finetune(FinetuneConfig(), str(tmp_path / "model"), [tmp_path / "text.txt"], tmp_path / "r")
+
+
+def test_configurations(folder, tmp_path):
+    network = json.loads((folder / "configs" / "cnn_50.json").read_text())
+    (folder / "configs" / "cnn_0.json").write_text(json.dumps(network | {"encoder": {}}))
+    first = convert(folder, tmp_path / "a")
+    assert first.notes == (), "config.json names the right one"
+    (folder / "config.json").unlink()
+    with pytest.raises(FormatError, match=r"several configurations: .*cnn_0\.json.*--options"):
+        convert(folder, tmp_path / "b")
+    report = convert(folder, tmp_path / "b", options="configs/cnn_50.json")
+    assert report.model_hash == first.model_hash
+    for name in ("cnn_0.json", "cnn_50.json"):
+        (folder / "configs" / name).unlink()
+    assert "both clips (3)" in convert(folder, tmp_path / "c").notes[0]
+    for part, name in (("encoder", "lstm"), ("token_embedder", "lstm")):
+        other = {**network, part: {**network[part], "name": name}}
+        (folder / "config.json").write_text(json.dumps(other))
+        with pytest.raises(FormatError, match=r"its configuration has 'lstm'"):
+            convert(folder, tmp_path / "d")
+
+
+def test_half_a_folder(folder, tmp_path):
+    lists = {name: (folder / name).read_bytes() for name in ("char.dic", "word.dic")}
+    for name, expected in (("char.dic", "<pad>, <bow>"), ("word.dic", "<oov>, <bos>, <eos>")):
+        (folder / name).write_text("a\t0\n")
+        with pytest.raises(FormatError, match=rf"no lists of ids .*{expected}.*fit the \d+ rows"):
+            convert(folder, tmp_path / "model")
+        (folder / name).write_bytes(lists[name])
+    (folder / "encoder.pkl").unlink()
+    with pytest.raises(FormatError, match=r"no files have the tensor .*encoder\.pkl"):
+        convert(folder, tmp_path / "model")
+
+
+def test_damaged_lists(folder, tmp_path):
+    for content in (b"a\t0\n\xff\t1\n", b"a\t0\nb\tx\n", b"a\t0\nb\t1\t2\n"):
+        (folder / "char.dic").write_bytes(content)
+        with pytest.raises(FormatError, match=r"char\.dic: damaged.* a tab and its id"):
+            convert(folder, tmp_path / "model")
+
+
+def test_tensors_of_another_size(folder, tmp_path):
+    state = torch.load(folder / "token_embedder.pkl")
+    state["projection.weight"] = state["projection.weight"][:, 1:]
+    torch.save(state, folder / "token_embedder.pkl")
+    with pytest.raises(FormatError, match=r"`projection\.weight` makes up"):
+        convert(folder, tmp_path / "model")

@@ -1,0 +1,135 @@
+"""Checkpoints written byte by byte by `tests/builders/foreign_models.py`."""
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.weights.readers.sstable import read_table
+from elmokit.weights.readers.tensor_bundle import TensorBundle
+
+from ....builders import foreign_models as foreign
+
+RNG = np.random.default_rng(0)
+ARRAYS = {
+    "lm/a": RNG.normal(size=(3, 5)).astype("f4"),
+    "lm/a/Adagrad": np.ones((3, 5), "f4"),
+    "lm/b": RNG.normal(size=(7,)),
+    "lm/big": RNG.normal(size=(100, 60)).astype("f4"),
+    "empty": np.zeros((0, 4), "f4"),
+    "global_step": np.array(12345, "i8"),
+    **{f"many/{i:03d}": np.full((2,), i, "f4") for i in range(40)},
+}
+
+
+@pytest.fixture(params=[1, 3])
+def prefix(request, tmp_path):
+    path = tmp_path / "model.ckpt-7"
+    foreign.write_bundle(path, ARRAYS, num_shards=request.param)
+    return path
+
+
+def index_of(prefix):
+    return prefix.with_name(prefix.name + ".index")
+
+
+def shards_of(prefix):
+    return sorted(prefix.parent.glob(f"{prefix.name}.data-*"))
+
+
+def read_all(prefix):
+    bundle = TensorBundle(index_of(prefix))
+    return {name: bundle.read(entry) for name, entry in bundle.entries.items()}
+
+
+def test_all_tensors_come_back(prefix):
+    found = read_all(prefix)
+    assert found.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_tables_of_any_size():
+    for count in (0, 1, 2, 15, 16, 17, 300):
+        entries = [(f"key/{i:06d}".encode(), bytes([i % 251]) * (i % 300)) for i in range(count)]
+        assert list(read_table(foreign.table(entries))) == entries
+
+
+def test_every_damaged_byte_of_the_index_is_noticed(tmp_path):
+    path = tmp_path / "model.ckpt-7"
+    foreign.write_bundle(path, dict(list(ARRAYS.items())[:2]))
+    index = index_of(path)
+    whole = index.read_bytes()
+    unused = [at for at in range(len(whole) - 48, len(whole) - 8) if whole[at] == 0]  # padding
+    for at in range(len(whole)):
+        index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        if at in unused:
+            continue
+        with pytest.raises(FormatError, match=index.name):
+            read_all(path)
+
+
+def test_a_damaged_tensor_is_noticed(prefix):
+    for shard in shards_of(prefix):
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(data)
+    with pytest.raises(FormatError, match=r"another checksum than model\.ckpt-7\.index"):
+        read_all(prefix)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_truncated_files(prefix, share):
+    shard = shards_of(prefix)[-1]
+    shard.write_bytes(shard.read_bytes()[: int(share * shard.stat().st_size)])
+    with pytest.raises(FormatError, match=r"should end at byte .* truncated"):
+        read_all(prefix)
+    index = index_of(prefix)
+    index.write_bytes(index.read_bytes()[: int(share * index.stat().st_size)])
+    with pytest.raises(FormatError, match=r"index: damaged index .* truncated"):
+        read_all(prefix)
+
+
+def test_a_missing_data_file_is_named(prefix):
+    gone = shards_of(prefix)[-1]
+    gone.unlink()
+    with pytest.raises(FormatError, match=f"{gone.name} is missing: .* data file"):
+        read_all(prefix)
+
+
+def test_big_endian_is_refused(tmp_path):
+    foreign.write_bundle(tmp_path / "m", ARRAYS, big_endian=True)
+    with pytest.raises(FormatError, match="big-endian machine"):
+        TensorBundle(tmp_path / "m.index")
+
+
+def test_version_1_is_refused(tmp_path):
+    (tmp_path / "model.ckpt").write_bytes(foreign.table([(b"\x00tensor", b"x")]))
+    with pytest.raises(FormatError, match="version 2"):
+        TensorBundle(tmp_path / "model.ckpt")
+
+
+def test_slices_and_other_types_are_refused(tmp_path):
+    shape = foreign.field(2, foreign.field(2, foreign.field(1, 2)))
+    texts = foreign.field(1, 7) + shape + foreign.field(5, 8)
+    sliced = foreign.field(1, 1) + shape + foreign.field(7, b"")
+    header = foreign.field(1, 1)
+    entries = [(b"", header), (b"sliced", sliced), (b"texts", texts)]
+    (tmp_path / "m.index").write_bytes(foreign.table(entries))
+    bundle = TensorBundle(tmp_path / "m.index")
+    with pytest.raises(FormatError, match="`sliced` is cut into slices"):
+        bundle.read(bundle.entries["sliced"])
+    with pytest.raises(FormatError, match=r"`texts` of shape \(2,\) has 8 bytes"):
+        bundle.read(bundle.entries["texts"])
+
+
+def test_stated_sizes_are_not_believed(tmp_path):
+    """A terabyte in an index of a few bytes."""
+    dims = b"".join(foreign.field(2, foreign.field(1, size)) for size in (1 << 20, 1 << 18))
+    entry = foreign.field(1, 1) + foreign.field(2, dims) + foreign.field(5, 1 << 40)
+    entries = [(b"", foreign.field(1, 1)), (b"a", entry)]
+    (tmp_path / "m.index").write_bytes(foreign.table(entries))
+    (tmp_path / "m.data-00000-of-00001").write_bytes(bytes(100))
+    bundle = TensorBundle(tmp_path / "m.index")
+    with pytest.raises(FormatError, match=r"should end at byte 1,099,511,627,776"):
+        bundle.read(bundle.entries["a"])

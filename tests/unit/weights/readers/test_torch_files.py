@@ -1,0 +1,100 @@
+import io
+import pickle
+import zipfile
+
+import pytest
+import torch
+
+from elmokit.errors import FormatError
+from elmokit.weights.readers.torch_files import is_torch_file, read_state
+
+
+class Attack:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.fixture(params=["present", "older"])
+def save(request):
+    def write(value, path):
+        torch.save(value, path, _use_new_zipfile_serialization=request.param == "present")
+        return path
+
+    return write
+
+
+def test_float_tensors_come_back(save, tmp_path):
+    state = {
+        "a": torch.randn(3, 4),
+        "transposed": torch.randn(4, 2).T,
+        "half": torch.ones(2, dtype=torch.float16),
+        "count": torch.tensor(3),
+        "text": "x",
+    }
+    path = save(state, tmp_path / "weights.th")
+    assert is_torch_file(path)
+    found = read_state(path)
+    assert found.keys() == {"a", "transposed", "half"}
+    for name, tensor in found.items():
+        assert tensor.dtype == torch.float32
+        assert tensor.is_contiguous()
+        assert torch.equal(tensor, state[name].float())
+
+
+def test_nothing_in_a_pickle_is_run(save, tmp_path):
+    planted = tmp_path / "planted"
+    path = save({"a": torch.ones(1), "b": Attack(str(planted))}, tmp_path / "weights.th")
+    assert is_torch_file(path)
+    with pytest.raises(FormatError, match=r"weights\.th: its pickle wants to call `\w*\.?open`"):
+        read_state(path)
+    assert not planted.exists()
+
+
+def test_a_plain_pickle_is_no_file_of_tensors(tmp_path):
+    planted = tmp_path / "planted"
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps(Attack(str(planted))))
+    assert not is_torch_file(tmp_path / "x.pkl")
+    with pytest.raises(FormatError):
+        read_state(tmp_path / "x.pkl")
+    assert not planted.exists()
+
+
+def test_other_values_are_refused(save, tmp_path):
+    with pytest.raises(FormatError, match="expected tensors by name, got list"):
+        read_state(save([torch.ones(1)], tmp_path / "x"))
+    with pytest.raises(FormatError, match=r"`a` of shape \(1,\) has values that are not finite"):
+        read_state(save({"a": torch.tensor([float("nan")])}, tmp_path / "x"))
+    with pytest.raises(FormatError, match=r"torch\.sparse_coo; expected float32"):
+        read_state(save({"a": torch.eye(3).to_sparse()}, tmp_path / "x"))
+
+
+def test_a_small_storage_is_no_large_tensor(save, tmp_path):
+    wide = torch.ones(1).expand(1 << 20, 1 << 20)
+    with pytest.raises(FormatError, match=r"`a` of shape \(1048576, 1048576\) has only 4 bytes"):
+        read_state(save({"a": wide}, tmp_path / "x"))
+
+
+def test_compressed_records_are_refused(tmp_path):
+    """A record of zeros would grow a thousandfold in memory."""
+    stream = io.BytesIO()
+    torch.save({"a": torch.zeros(1 << 16)}, stream)
+    with (
+        zipfile.ZipFile(stream) as source,
+        zipfile.ZipFile(tmp_path / "x", "w", zipfile.ZIP_DEFLATED) as target,
+    ):
+        for member in source.infolist():
+            target.writestr(member.filename, source.read(member))
+    assert is_torch_file(tmp_path / "x")
+    with pytest.raises(FormatError, match="compressed"):
+        read_state(tmp_path / "x")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_truncated_files(save, share, tmp_path):
+    path = save({"a": torch.randn(1000)}, tmp_path / "weights.th")
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(FormatError, match=r"weights\.th: (no whole state dict|damaged)"):
+        read_state(path)

@@ -1,0 +1,82 @@
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from elmokit.errors import FormatError
+from elmokit.inference.elmo import ELMo
+from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
+
+from ...builders.embedding_models import toy_model
+
+MIXES = TrainedMixes(
+    mix_weights=torch.tensor([[0.0, 1.0, 0.5], [2.0, -1.0, 0.0]]), gammas=torch.tensor([1.5, 0.1]),
+    layer_norm="token",
+)  # fmt: skip
+
+
+def test_there_and_back(tmp_path):
+    write_mixes(MIXES, tmp_path / "mixes.safetensors")
+    found = read_mixes(tmp_path / "mixes.safetensors")
+    assert torch.equal(found.mix_weights, MIXES.mix_weights)
+    assert torch.equal(found.gammas, MIXES.gammas)
+    assert (found.layer_norm, found.num_layers) == ("token", 3)
+
+
+def test_elmo_starts_from_them(tmp_path):
+    write_mixes(MIXES, tmp_path / "m")
+    model = toy_model()
+    elmo = ELMo(model, mixes=tmp_path / "m", dropout=0.0)
+    plain = ELMo(model, num_mixes=2, layer_norm=True, dropout=0.0)
+    with torch.no_grad():
+        for k, mix in enumerate(plain.scalar_mixes):
+            mix.mix_weights.copy_(MIXES.mix_weights[k])
+            mix.gamma.copy_(MIXES.gammas[k])
+    ids = plain.encode([["I", "sat"]])
+    for ours, other in zip(elmo(ids).mixes, plain(ids).mixes, strict=True):
+        assert torch.equal(ours, other)
+
+
+def test_what_was_trained_is_kept(tmp_path):
+    elmo = ELMo(toy_model(), num_mixes=2, layer_norm="batch")
+    elmo.set_mixes(MIXES.mix_weights, MIXES.gammas)
+    write_mixes(TrainedMixes.of(elmo), tmp_path / "m")
+    found = read_mixes(tmp_path / "m")
+    assert torch.equal(found.mix_weights, MIXES.mix_weights)
+    assert torch.equal(found.gammas, MIXES.gammas)
+    assert found.layer_norm == "batch"
+    with pytest.raises(ValueError, match="'top'; only mixtures of all layers"):
+        TrainedMixes.of(ELMo(toy_model(), layers="top"))
+
+
+def test_mixtures_of_another_model_are_refused(tmp_path):
+    mixes = TrainedMixes(mix_weights=torch.zeros(1, 5), gammas=torch.ones(1))
+    write_mixes(mixes, tmp_path / "m")
+    with pytest.raises(ValueError, match="mixtures of 5 layers; the model has 3"):
+        ELMo(toy_model(), mixes=tmp_path / "m")
+    write_mixes(MIXES, tmp_path / "m")
+    with pytest.raises(ValueError, match="expected 'mix'"):
+        ELMo(toy_model(), mixes=tmp_path / "m", layers="top")
+
+
+@pytest.mark.parametrize(
+    ("tensors", "metadata", "message"),
+    [
+        ({"gammas": torch.ones(1)}, {"layer_norm": "none"}, r"expected `mix_weights`"),
+        ({"mix_weights": torch.ones(2, 3), "gammas": torch.ones(1)}, {}, r"found .*\(2, 3\)"),
+        ({"mix_weights": torch.ones(1, 3), "gammas": torch.ones(1)}, {}, "`layer_norm` is None"),
+        (
+            {"mix_weights": torch.full((1, 3), torch.inf), "gammas": torch.ones(1)},
+            {"layer_norm": "none"},
+            "not finite",
+        ),
+    ],
+)
+def test_other_files_are_refused(tensors, metadata, message, tmp_path):
+    save_file(tensors, tmp_path / "m", metadata=metadata)
+    with pytest.raises(FormatError, match=message):
+        read_mixes(tmp_path / "m")
+
+
+def test_a_missing_file_says_who_writes_it(tmp_path):
+    with pytest.raises(FormatError, match=r"mixes is missing.*elmokit convert"):
+        read_mixes(tmp_path / "mixes")
