@@ -1,0 +1,95 @@
+"""Models as ONNX: ONNX Runtime computes the layers that PyTorch computes."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.errors import MissingExtraError
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.onnx_file import write_onnx
+from elmokit.weights.storage import STORAGES
+
+from ...builders.embedding_models import toy_model
+
+onnxruntime = pytest.importorskip("onnxruntime")
+SENTENCES = {
+    "en": [["The", "bank", "raised", "its", "rates", "."], ["a" * 80], [], ["🙂"] * 60],
+    "ko": [["배", "를", "타", "고"], ["ㅋ" * 50, "."], ["그", "는"] * 40],
+}
+
+
+def run(path, ids):
+    session = onnxruntime.InferenceSession(str(path))
+    return session.run(None, {"ids": np.asarray(ids, np.int64)})
+
+
+def check(model, path, ids):
+    with torch.inference_mode():
+        expected = model.eval()(torch.as_tensor(ids))
+    layers, mask = run(path, ids)
+    np.testing.assert_array_equal(mask, expected.mask)
+    np.testing.assert_allclose(layers, expected.layers, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", STORAGES)
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
+    model = load_model(name)
+    write_onnx(model, tmp_path / "model.onnx", dtype=dtype)
+    model.round_to(dtype)
+    check(model, tmp_path / "model.onnx", model.char_vocab.encode(SENTENCES[name]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"projection_dim": 24},
+        {"cell_clip": None, "projection_clip": None},
+        {"num_layers": 3, "skip_connections": False},
+        {"num_layers": 1},
+    ],
+    ids=lambda changes: ", ".join(changes),
+)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_any_shape_of_the_network_computes_the_same(changes, activation, tmp_path):
+    toy = toy_model()
+    lstm = dataclasses.replace(toy.config.lstm, **changes)
+    char_cnn = dataclasses.replace(toy.config.char_cnn, activation=activation)
+    model = PretrainedBiLM(dataclasses.replace(toy.config, lstm=lstm, char_cnn=char_cnn))
+    with torch.no_grad():  # states that reach the clips
+        for layer in (*model.forward_layers, *model.backward_layers):
+            layer.recurrent_weight *= 2
+    write_onnx(model, tmp_path / "model.onnx")
+    check(model, tmp_path / "model.onnx", model.char_vocab.encode(SENTENCES["en"]))
+
+
+def test_a_model_of_words_reads_their_ids(tmp_path):
+    model = toy_model(words=True)
+    write_onnx(model, tmp_path / "model.onnx")
+    check(model, tmp_path / "model.onnx", np.array([[1, 4, 9, 2], [1, 2, 0, 0]]))
+
+
+def test_int8_is_a_quarter_of_the_file(tmp_path):
+    model, sizes = load_model("en"), {}
+    for dtype in ("float32", "int8"):
+        write_onnx(model, tmp_path / dtype, dtype=dtype)
+        sizes[dtype] = (tmp_path / dtype).stat().st_size
+    assert sizes["int8"] < 0.28 * sizes["float32"]
+
+
+def test_weights_that_are_not_finite_are_refused_in_int8(tmp_path):
+    model = toy_model()
+    with torch.no_grad():
+        model.forward_layers[0].input_weight[0, 0] = torch.nan
+    with pytest.raises(ValueError, match="finite"):
+        write_onnx(model, tmp_path / "model.onnx", dtype="int8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match="onnx"):
+        write_onnx(toy_model(), tmp_path / "model.onnx")
