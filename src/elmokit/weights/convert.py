@@ -1,4 +1,4 @@
-"""Models of other software to a model directory, or back to the original's files, with a proof."""
+"""Models of other software to a model directory, and back to the original's files or to ONNX."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,9 +25,11 @@ from elmokit.weights.model_files import (
     WEIGHTS_NAME,
     check_replaceable,
 )
+from elmokit.weights.onnx_file import run_onnx, write_onnx
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
+from elmokit.weights.storage import Storage
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
@@ -49,7 +51,7 @@ class ConversionReport:
     source_format: str
     """A name of `elmokit.weights.readers.registry.FORMATS`, or ``model directory``."""
     destination: str
-    destination_format: Literal["model directory", "options.json + HDF5"]
+    destination_format: Literal["model directory", "options.json + HDF5", "ONNX"]
     num_parameters: int
     """Of the biLM, without the softmax and the padding row."""
     num_layers: int
@@ -84,23 +86,26 @@ def convert(
     softmax: StrPath | None = None,
     name: str | None = None,
     encoder_only: bool = False,
+    dtype: Storage | None = None,
     overwrite: bool = False,
 ) -> ConversionReport:
-    """Convert a model of other software to a model directory, or a model directory to bilm-tf.
+    """Convert a model of other software to a model directory, or that to bilm-tf or ONNX.
 
     What the source is follows from its contents (`elmokit.weights.readers`).
 
     Args:
         source: A model directory; or a folder, one of its files, the prefix of a TensorFlow
             checkpoint, or a zip or tar archive.
-        destination: The model directory to write, or the folder for the original's two files (and
-            ``vocab.txt``, if the model has a vocabulary).
+        destination: The model directory to write; for a model directory as the source, a file
+            ``*.onnx``, or the folder for the original's two files (and ``vocab.txt``, if the model
+            has a vocabulary).
         options: Options file, a name in the source's folder or a path; written: its name.
         weights: Likewise the weights.
         vocab: Likewise the vocabulary of a foreign source.
         softmax: Likewise a separate softmax file, read or written.
         name: Which of several models in the source.
         encoder_only: Leave out softmax and vocabulary.
+        dtype: How ONNX stores weights (`elmokit.weights.onnx_file.write_onnx`); default: float32.
         overwrite: Replace a model directory, or files, at the destination.
 
     Raises:
@@ -113,6 +118,8 @@ def convert(
     """
     path = Path(source).expanduser()
     target = Path(destination).expanduser()
+    if dtype is not None and target.suffix != ".onnx":
+        raise InputError(f"--dtype is for ONNX files (*.onnx), got the destination {target}.")
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
         path = path.with_name(path.name + INDEX_SUFFIX)
     elif not path.is_file():
@@ -120,6 +127,10 @@ def convert(
     if path.is_dir() and _is_model_dir(path):
         if name is not None or encoder_only:
             raise InputError("--name and --encoder-only have no use for a model directory.")
+        if target.suffix == ".onnx":
+            if {options, weights, vocab, softmax} != {None}:
+                raise InputError("An ONNX file has no options, weights, vocabulary or softmax.")
+            return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
         return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
     if path.is_file() and archive_kind(path) is None and weights is None:
         weights = path.name
@@ -205,6 +216,32 @@ def _to_original(
     )
     return replace(
         report, destination_format="options.json + HDF5", losses=tuple(format_losses(model))
+    )
+
+
+def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> ConversionReport:
+    """Write an ONNX file, and compare what ONNX Runtime computes with the model, rounded or not."""
+    check_target(target, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    model = load_model(source)
+    write_onnx(model, target, dtype=dtype)
+    ids = _sample_ids(model)
+    with torch.inference_mode():
+        expected = model.eval()(ids)
+    found = run_onnx(target, ids)
+    return ConversionReport(
+        source=str(source),
+        source_format="model directory",
+        destination=str(target),
+        destination_format="ONNX",
+        num_parameters=model.num_parameters(),
+        num_layers=model.num_layers,
+        output_dim=model.output_dim,
+        vocabulary=None,
+        softmax=False,
+        model_hash=model.model_hash(),
+        same_bits=dtype == "float32",
+        num_tokens=int(expected.mask.sum()),
+        max_difference=float((expected.layers - found).abs().max()),
     )
 
 

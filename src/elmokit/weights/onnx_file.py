@@ -22,7 +22,7 @@ from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
-from elmokit.errors import MissingExtraError
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.weights.storage import Storage, pack, round_to
 
@@ -41,7 +41,13 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     Raises:
         MissingExtraError: if the library onnx is missing.
         ValueError: if a weight is not finite, or too large for ``dtype``.
+        InputError: if the model reads characters and words by lists.
     """
+    if model.config.lexicon is not None:
+        raise InputError(
+            "ONNX is written for models of bytes; this one reads characters and words by lists "
+            "(config.json, `lexicon`)."
+        )
     try:
         import onnx
     except ImportError as error:
@@ -73,6 +79,20 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
         temp_path.write_bytes(proto.SerializeToString())
+
+
+def run_onnx(path: str | PathLike[str], ids: Tensor) -> Tensor:
+    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU.
+
+    Raises:
+        MissingExtraError: if the library onnxruntime is missing.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime", extra="onnx") from error
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return torch.from_numpy(session.run([LAYERS], {INPUT: ids.long().numpy()})[0])
 
 
 class _Graph:

@@ -1,7 +1,7 @@
 """`elmokit convert`: models of other software to a model directory, or back."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,8 +19,8 @@ def convert(
         typer.Argument(
             metavar="[SRC] DST",
             help="Source: a folder, archive or file of any kind below, told by its contents; omit "
-            "it if --options and --weights name the source. Destination: a model directory, or "
-            "the folder for options.json and weights.hdf5 if the source is a model directory.",
+            "it if --options and --weights name the source. Destination: a model directory; if "
+            "the source is one, a file *.onnx, or the folder for options.json and weights.hdf5.",
         ),
     ],
     *,
@@ -45,10 +45,14 @@ def convert(
     encoder_only: Annotated[
         bool, typer.Option("--encoder-only", help="Leave out softmax and vocabulary.")
     ] = False,
+    dtype: Annotated[
+        Literal["float32", "float16", "int8"] | None,
+        typer.Option(help="Weights of an ONNX file; default: float32."),
+    ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a model of other software to a model directory, or a model directory back.
+    """Convert a model of other software to a model directory, or a model directory back or to ONNX.
 
     Read are releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
     folders, TF-Hub modules, and zip or tar archives of one of these.
@@ -69,7 +73,7 @@ def convert(
         )
     report = convert_model(
         source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
-        name=name, encoder_only=encoder_only, overwrite=overwrite,
+        name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
     if as_json:
         emit_json(report)

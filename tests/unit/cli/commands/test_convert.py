@@ -95,3 +95,29 @@ def test_wrong_input_is_said_and_exits_with_2(elmokit, tmp_path, monkeypatch, ar
     assert code == 2
     assert message in err
     assert not out
+
+
+def test_a_model_becomes_onnx(elmokit, tmp_path):
+    pytest.importorskip("onnxruntime")
+    code, out, _ = elmokit("en", tmp_path / "elmo.onnx", "--json")
+    assert code == 0
+    there = json.loads(out)
+    assert there["destination_format"] == "ONNX"
+    assert there["max_difference"] < 1e-5
+    code, _, err = elmokit("en", tmp_path / "elmo.onnx")
+    assert code == 2
+    assert "--overwrite" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["en", "{}/model", "--dtype", "int8"], "--dtype"),
+        (["en", "{}/elmo.onnx", "--vocab", "vocab.txt"], "ONNX"),
+    ],
+)
+def test_options_without_use_are_refused(elmokit, tmp_path, arguments, named):
+    code, _, err = elmokit(*(argument.format(tmp_path) for argument in arguments))
+    assert code == 2
+    assert named in err
+    assert not list(tmp_path.iterdir())
