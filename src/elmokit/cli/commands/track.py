@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from elmokit.cli.options import JsonOption
+from elmokit.cli.output import emit_json
 
 def track(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or train.")],
@@ -16,6 +18,7 @@ def track(
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on while the run trains, until Ctrl-C.")
     ] = False,
+    json: JsonOption = False,
 ) -> None:
     """Send the figures of a run to TensorBoard, Weights & Biases, MLflow or Trackio.
 
@@ -25,4 +28,7 @@ def track(
     from elmokit.training.trackers import track as send
 
     count = send(run, tracker, follow=follow)
-    typer.echo(f"{count:,} rows of {run} sent to {tracker}")
+    if json:
+        emit_json({"run": run, "tracker": tracker, "rows": count})
+    else:
+        typer.echo(f"{count:,} rows of {run} sent to {tracker}")
