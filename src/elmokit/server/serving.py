@@ -1,0 +1,125 @@
+"""Listening, connections, and the end."""
+
+import asyncio
+import logging
+import socket
+from types import FrameType
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from elmokit.explorer.addresses import cannot_listen
+from elmokit.server.gate import Gate
+from elmokit.server.routes import Service
+from elmokit.server.settings import BODY_SECONDS, ServerSettings
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 512
+"""More are closed at once."""
+MAX_HEADER_BYTES = 65_536
+HEADER_SECONDS = 10.0
+"""In which the headers of a request must have arrived, once they begin."""
+WRITE_SECONDS = 60.0
+"""After which a client that does not read its answer is left."""
+IDLE_SECONDS = 30
+"""That a connection is kept between requests."""
+_BACKLOG = 1024
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket; port 0 takes a free one.
+
+    Raises:
+        InputError: if the port is in use, or the address is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise cannot_listen(host, port, error) from error
+
+
+class Server(uvicorn.Server):
+    """Answers until it is told to stop, then finishes what it has accepted.
+
+    Args:
+        service: What it answers.
+        settings: Its options.
+        host: Address that it listens on.
+    """
+
+    def __init__(self, service: Service, settings: ServerSettings, *, host: str) -> None:
+        gate = Gate(
+            service.app(), settings, host=host,
+            check_room=service.batcher.check_room, on_error=service.count_error,
+        )  # fmt: skip
+        super().__init__(
+            uvicorn.Config(
+                gate, http=_Connection, loop="asyncio", ws="none", lifespan="on", log_config=None,
+                access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=int(settings.timeout_seconds + BODY_SECONDS) + 1,
+            )
+        )  # fmt: skip
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a signal; at a second one without finishing. Being told to stop is no error."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+class _Connection(HttpToolsProtocol):
+    """A connection that does not wait for slow clients for ever."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _in_headers = False
+    _num_header_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_timer(HEADER_SECONDS)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_headers:
+            self._num_header_bytes += len(data)
+            if self._num_header_bytes > MAX_HEADER_BYTES:
+                self.transport.abort()
+        elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
+            self._start_timer(IDLE_SECONDS)  # the rest of a body that was refused
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_headers, self._num_header_bytes = True, 0
+        self._start_timer(HEADER_SECONDS)
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_timer(WRITE_SECONDS)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        transport = cast(asyncio.Transport, self.transport)
+        self._timer = self.loop.call_later(seconds, transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
