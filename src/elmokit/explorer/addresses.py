@@ -18,8 +18,8 @@ def is_own_host(given: str, *, host: str, port: int | None) -> bool:
         host: Address that the server listens on.
         port: Its port; None where another one may lead here, as in a container.
     """
-    parts = urlsplit(f"//{given}")
     try:
+        parts = urlsplit(f"//{given}")
         name, given_port = (parts.hostname or "").lower(), parts.port or 80
     except ValueError:
         return False

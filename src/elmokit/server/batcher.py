@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.server.answers import RequestError
 from elmokit.server.metrics import Metrics
@@ -23,6 +23,7 @@ _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
 
 
+@runtime_checkable
 class Computation(Protocol):
     """What the thread does with texts: one batch never mixes two of them."""
 
@@ -96,10 +97,12 @@ class Batcher:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Finish what is queued, then end the thread; blocks."""
+    def stop(self, *, drop_queue: bool = False) -> None:
+        """Finish what is queued, or only the batch at hand, then end the thread; blocks."""
         with self._changed:
             self._is_stopping = True
+            if drop_queue:
+                self._jobs.clear()
             self._changed.notify()
         self._thread.join()
 
@@ -187,11 +190,10 @@ class Batcher:
         batch: list[_Piece] = []
         unfinished: list[Job] = []
         tokens = 0
-        while tokens < self._batch_tokens and self._jobs:
-            job = self._jobs[0]
+        while tokens < self._batch_tokens and (job := self._next_job()) is not None:
             if batch and job.computation is not batch[0].job.computation:
+                self._jobs.appendleft(job)
                 break
-            self._jobs.popleft()
             pieces = self._prepare(job, self._batch_tokens - tokens)
             batch += pieces
             tokens += sum(piece.tokens for piece in pieces)
@@ -199,6 +201,10 @@ class Batcher:
                 unfinished.append(job)
         self._jobs.extend(unfinished)
         return [piece for piece in batch if not piece.job.is_over]
+
+    def _next_job(self) -> Job | None:
+        with self._changed:  # `stop` may clear the queue
+            return self._jobs.popleft() if self._jobs else None
 
     def _prepare(self, job: Job, num_tokens: int) -> list[_Piece]:
         """Return the next texts of a job, up to ``num_tokens`` or an error."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from pydantic_core import to_json
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -298,7 +297,6 @@ class Service:
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.batcher.start()
         yield
-        await run_in_threadpool(self.batcher.stop)
 
 
 def _results(job: Job) -> list[Any]:

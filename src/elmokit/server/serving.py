@@ -55,6 +55,7 @@ class Server(uvicorn.Server):
             service.app(), settings, host=host,
             check_room=service.batcher.check_room, on_error=service.count_error,
         )  # fmt: skip
+        self._batcher = service.batcher
         super().__init__(
             uvicorn.Config(
                 gate, http=_Connection, loop="asyncio", ws="none", lifespan="on", log_config=None,
@@ -68,6 +69,11 @@ class Server(uvicorn.Server):
         """Stop at a signal; at a second one without finishing. Being told to stop is no error."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what was accepted. A thread must not compute while the interpreter ends."""
+        await super().shutdown(sockets)
+        self._batcher.stop(drop_queue=self.force_exit)
 
 
 class _Connection(HttpToolsProtocol):

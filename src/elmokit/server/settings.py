@@ -66,9 +66,7 @@ class ServerSettings:
         if self.timeout_seconds <= 0:
             raise InputError(f"`timeout_seconds` must be positive, got {self.timeout_seconds}.")
         key = self.api_key
-        if key is not None and not (
-            key.isascii() and key.isprintable() and key.strip() == key > ""
-        ):
+        if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
             raise InputError(
                 "The API key must be printable ASCII without spaces, and not empty: "
                 "clients send it in a header."
