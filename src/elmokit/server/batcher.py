@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -43,6 +43,7 @@ class Job:
     computation: Computation
     texts: Sequence[Any]
     future: asyncio.Future["Job"]
+    is_wanted: Callable[[], bool]
     arrived: float = field(default_factory=time.perf_counter)
     next_text: int = 0
     """The first that is in no batch yet."""
@@ -57,11 +58,8 @@ class Job:
     @property
     def is_over(self) -> bool:
         """Nothing is left to compute, or nobody waits for it any more."""
-        return self.error is not None or self.future.cancelled() or self._is_complete
-
-    @property
-    def _is_complete(self) -> bool:
-        return len(self.results) == len(self.texts)
+        is_dropped = self.error is not None or self.future.cancelled() or not self.is_wanted()
+        return is_dropped or len(self.results) == len(self.texts)
 
 
 @dataclass(frozen=True)
@@ -131,16 +129,21 @@ class Batcher:
             )  # fmt: skip
 
     async def submit(
-        self, computation: Computation, texts: Sequence[Any], *, timeout_seconds: float
+        self,
+        computation: Computation,
+        texts: Sequence[Any],
+        *,
+        timeout_seconds: float,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Job:
-        """Return the job with the results of all texts.
+        """Return the job with the results of all texts; it is dropped when it is not wanted.
 
         Raises:
             RequestError: as `check_room`; 503 if it takes too long.
             Exception: of the computation.
         """
         self.check_room()
-        job = Job(computation, texts, self._loop.create_future())
+        job = Job(computation, texts, self._loop.create_future(), is_wanted)
         with self._changed:
             self._jobs.append(job)
             self._changed.notify()
@@ -197,7 +200,10 @@ class Batcher:
             pieces = self._prepare(job, self._batch_tokens - tokens)
             batch += pieces
             tokens += sum(piece.tokens for piece in pieces)
-            if not job.is_over and job.next_text < len(job.texts):
+            if not job.is_wanted():
+                job.error = RequestError(400, "The client has left.")
+                self._tell([job])
+            elif not job.is_over and job.next_text < len(job.texts):
                 unfinished.append(job)
         self._jobs.extend(unfinished)
         return [piece for piece in batch if not piece.job.is_over]

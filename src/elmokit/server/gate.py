@@ -3,9 +3,9 @@
 import asyncio
 import hmac
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from elmokit.explorer.addresses import is_own_host
 from elmokit.server.answers import RequestError, error_response
@@ -13,14 +13,14 @@ from elmokit.server.settings import BODY_SECONDS, MAX_BODY_BYTES, ServerSettings
 
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""
+BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
+"""Of a request's state: what was posted; whether its client has left."""
 _MAX_DISCARDED_BYTES = 64 * 2**20
 """Of a body that is too large, so that its client reads the answer before the connection ends."""
 
 
 class Gate:
-    """ASGI middleware that refuses requests, and hands on others with their body.
-
-    A request whose client has gone is cancelled.
+    """ASGI middleware that refuses requests, and hands on others with `BODY` in their state.
 
     Args:
         app: Answers requests.
@@ -39,11 +39,17 @@ class Gate:
         check_room: Callable[[], None],
         on_error: Callable[[RequestError], None],
     ) -> None:
-        self._app, self._host = app, host
-        self._check_room, self._on_error = check_room, on_error
+        self._app, self._check_room, self._on_error = app, check_room, on_error
         key = settings.api_key
         self._authorization = None if key is None else f"Bearer {key}".encode("ascii")
-        self._allowed_hosts = {name.lower() for name in settings.allowed_hosts}
+        names = {name.lower() for name in settings.allowed_hosts}
+
+        @lru_cache(maxsize=64)
+        def is_allowed(given: str) -> bool:
+            allowed = not names.isdisjoint((given.lower(), given.lower().rpartition(":")[0]))
+            return allowed or is_own_host(given, host=host, port=None)
+
+        self._is_allowed = is_allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -57,11 +63,9 @@ class Gate:
                 self._check_sender(headers)
             if scope["method"] == "POST":
                 self._check_room()
-                body = await _read_body(headers, receive)
+                scope["state"][BODY] = await _read_body(headers, receive)
                 close = False
-                await _call_while_wanted(self._app, scope, body, receive, send)
-            else:
-                await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
         except RequestError as error:
             self._on_error(error)
             close = close and error.status in (408, 413)
@@ -78,9 +82,7 @@ class Gate:
             return  # other sites do not know the key
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1")
-        is_allowed = host.rpartition(":")[0].lower() in self._allowed_hosts
-        is_allowed = is_allowed or host.lower() in self._allowed_hosts
-        if not (is_allowed or is_own_host(host, host=self._host, port=None)):
+        if not self._is_allowed(host):
             raise RequestError(
                 403, f"This server is not called {host[:60]!r}: --allow-host adds a name."
             )
@@ -115,36 +117,3 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     if kind != b"application/json":
         raise RequestError(415, "A request needs the header `Content-Type: application/json`.")
     return bytes(body)
-
-
-async def _call_while_wanted(
-    app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send
-) -> None:
-    """Answer a request; stop if its client goes before the answer begins."""
-    task, has_begun, has_gone = asyncio.current_task(), False, False
-    assert task is not None
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def read() -> Message:
-        return left.pop() if left else await asyncio.shield(watch)
-
-    async def begin(message: Message) -> None:
-        nonlocal has_begun
-        has_begun = True
-        await send(message)
-
-    def end(_: Any) -> None:
-        nonlocal has_gone
-        if not (watch.cancelled() or has_begun):
-            has_gone = True
-            task.cancel()
-
-    watch = asyncio.ensure_future(receive())  # until the client goes, or has its answer
-    watch.add_done_callback(end)
-    try:
-        await app(scope, read, begin)
-    except asyncio.CancelledError:
-        if not has_gone:
-            raise
-    finally:
-        watch.cancel()

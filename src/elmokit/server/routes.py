@@ -25,6 +25,7 @@ from elmokit.server.answers import (
 )
 from elmokit.server.batcher import Batcher, Computation, Job
 from elmokit.server.computations import Embedding, Prediction, Text, Tokens
+from elmokit.server.gate import BODY, HAS_GONE
 from elmokit.server.metrics import Metrics
 from elmokit.server.schemas import (
     EmbedRequest,
@@ -38,6 +39,7 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
 
 _JSON = "application/json"
+_TINY = np.finfo(np.float32).tiny
 
 
 class Service:
@@ -88,21 +90,23 @@ class Service:
 
     async def embed(self, request: Request) -> Response:
         """Return a vector for each text."""
-        given = parse(EmbedRequest, await request.body())
+        given = parse(EmbedRequest, request.scope["state"][BODY])
         self._check_dimensions(given.dimensions)
         job = await self._compute(
-            self._embedding, given.inputs, truncate=given.truncate is True, pooled=True
+            request, self._embedding, given.inputs, truncate=given.truncate is True, pooled=True
         )
         vectors = self._pooled(job, normalize=given.normalize)
         return Response(numbers(vectors), headers=_times(job), media_type=_JSON)
 
     async def embed_all(self, request: Request) -> Response:
         """Return the vectors of each text's words."""
-        given = parse(EmbedRequest, await request.body())
+        given = parse(EmbedRequest, request.scope["state"][BODY])
         self._check_dimensions(given.dimensions)
         if given.normalize is not None:
             raise RequestError(422, "`normalize` is for pooled vectors: /embed has it.")
-        job = await self._compute(self._embedding, given.inputs, truncate=given.truncate is True)
+        job = await self._compute(
+            request, self._embedding, given.inputs, truncate=given.truncate is True
+        )
 
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
             for number in range(len(job.texts)):
@@ -113,8 +117,8 @@ class Service:
 
     async def tokenize(self, request: Request) -> Response:
         """Return the tokens of each text."""
-        given = parse(TokenizeRequest, await request.body())
-        job = await self._compute(self._tokens, given.inputs)
+        given = parse(TokenizeRequest, request.scope["state"][BODY])
+        job = await self._compute(request, self._tokens, given.inputs)
         texts = _results(job)
         if not given.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
@@ -127,8 +131,8 @@ class Service:
         if prediction is None:
             known = ", ".join(self._predictions) or "none"
             raise RequestError(404, f"There is no run {name[:60]!r}: this server has {known}.")
-        given = parse(PredictRequest, await request.body())
-        job = await self._compute(prediction, given.inputs)
+        given = parse(PredictRequest, request.scope["state"][BODY])
+        job = await self._compute(request, prediction, given.inputs)
         answers = _results(job)
         single = isinstance(given.inputs, str)
         return json_response(answers[0] if single else answers, headers=_times(job))
@@ -173,7 +177,7 @@ class Service:
 
     async def openai_embeddings(self, request: Request) -> Response:
         """Return a vector for each text."""
-        given = parse(OpenAIRequest, await request.body())
+        given = parse(OpenAIRequest, request.scope["state"][BODY])
         if given.model != self._settings.name:
             raise RequestError(
                 404,
@@ -181,7 +185,7 @@ class Service:
                 parameter="model", code="model_not_found",
             )  # fmt: skip
         self._check_dimensions(given.dimensions)
-        job = await self._compute(self._embedding, given.input, field="input", pooled=True)
+        job = await self._compute(request, self._embedding, given.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
         as_text = given.encoding_format == "base64"
         num_words = sum(job.sizes) - 2 * len(job.sizes)
@@ -211,6 +215,7 @@ class Service:
 
     async def _compute(
         self,
+        request: Request,
         computation: Computation,
         inputs: Any,
         *,
@@ -236,8 +241,9 @@ class Service:
             for i, value in enumerate(values)
         ]
         job = await self.batcher.submit(
-            computation, texts, timeout_seconds=self._settings.timeout_seconds
-        )
+            computation, texts, timeout_seconds=self._settings.timeout_seconds,
+            is_wanted=lambda: HAS_GONE not in request.scope["state"],
+        )  # fmt: skip
         self._measure(job, num_texts)
         return job
 
@@ -254,8 +260,8 @@ class Service:
     def _pooled(self, job: Job, *, normalize: bool | None) -> np.ndarray:
         vectors = np.stack(_results(job))
         if self._settings.normalize if normalize is None else normalize:
-            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-            vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+            lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+            vectors /= np.maximum(lengths, _TINY)[:, np.newaxis]
         return vectors
 
     def _check_dimensions(self, dimensions: int | None) -> None:

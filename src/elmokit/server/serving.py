@@ -10,14 +10,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from elmokit.explorer.addresses import cannot_listen
-from elmokit.server.gate import Gate
+from elmokit.server.gate import HAS_GONE, Gate
 from elmokit.server.routes import Service
 from elmokit.server.settings import BODY_SECONDS, ServerSettings
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 512
-"""More are closed at once."""
+MAX_CONNECTIONS = 900
+"""A request on another one gets status 503, and the connection is closed."""
 MAX_HEADER_BYTES = 65_536
 HEADER_SECONDS = 10.0
 """In which the headers of a request must have arrived, once they begin."""
@@ -25,6 +25,11 @@ WRITE_SECONDS = 60.0
 """After which a client that does not read its answer is left."""
 IDLE_SECONDS = 30
 """That a connection is kept between requests."""
+_SURPLUS_BODY = b'{"error": "There are too many connections.", "error_type": "overloaded"}'
+_SURPLUS_ANSWER = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_SURPLUS_BODY), _SURPLUS_BODY)
+)
 _BACKLOG = 1024
 
 
@@ -80,28 +85,33 @@ class _Connection(HttpToolsProtocol):
     """A connection that does not wait for slow clients for ever."""
 
     _timer: asyncio.TimerHandle | None = None
+    _is_surplus = False
     _in_headers = False
     _num_header_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._start_timer(HEADER_SECONDS)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
+        self._is_surplus = len(self.connections) > MAX_CONNECTIONS
 
     def data_received(self, data: bytes) -> None:
+        if self._is_surplus:
+            self.transport.write(_SURPLUS_ANSWER)
+            self.transport.close()
+            return
         super().data_received(data)
         if self._in_headers:
             self._num_header_bytes += len(data)
             if self._num_header_bytes > MAX_HEADER_BYTES:
                 self.transport.abort()
+            elif self._timer is None:
+                self._start_timer(HEADER_SECONDS)
         elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
             self._start_timer(IDLE_SECONDS)  # the rest of a body that was refused
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_headers, self._num_header_bytes = True, 0
-        self._start_timer(HEADER_SECONDS)
 
     def on_headers_complete(self) -> None:
         self._in_headers = False
@@ -118,6 +128,8 @@ class _Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if self.cycle is not None:
+            cast(dict[str, Any], self.cycle.scope)["state"][HAS_GONE] = True
         super().connection_lost(exc)
 
     def _start_timer(self, seconds: float) -> None:

@@ -59,10 +59,15 @@ def test_headers_that_do_not_end_end_the_connection(embedder, monkeypatch):
         assert server.ask("GET", "/health")[0] == 200
 
 
-def test_more_connections_than_allowed_are_closed(embedder, monkeypatch):
+def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
-    with served(embedder) as server, connect(server), connect(server), connect(server) as third:
-        assert is_closed(third)
+    with served(embedder) as server, connect(server) as first, connect(server):
+        until(lambda: len(server.server.server_state.connections) == 2)
+        status, headers, answer = server.ask("GET", "/health")
+        assert (status, headers["Retry-After"], answer["error_type"]) == (503, "1", "overloaded")
+        first.close()
+        until(lambda: len(server.server.server_state.connections) == 1)
+        assert server.ask("GET", "/health")[0] == 200
 
 
 def test_a_client_that_does_not_read_is_left(embedder, monkeypatch):
