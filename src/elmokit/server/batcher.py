@@ -76,17 +76,18 @@ class Batcher:
     Args:
         batch_tokens: Tokens of a batch.
         wait_seconds: How long a request waits for others if the thread has nothing to do.
-        max_queue: Requests that may wait.
+        max_requests: Requests that may be computed or wait at once.
         metrics: Gets what every batch and request took.
     """
 
     def __init__(
-        self, *, batch_tokens: int, wait_seconds: float, max_queue: int, metrics: Metrics
+        self, *, batch_tokens: int, wait_seconds: float, max_requests: int, metrics: Metrics
     ) -> None:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
-        self._max_queue, self._metrics = max_queue, metrics
+        self._max_requests, self._metrics = max_requests, metrics
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
+        self._num_open = 0
         self._is_stopping = False
         self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
 
@@ -115,16 +116,16 @@ class Batcher:
         return len(self._jobs)
 
     def check_room(self) -> None:
-        """Refuse a request if too many wait.
+        """Refuse a request if too many are computed or wait.
 
         Raises:
             RequestError: 429; 503 if the server stops.
         """
         if not self.is_alive:
             raise RequestError(503, "The server is stopping.", retry_after=5)
-        if len(self._jobs) >= self._max_queue:
+        if self._num_open >= self._max_requests:
             raise RequestError(
-                429, f"{self._max_queue} requests are waiting already: try again.",
+                429, f"{self._max_requests} requests are being answered already: try again.",
                 code="rate_limit_exceeded", retry_after=1,
             )  # fmt: skip
 
@@ -144,6 +145,7 @@ class Batcher:
         """
         self.check_room()
         job = Job(computation, texts, self._loop.create_future(), is_wanted)
+        self._num_open += 1
         with self._changed:
             self._jobs.append(job)
             self._changed.notify()
@@ -155,6 +157,7 @@ class Batcher:
                 503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
             ) from None
         finally:
+            self._num_open -= 1
             job.future.cancel()  # the thread drops what nobody waits for
 
     # --- the thread

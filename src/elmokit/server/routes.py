@@ -64,7 +64,7 @@ class Service:
         self.metrics = Metrics()
         self.batcher = Batcher(
             batch_tokens=settings.batch_tokens, wait_seconds=settings.batch_wait_seconds,
-            max_queue=settings.max_queue, metrics=self.metrics,
+            max_requests=settings.max_requests, metrics=self.metrics,
         )  # fmt: skip
         self._embedding = Embedding(embedder, settings)
         self._tokens = Tokens(embedder, vocab, settings)
@@ -147,7 +147,7 @@ class Service:
                 "model_sha": made_by["model_hash"],
                 "model_dtype": made_by["precision"],
                 "model_type": {"embedding": {"pooling": settings.pooling}},
-                "max_concurrent_requests": settings.max_queue,
+                "max_concurrent_requests": settings.max_requests,
                 "max_input_length": settings.max_words,
                 "max_batch_tokens": settings.batch_tokens,
                 "max_client_batch_size": settings.max_texts,

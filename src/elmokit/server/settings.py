@@ -42,8 +42,8 @@ class ServerSettings:
     """Words and sentence boundaries that are computed together."""
     batch_wait_seconds: float = 0.004
     """How long a request waits for others, if nothing else is being computed."""
-    max_queue: int = 64
-    """Requests that wait for the computation; more are refused."""
+    max_requests: int = 64
+    """Requests that are computed or wait; more are refused."""
     timeout_seconds: float = 30.0
     """In which a request is computed, or refused."""
 
@@ -60,7 +60,7 @@ class ServerSettings:
                 'A server returns one vector per word: `layers` must be "top", "average" or the '
                 'number of a layer, got "all".'
             )
-        for name in ("max_words", "max_texts", "batch_tokens", "max_queue"):
+        for name in ("max_words", "max_texts", "batch_tokens", "max_requests"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         if self.timeout_seconds <= 0:

@@ -33,12 +33,12 @@ def computation():
     return Recorder()
 
 
-def run(steps, *, batch_tokens=10, wait_seconds=0.05, max_queue=100):
+def run(steps, *, batch_tokens=10, wait_seconds=0.05, max_requests=100):
     """Run a coroutine function of a batcher, whose thread ends with it."""
 
     async def all_of_it():
         batcher = Batcher(
-            batch_tokens=batch_tokens, wait_seconds=wait_seconds, max_queue=max_queue,
+            batch_tokens=batch_tokens, wait_seconds=wait_seconds, max_requests=max_requests,
             metrics=Metrics(),
         )  # fmt: skip
         batcher.start()
@@ -129,7 +129,7 @@ def test_limits_and_cancelled_requests(computation):
         computation.go.set()
         assert (await first).results == {0: "A"}
 
-    run(steps, max_queue=2)
+    run(steps, max_requests=3)
     assert computation.batches == [["a"]]
 
 

@@ -267,7 +267,7 @@ def test_wrong_routes_and_methods_are_json(server):
 
 class TestLimits:
     def test_a_full_queue_is_429(self, embedder):
-        with served(embedder, max_queue=2) as server, ThreadPoolExecutor(8) as pool:
+        with served(embedder, max_requests=3) as server, ThreadPoolExecutor(8) as pool:
             held = HeldBack(server.service._embedding.compute)
             server.service._embedding.compute = held
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
@@ -282,7 +282,7 @@ class TestLimits:
                     "POST", path, json.dumps(given), {"Content-Type": "application/json"}
                 )
                 assert (status, headers["Retry-After"]) == (429, "1")
-                assert "2 requests" in str(answer)
+                assert "3 requests" in str(answer)
             assert server.metric('te_request_failure{err="overloaded"}') == 2
             held.go.set()
             assert [one.result()[0] for one in (first, *others)] == [200] * 3

@@ -11,7 +11,7 @@ from elmokit.server.settings import ServerSettings
         ({"state": "carry"}, "carry.*reset.*warm"),
         ({"state": "cold"}, "reset.*cold"),
         ({"layers": "all"}, "top.*average.*all"),
-        ({"max_queue": 0}, "max_queue.*1.*0"),
+        ({"max_requests": 0}, "max_requests.*1.*0"),
         ({"timeout_seconds": 0.0}, "timeout_seconds"),
         ({"api_key": ""}, "not empty"),
         ({"api_key": "a b"}, "spaces"),

@@ -69,8 +69,8 @@ def serve(
     batch_tokens: Annotated[
         int, typer.Option(help="Words per batch; does not affect the result.", min=1)
     ] = 2048,
-    max_queue: Annotated[
-        int, typer.Option(help="Requests that wait; more get status 429.", min=1)
+    max_requests: Annotated[
+        int, typer.Option(help="Requests at once; more get status 429.", min=1)
     ] = 64,
     timeout: Annotated[
         float, typer.Option(help="Seconds after which a request gets status 503.")
@@ -103,7 +103,7 @@ def serve(
         name=name or directory.resolve().name, api_key=_key(api_key),
         allowed_hosts=allow_host or (), layers=options.layers_of(layers), pooling=pooling,
         normalize=normalize, state=state, max_words=max_words, max_texts=max_texts,
-        batch_tokens=batch_tokens, max_queue=max_queue, timeout_seconds=timeout,
+        batch_tokens=batch_tokens, max_requests=max_requests, timeout_seconds=timeout,
     )  # fmt: skip
     with listen(host, port) as listener:
         with as_input_error():  # checks the options; loads tokenizer and warm state
