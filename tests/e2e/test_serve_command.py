@@ -40,13 +40,12 @@ def folder(tmp_path_factory):
 def start(*arguments):
     """Start the command; return process and URL once it listens."""
     process = start_elmokit(
-        "serve", "--port", 0, *arguments, stderr=subprocess.PIPE,
+        "serve", "--port", 0, "--json", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "ELMOKIT_API_KEY": KEY},
     )  # fmt: skip
-    for line in process.stderr:
-        if found := re.match(r"(http://\S+)", line):
-            return process, found[1]
-    raise AssertionError(f"it ended with {process.wait()}")
+    said = json.loads(process.stdout.readline())
+    assert said["model"] == "toy"
+    return process, said["url"]
 
 
 @pytest.fixture(scope="module")

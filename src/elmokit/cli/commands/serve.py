@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
+from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError, as_input_error
 
@@ -77,6 +78,9 @@ def serve(
     ] = 30.0,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print URL and name of the model as one JSON object.")
+    ] = False,
 ) -> None:  # fmt: skip
     """Serve a model over HTTP: the APIs of OpenAI (/v1/embeddings) and Text Embeddings Inference.
 
@@ -117,7 +121,10 @@ def serve(
         url = url_of(host, listener.getsockname()[1])
         if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
             log.warning("everyone who reaches %s may use it: --api-key asks for a key", url)
-        typer.echo(f"{url}  {settings.name!r}  (Ctrl-C ends it)", err=True)
+        if json:
+            emit_json({"url": url, "model": settings.name})
+        else:
+            typer.echo(f"{url}  {settings.name!r}  (Ctrl-C ends it)", err=True)
         Server(service, settings, host=host).run(sockets=[listener])
 
 
