@@ -199,7 +199,7 @@ BAD = {
     "null": (b'{"inputs": null}', 422),
     "ids": (b'{"inputs": [[1, 2]]}', 422),
     "missing": (b"{}", 422),
-    "unknown field": (b'{"inputs": "a", "turncate": true}', 422),
+    "unknown field": (b'{"inputs": "a", "cut": true}', 422),
     "dimensions": (b'{"inputs": "a", "dimensions": 3}', 422),
     "no texts": (b'{"inputs": []}', 422),
     "empty text": (b'{"inputs": ["a", ""]}', 422),
