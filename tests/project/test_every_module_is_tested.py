@@ -29,6 +29,7 @@ COVERED_BY = {
     "e2e/test_probe_commands.py": (
         "cli/commands/neighbors cli/commands/probe cli/commands/weights probes/registry"
     ),
+    "e2e/test_serve_command.py": "cli/commands/serve",
     "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
     "e2e/test_vectors_command.py": "cli/commands/vectors",
     "project/test_command_line.py": "cli/options",
@@ -56,7 +57,8 @@ COVERED_BY = {
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/explorer/test_export.py": "explorer/text_rules",
-    "unit/explorer/test_server.py": "explorer/calls explorer/catalog",
+    "unit/explorer/test_server.py": "explorer/addresses explorer/calls explorer/catalog",
+    "unit/server/test_routes.py": "server/answers server/computations server/schemas",
     "unit/experiments/results/test_tables.py": "experiments/results/findings",
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"

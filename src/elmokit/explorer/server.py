@@ -4,8 +4,6 @@ Only requests that name this server as host and come from its own pages are answ
 sites in the same browser cannot use it. Nothing that is sent is run or written.
 """
 
-import errno
-import ipaddress
 import json
 import logging
 import socket
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from elmokit.errors import InputError
+from elmokit.explorer.addresses import cannot_listen, is_own_host, url_of
 from elmokit.explorer.calls import CallError, Calls, as_json
 from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, ExploredModel
 from elmokit.explorer.export import STATIC
@@ -89,31 +87,13 @@ class ExplorerServer(ThreadingHTTPServer):
         try:
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
-            number = getattr(error, "errno", None)
-            advice = "Give another address with --host."
-            if number == errno.EADDRINUSE:
-                advice = "Another program uses that port: give another one with --port, or 0."
-            raise InputError(f"Cannot listen on {host}, port {port}: {error}. {advice}") from error
+            raise cannot_listen(host, port, error) from error
         self.host = host
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self.server_port}/"
+        self.url = url_of(host, self.server_port)
 
     def is_own_host(self, given: str) -> bool:
         """Return whether a Host header names this server."""
-        parts = urlsplit(f"//{given}")
-        try:
-            name, port = (parts.hostname or "").lower(), parts.port or 80
-        except ValueError:
-            return False
-        if port != self.server_port:
-            return False
-        if name in ("localhost", self.host.lower(), socket.gethostname().lower()):
-            return True
-        try:  # a name that leads here by DNS could be anyone's; a number could not
-            address = ipaddress.ip_address(name)
-            return address.is_loopback or not ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_own_host(given, host=self.host, port=self.server_port)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,146 @@
+"""`elmokit serve`: a model over HTTP."""
+
+import logging
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
+from elmokit.errors import InputError, MissingExtraError, as_input_error
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
+
+log = logging.getLogger(__name__)
+
+KEY_VARIABLE = "ELMOKIT_API_KEY"
+
+
+def serve(
+    *,
+    model: options.ModelOption = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]RUN",
+            help="A run of `elmokit train`, for /predict/NAME; default: the directory's name. "
+            "Repeatable.",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8080,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Key that every request must carry. Others can see a command line: the "
+            f"environment variable {KEY_VARIABLE} is safer.",
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A name by which clients may call the server; repeatable."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model for clients; default: its own.")
+    ] = None,
+    layers: Annotated[
+        str, typer.Option(help="top, average, or a layer number (0 is the token layer).")
+    ] = "average",
+    pooling: Annotated[
+        str, typer.Option("--pool", help="One vector per text: mean or max over its words.")
+    ] = "mean",
+    normalize: Annotated[
+        bool,
+        typer.Option("--normalize/--no-normalize", help="Scale pooled vectors to length 1."),
+    ] = True,
+    state: Annotated[
+        str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (one fixed).")
+    ] = "reset",
+    precision: options.PrecisionOption = "fp32",
+    max_words: Annotated[int, typer.Option(help="Words of a text.", min=1)] = 2048,
+    max_texts: Annotated[int, typer.Option(help="Texts of a request.", min=1)] = 256,
+    batch_tokens: Annotated[
+        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
+    ] = 2048,
+    max_requests: Annotated[
+        int, typer.Option(help="Requests at once; more get status 429.", min=1)
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a request gets status 503.")
+    ] = 30.0,
+    device: options.DeviceOption = "auto",
+    threads: options.ThreadsOption = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print URL and name of the model as one JSON object.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Serve a model over HTTP: the APIs of OpenAI (/v1/embeddings) and Text Embeddings Inference.
+
+    POST /embed (a vector per text), /embed_all (per word), /tokenize, /predict/NAME; GET /info,
+    /health, /metrics. Requests that arrive together are computed together. It listens on this
+    machine only, unless --host says otherwise. Ctrl-C or SIGTERM ends it once what it has accepted
+    is answered.
+    """
+    choose_threads(threads)
+    try:
+        from elmokit.server.routes import Service
+        from elmokit.server.serving import Server, listen
+        from elmokit.server.settings import ServerSettings
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), extra="serve") from error
+    from elmokit.embed.embedder import Embedder
+    from elmokit.explorer.addresses import url_of
+    from elmokit.text.word_vocab import WordVocab
+    from elmokit.weights.locate import find_model
+    from elmokit.weights.model_files import VOCAB_NAME
+
+    directory = find_model(model)
+    settings = ServerSettings(
+        name=name or directory.resolve().name, api_key=_key(api_key),
+        allowed_hosts=allow_host or (), layers=options.layers_of(layers), pooling=pooling,
+        normalize=normalize, state=state, max_words=max_words, max_texts=max_texts,
+        batch_tokens=batch_tokens, max_requests=max_requests, timeout_seconds=timeout,
+    )  # fmt: skip
+    with listen(host, port) as listener:
+        with as_input_error():  # checks the options; loads tokenizer and warm state
+            embedder = Embedder.load(directory, device=device, precision=precision)
+            embedder.embed(["Ready."], layers=settings.layers, state=settings.state)
+        vocab_path = directory / VOCAB_NAME
+        service = Service(
+            embedder, settings, runs=_runs(task or []),
+            vocab=WordVocab.read(vocab_path) if vocab_path.exists() else None,
+        )  # fmt: skip
+        url = url_of(host, listener.getsockname()[1])
+        if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
+            log.warning("everyone who reaches %s may use it: --api-key asks for a key", url)
+        if json:
+            emit_json({"url": url, "model": settings.name})
+        else:
+            typer.echo(f"{url}  {settings.name!r}  (Ctrl-C ends it)", err=True)
+        Server(service, settings, host=host).run(sockets=[listener])
+
+
+def _key(given: str | None) -> str | None:
+    return os.environ.get(KEY_VARIABLE) if given is None else given
+
+
+def _runs(given: list[str]) -> "dict[str, TaskRun]":
+    """Load runs; a name is given before an equals sign, or the directory's."""
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    runs: dict[str, TaskRun] = {}
+    for one in given:
+        named = None if Path(one).exists() else re.fullmatch(r"([\w.-]+)=(.+)", one)
+        name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
+        if name in runs:
+            raise InputError(f"Two runs are called {name!r}: give one another name, NAME={path}.")
+        runs[name] = TaskRun.load(path)
+    return runs

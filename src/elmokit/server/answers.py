@@ -1,0 +1,96 @@
+"""Answers and errors as each dialect has them."""
+
+import json
+import logging
+from typing import Any
+
+import numpy as np
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from elmokit.errors import ElmokitError
+
+log = logging.getLogger(__name__)
+
+_OPENAI_PATHS = ("/v1/", "/embeddings")
+
+
+class RequestError(Exception):
+    """A request that is not answered.
+
+    Args:
+        status: HTTP status.
+        message: What was found, where, and what is allowed.
+        parameter: The field of the request that is at fault.
+        code: A word of the OpenAI dialect for programs.
+        retry_after: Seconds after which the same request may succeed.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        parameter: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.parameter, self.code = status, message, parameter, code
+        self.retry_after = retry_after
+
+    @property
+    def tei_type(self) -> str:
+        """The ``error_type`` of Text Embeddings Inference."""
+        types = {422: "tokenizer", 429: "overloaded", 500: "backend", 503: "unhealthy"}
+        return types.get(self.status, "validation")
+
+    @property
+    def openai_type(self) -> str:
+        """The ``type`` of OpenAI."""
+        types = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+        default = "server_error" if self.status >= 500 else "invalid_request_error"
+        return types.get(self.status, default)
+
+
+def as_request_error(error: Exception) -> RequestError:
+    """Return what to answer for an exception; what is no fault of the request is logged."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, ElmokitError | ValueError | TypeError):
+        return RequestError(422, str(error))
+    log.error("a computation failed", exc_info=error)
+    return RequestError(500, f"The computation failed: {type(error).__name__}: {error}")
+
+
+def error_response(path: str, error: RequestError, *, close: bool = False) -> Response:
+    """Return an error in the dialect of the route."""
+    content: dict[str, Any] = {"error": error.message, "error_type": error.tei_type}
+    if path.startswith(_OPENAI_PATHS):
+        content = {
+            "error": {
+                "message": error.message,
+                "type": error.openai_type,
+                "param": error.parameter,
+                "code": error.code,
+            }
+        }
+    headers = {"Connection": "close"} if close else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return json_response(content, status=error.status, headers=headers)
+
+
+def json_response(
+    content: Any, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return JSON values as an answer."""
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    return Response(body, status, headers, media_type="application/json")
+
+
+def numbers(vectors: np.ndarray) -> bytes:
+    """Return an array as JSON whose numbers read back as the same float32."""
+    return to_json(vectors.tolist())

@@ -1,0 +1,150 @@
+"""What the server computes of texts: vectors, tokens, predictions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.pooling import pool
+from elmokit.files.json_files import jsonable
+from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.server.answers import RequestError
+from elmokit.server.settings import ServerSettings
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.text.alignment import align
+from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
+from elmokit.text.given_sentences import GivenSentence, split_sentence
+from elmokit.text.word_vocab import WordVocab
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of a request."""
+
+    value: Any
+    """A string or list of words; for predictions also several of these."""
+    where: str
+    """Its place in the request, for errors."""
+    truncate: bool = False
+    """Cut it instead of refusing it."""
+    pooled: bool = False
+    """One vector is wanted, not one per word."""
+
+
+class Embedding:
+    """Vectors of texts, equal to those of the embedder alone."""
+
+    def __init__(self, embedder: Embedder, settings: ServerSettings) -> None:
+        self._embedder, self._settings = embedder, settings
+
+    def prepare(self, text: Text) -> tuple[tuple[list[str], bool], int]:
+        """Split a text into words; refuse one that has none, or too many."""
+        words = split_text(text, self._embedder, self._settings)
+        return (words, text.pooled), len(words) + NUM_BOUNDARIES
+
+    def compute(self, items: list[tuple[list[str], bool]]) -> list[np.ndarray]:
+        """Return (2D) of pooled texts and (W, 2D) of others."""
+        settings = self._settings
+        stream = self._embedder.embed_stream(
+            [words for words, _ in items], layers=settings.layers, state=settings.state,
+            batch_tokens=settings.batch_tokens,
+        )  # fmt: skip
+        return [
+            pool(vectors, pooling=settings.pooling) if pooled else vectors
+            for vectors, (_, pooled) in zip(stream, items, strict=True)
+        ]
+
+
+class Tokens:
+    """Tokens of texts, with their places in characters; ids are those of the vocabulary."""
+
+    def __init__(
+        self, embedder: Embedder, vocab: WordVocab | None, settings: ServerSettings
+    ) -> None:
+        self._embedder, self._vocab, self._settings = embedder, vocab, settings
+
+    def prepare(self, text: Text) -> tuple[tuple[str, list[str]], int]:
+        """Split a text into words."""
+        words = split_text(text, self._embedder, self._settings)
+        return (text.value, words), len(words)
+
+    def compute(self, items: list[tuple[str, list[str]]]) -> list[list[dict[str, Any]]]:
+        """Return the tokens of each text, sentence boundaries included."""
+        return [
+            [
+                self._token(SENTENCE_BEGIN_WORD, None, special=True),
+                *(
+                    self._token(word, place)
+                    for word, place in zip(
+                        words, align(words, text) or [None] * len(words), strict=True
+                    )
+                ),
+                self._token(SENTENCE_END_WORD, None, special=True),
+            ]
+            for text, words in items
+        ]
+
+    def _token(
+        self, word: str, place: tuple[int, int] | None, *, special: bool = False
+    ) -> dict[str, Any]:
+        start, stop = place or (None, None)
+        id_ = None if self._vocab is None else self._vocab.word_id(word)
+        return {"id": id_, "text": word, "special": special, "start": start, "stop": stop}
+
+
+class Prediction:
+    """Answers of a trained task model, as `elmokit predict --json` prints them."""
+
+    def __init__(self, run: TaskRun, settings: ServerSettings) -> None:
+        self.run, self._settings = run, settings
+
+    def prepare(self, text: Text) -> tuple[Any, int]:
+        """Estimate the size of a text from its characters."""
+        num_characters = _num_characters(text.value)
+        if num_characters > self._settings.max_characters:
+            raise RequestError(
+                413, f"{text.where} has {num_characters:,} characters: at most "
+                f"{self._settings.max_characters:,} are read.",
+            )  # fmt: skip
+        return text.value, num_characters // 5 + NUM_BOUNDARIES
+
+    def compute(self, items: list[Any]) -> Sequence[Any]:
+        """Return what `TaskRun.predict_json` says of each text."""
+        return jsonable(list(self.run.predict_json(items)))
+
+
+def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list[str]:
+    """Return the words of a text.
+
+    Raises:
+        RequestError: 413 if it is too long, 422 if it has no words.
+        ValueError: for NUL in it.
+    """
+    given: GivenSentence = text.value
+    too_long = "{} has {:,} {}: at most {:,} are read, and of a longer one those with "
+    too_long += '"truncate": true.'
+    if isinstance(given, str) and len(given) > settings.max_characters:
+        if not text.truncate:
+            raise RequestError(
+                413,
+                too_long.format(text.where, len(given), "characters", settings.max_characters),
+            )
+        given = given[: settings.max_characters]
+    words = split_sentence(given, embedder.tokenizer.tokenize, where=text.where)
+    if len(words) > settings.max_words:
+        if not text.truncate:
+            raise RequestError(
+                413, too_long.format(text.where, len(words), "words", settings.max_words)
+            )
+        words = words[: settings.max_words]
+    if not words:
+        raise RequestError(422, f"{text.where} has no words.")
+    return words
+
+
+def _num_characters(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return sum(_num_characters(part) + 1 for part in value)

@@ -1,0 +1,119 @@
+"""What stands before every route: who may ask, how large a request may be, how long it may take."""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from functools import lru_cache
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from elmokit.explorer.addresses import is_own_host
+from elmokit.server.answers import RequestError, error_response
+from elmokit.server.settings import BODY_SECONDS, MAX_BODY_BYTES, ServerSettings
+
+OPEN_PATH = "/health"
+"""Answered to everyone: it says nothing but that the server lives."""
+BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
+"""Of a request's state: what was posted; whether its client has left."""
+_MAX_DISCARDED_BYTES = 64 * 2**20
+"""Of a body that is too large, so that its client reads the answer before the connection ends."""
+
+
+class Gate:
+    """ASGI middleware that refuses requests, and hands on others with `BODY` in their state.
+
+    Args:
+        app: Answers requests.
+        settings: Key, hosts and limits.
+        host: Address that the server listens on.
+        check_room: Raises `RequestError` if no more can be computed; called before a body is read.
+        on_error: Gets what was refused here.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        *,
+        host: str,
+        check_room: Callable[[], None],
+        on_error: Callable[[RequestError], None],
+    ) -> None:
+        self._app, self._check_room, self._on_error = app, check_room, on_error
+        key = settings.api_key
+        self._authorization = None if key is None else f"Bearer {key}".encode("ascii")
+        names = {name.lower() for name in settings.allowed_hosts}
+
+        @lru_cache(maxsize=64)
+        def is_allowed(given: str) -> bool:
+            allowed = not names.isdisjoint((given.lower(), given.lower().rpartition(":")[0]))
+            return allowed or is_own_host(given, host=host, port=None)
+
+        self._is_allowed = is_allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        close = True  # what is left of the body is not read
+        try:
+            if scope["path"] != OPEN_PATH:
+                self._check_sender(headers)
+            if scope["method"] == "POST":
+                self._check_room()
+                scope["state"][BODY] = await _read_body(headers, receive)
+                close = False
+            await self._app(scope, receive, send)
+        except RequestError as error:
+            self._on_error(error)
+            close = close and error.status in (408, 413)
+            await error_response(scope["path"], error, close=close)(scope, receive, send)
+
+    def _check_sender(self, headers: dict[bytes, bytes]) -> None:
+        if self._authorization is not None:
+            given = headers.get(b"authorization", b"")
+            if not hmac.compare_digest(given, self._authorization):
+                raise RequestError(
+                    401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
+                    code="invalid_api_key",
+                )  # fmt: skip
+            return  # other sites do not know the key
+        host = headers.get(b"host", b"").decode("latin-1")
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if not self._is_allowed(host):
+            raise RequestError(
+                403, f"This server is not called {host[:60]!r}: --allow-host adds a name."
+            )
+        if origin and origin.partition("://")[2] != host:
+            raise RequestError(403, f"Pages of {origin[:60]!r} may not ask this server.")
+
+
+async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    length = headers.get(b"content-length", b"")
+    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.")
+    if headers.get(b"expect") and length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise too_large  # nothing was sent yet
+    body, size = bytearray(), 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestError(400, "The client left before its request was complete.")
+                size += len(message.get("body", b""))
+                if size <= MAX_BODY_BYTES:
+                    body += message.get("body", b"")
+                if not message.get("more_body") or size > _MAX_DISCARDED_BYTES:
+                    break
+    except TimeoutError:
+        raise RequestError(
+            408, f"The request was not complete after {BODY_SECONDS:g} seconds."
+        ) from None
+    if size > MAX_BODY_BYTES:
+        raise too_large
+    if kind != b"application/json":
+        raise RequestError(415, "A request needs the header `Content-Type: application/json`.")
+    return bytes(body)

@@ -1,0 +1,102 @@
+"""Bodies of requests: what clients of OpenAI and of Text Embeddings Inference send."""
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, StrictStr, ValidationError
+
+from elmokit.server.answers import RequestError
+
+Words = list[StrictStr]
+"""A text that is split already."""
+Schema = TypeVar("Schema", bound=BaseModel)
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EmbedRequest(_Request):
+    """Of /embed and /embed_all."""
+
+    inputs: StrictStr | list[StrictStr | Words]
+    truncate: StrictBool | None = False
+    truncation_direction: Literal["Right", "right"] | None = None
+    normalize: StrictBool | None = None
+    dimensions: StrictInt | None = None
+    prompt_name: None = None
+
+
+class TokenizeRequest(_Request):
+    """Of /tokenize."""
+
+    inputs: StrictStr | list[StrictStr]
+    add_special_tokens: StrictBool = True
+    prompt_name: None = None
+
+
+class PredictRequest(_Request):
+    """Of /predict/{run}."""
+
+    inputs: StrictStr | list[StrictStr | list[StrictStr | Words]]
+
+
+class OpenAIRequest(_Request):
+    """Of /v1/embeddings."""
+
+    input: StrictStr | list[StrictStr]
+    model: StrictStr
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: StrictInt | None = None
+    user: StrictStr | None = None
+
+
+def parse(schema: type[Schema], body: bytes) -> Schema:
+    """Read a body.
+
+    Raises:
+        RequestError: 400 if it is no JSON, 422 if it is not what the route takes.
+    """
+    try:
+        return schema.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        raise RequestError(400, f"The body is not JSON: {first.get('ctx', {}).get('error')}.")
+    place = first["loc"]
+    if not place:
+        raise RequestError(422, "The body must be a JSON object.")
+    field = str(place[0])
+    if first["type"] == "missing":
+        raise RequestError(422, f"`{field}` is missing.", parameter=field)
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(schema.model_fields)
+        raise RequestError(
+            422, f"There is no field `{field[:60]}`: known are {known}.", parameter=field[:60]
+        )
+    raise RequestError(422, _what_is_wrong(field, first["input"]), parameter=field)
+
+
+def _what_is_wrong(field: str, given: Any) -> str:
+    """Say what a field may be."""
+    if field in ("inputs", "input"):
+        expected = "a string or a list of strings"
+        if _holds_number(given):
+            return (
+                f"`{field}` must be {expected}, got numbers: ids of another model's tokenizer mean "
+                "nothing to this one (langchain: check_embedding_ctx_length=False)."
+            )
+    else:
+        expected = {
+            "prompt_name": "left out: this model has no prompts",
+            "truncation_direction": '"right"',
+            "encoding_format": '"float" or "base64"',
+            "dimensions": "a whole number",
+            "model": "a string",
+        }.get(field, "true or false")
+    return f"`{field}` must be {expected}, got {given!r:.60}."
+
+
+def _holds_number(given: Any) -> bool:
+    if isinstance(given, list):
+        return bool(given) and _holds_number(given[0])
+    return isinstance(given, int)

@@ -1,0 +1,143 @@
+"""Listening, connections, and the end."""
+
+import asyncio
+import logging
+import socket
+from types import FrameType
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from elmokit.explorer.addresses import cannot_listen
+from elmokit.server.gate import HAS_GONE, Gate
+from elmokit.server.routes import Service
+from elmokit.server.settings import BODY_SECONDS, ServerSettings
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 900
+"""A request on another one gets status 503, and the connection is closed."""
+MAX_HEADER_BYTES = 65_536
+HEADER_SECONDS = 10.0
+"""In which the headers of a request must have arrived, once they begin."""
+WRITE_SECONDS = 60.0
+"""After which a client that does not read its answer is left."""
+IDLE_SECONDS = 30
+"""That a connection is kept between requests."""
+_SURPLUS_BODY = b'{"error": "There are too many connections.", "error_type": "overloaded"}'
+_SURPLUS_ANSWER = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_SURPLUS_BODY), _SURPLUS_BODY)
+)
+_BACKLOG = 1024
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket; port 0 takes a free one.
+
+    Raises:
+        InputError: if the port is in use, or the address is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise cannot_listen(host, port, error) from error
+
+
+class Server(uvicorn.Server):
+    """Answers until it is told to stop, then finishes what it has accepted.
+
+    Args:
+        service: What it answers.
+        settings: Its options.
+        host: Address that it listens on.
+    """
+
+    def __init__(self, service: Service, settings: ServerSettings, *, host: str) -> None:
+        gate = Gate(
+            service.app(), settings, host=host,
+            check_room=service.batcher.check_room, on_error=service.count_error,
+        )  # fmt: skip
+        self._batcher = service.batcher
+        super().__init__(
+            uvicorn.Config(
+                gate, http=_Connection, loop="asyncio", ws="none", lifespan="on", log_config=None,
+                access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=int(settings.timeout_seconds + BODY_SECONDS) + 1,
+            )
+        )  # fmt: skip
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a signal; at a second one without finishing. Being told to stop is no error."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what was accepted. A thread must not compute while the interpreter ends."""
+        await super().shutdown(sockets)
+        self._batcher.stop(drop_queue=self.force_exit)
+
+
+class _Connection(HttpToolsProtocol):
+    """A connection that does not wait for slow clients for ever."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _is_surplus = False
+    _in_headers = False
+    _num_header_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_timer(HEADER_SECONDS)
+        self._is_surplus = len(self.connections) > MAX_CONNECTIONS
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_surplus:
+            self.transport.write(_SURPLUS_ANSWER)
+            self.transport.close()
+            return
+        super().data_received(data)
+        if self._in_headers:
+            self._num_header_bytes += len(data)
+            if self._num_header_bytes > MAX_HEADER_BYTES:
+                self.transport.abort()
+            elif self._timer is None:
+                self._start_timer(HEADER_SECONDS)
+        elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
+            self._start_timer(IDLE_SECONDS)  # the rest of a body that was refused
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_headers, self._num_header_bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._start_timer(WRITE_SECONDS)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        if self.cycle is not None:
+            cast(dict[str, Any], self.cycle.scope)["state"][HAS_GONE] = True
+        super().connection_lost(exc)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        transport = cast(asyncio.Transport, self.transport)
+        self._timer = self.loop.call_later(seconds, transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,78 @@
+"""What a server answers, and how much of it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from elmokit.embed.embedder import StatePolicy, check_state_policy
+from elmokit.embed.pooling import check_pooling
+from elmokit.errors import InputError, as_input_error
+from elmokit.inference.results import Layers
+
+CHARACTERS_PER_WORD = 16
+"""A text may have this many characters for each word that it may have."""
+MAX_BODY_BYTES = 4_000_000
+"""Of a request."""
+BODY_SECONDS = 20.0
+"""In which a request must have arrived."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """User options of a server."""
+
+    name: str
+    """Of the model, as clients call it."""
+    api_key: str | None = None
+    """Every request but those for /health must carry it, if given."""
+    allowed_hosts: Collection[str] = ()
+    """Names by which clients may call the server, besides its own."""
+    layers: Layers | str = "average"
+    """As in `Embedder.embed`, but for "all"."""
+    pooling: str = "mean"
+    """As in `Embedder.embed_sentences`."""
+    normalize: bool = True
+    """Scale pooled vectors to length 1, unless a request says otherwise."""
+    state: StatePolicy | str = "reset"
+    """As in `Embedder.embed`, but for "carry": an answer must not depend on other requests."""
+    max_words: int = 2048
+    """Of a text."""
+    max_texts: int = 256
+    """Of a request."""
+    batch_tokens: int = 2048
+    """Words and sentence boundaries that are computed together."""
+    batch_wait_seconds: float = 0.004
+    """How long a request waits for others, if nothing else is being computed."""
+    max_requests: int = 64
+    """Requests that are computed or wait; more are refused."""
+    timeout_seconds: float = 30.0
+    """In which a request is computed, or refused."""
+
+    def __post_init__(self) -> None:
+        with as_input_error():
+            check_pooling(self.pooling)
+            if check_state_policy(self.state) == "carry":
+                raise InputError(
+                    'state="carry" would let an answer depend on the requests before it: a server '
+                    'has "reset" and "warm".'
+                )
+        if self.layers == "all":
+            raise InputError(
+                'A server returns one vector per word: `layers` must be "top", "average" or the '
+                'number of a layer, got "all".'
+            )
+        for name in ("max_words", "max_texts", "batch_tokens", "max_requests"):
+            if getattr(self, name) < 1:
+                raise InputError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        if self.timeout_seconds <= 0:
+            raise InputError(f"`timeout_seconds` must be positive, got {self.timeout_seconds}.")
+        key = self.api_key
+        if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
+            raise InputError(
+                "The API key must be printable ASCII without spaces, and not empty: "
+                "clients send it in a header."
+            )
+
+    @property
+    def max_characters(self) -> int:
+        """Of a text."""
+        return self.max_words * CHARACTERS_PER_WORD

@@ -1,0 +1,85 @@
+"""A server on a free port of this machine, in a thread."""
+
+import http.client
+import json
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from elmokit.server.routes import Service
+from elmokit.server.serving import Server, listen
+from elmokit.server.settings import ServerSettings
+
+
+@dataclass
+class LiveServer:
+    port: int
+    service: Service
+    server: Server
+
+    def ask(self, method, path, body=None, headers=None):
+        """Return status, headers and content: JSON read, other bytes as they are."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if answer.getheader("Content-Type") == "application/json":
+            content = json.loads(content)
+        return answer.status, answer.headers, content
+
+    def post(self, path, given, **headers):
+        """Post JSON, or bytes as they are; return status and answer."""
+        body = given if isinstance(given, bytes) else json.dumps(given).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        status, _, content = self.ask(
+            "POST", path, body, {"Content-Type": "application/json"} | named
+        )
+        return status, content
+
+    def metric(self, line):
+        """Return the value of a line of /metrics."""
+        _, _, text = self.ask("GET", "/metrics")
+        values = dict(one.rsplit(" ", 1) for one in text.decode().splitlines() if one[0] != "#")
+        return float(values.get(line, 0))
+
+
+@contextmanager
+def served(embedder, *, vocab=None, runs=None, **options):
+    """Serve a model as `toy`; afterwards the server ends by itself."""
+    settings = ServerSettings(name="toy", **options)
+    service = Service(embedder, settings, vocab=vocab, runs=runs)
+    listener = listen("127.0.0.1", 0)
+    server = Server(service, settings, host="127.0.0.1")
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    try:
+        yield LiveServer(listener.getsockname()[1], service, server)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def until(condition, *, seconds=20.0):
+    """Wait for something that another thread does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)
+
+
+class HeldBack:
+    """Stands before a computation, and counts the calls that have arrived there."""
+
+    def __init__(self, compute):
+        self._compute, self.go, self.sizes = compute, threading.Event(), []
+
+    def __call__(self, items):
+        self.sizes.append(len(items))
+        assert self.go.wait(30)
+        return self._compute(items)

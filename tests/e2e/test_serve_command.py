@@ -1,0 +1,151 @@
+"""`elmokit serve` as a process, asked by the clients that people use."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+
+from ..builders.command_line import elmokit, start_elmokit
+from ..builders.live_server import until
+from ..builders.task_models import toy_model
+
+pytestmark = pytest.mark.e2e
+
+TEXTS = ["I sat by the bank .", "배 를 타고 갔다 ."]
+KEY = "a-key"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serve")
+    toy_model().save(folder / "toy")
+    for split in ("train", "dev"):
+        (folder / f"{split}.tsv").write_text("text\tlabel\nby the river\tgood\nI sat\tbad\n")
+    elmokit(
+        "train", "sentiment", "--data", folder, "--model", folder / "toy", "-o", folder / "run",
+        "--layer-cache", folder / "layers", "--set", "train.epochs=1",
+    )  # fmt: skip
+    return folder
+
+
+def start(*arguments):
+    """Start the command; return process and URL once it listens."""
+    process = start_elmokit(
+        "serve", "--port", 0, "--json", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "ELMOKIT_API_KEY": KEY},
+    )  # fmt: skip
+    said = json.loads(process.stdout.readline())
+    assert said["model"] == "toy"
+    return process, said["url"]
+
+
+@pytest.fixture(scope="module")
+def url(folder):
+    process, url = start("--model", folder / "toy", "--task", f"mood={folder / 'run'}")
+    with process:
+        yield url
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    vectors = Embedder.load(folder / "toy").embed_sentences(TEXTS)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_openai(url, expected):
+    openai = pytest.importorskip("openai")
+    with openai.OpenAI(base_url=f"{url}v1", api_key=KEY, max_retries=0) as client:
+        for options in ({}, {"encoding_format": "float"}):
+            answer = client.embeddings.create(model="toy", input=TEXTS, **options)
+            found = np.array([one.embedding for one in answer.data])
+            assert np.abs(found - expected).max() < 1e-6
+            assert answer.usage.total_tokens == 11
+        assert [one.id for one in client.models.list()] == ["toy"]
+        with pytest.raises(openai.NotFoundError, match="There is no model"):
+            client.embeddings.create(model="text-embedding-3-small", input="a")
+        with pytest.raises(openai.UnprocessableEntityError, match="dimensions") as refused:
+            client.embeddings.create(model="toy", input="a", dimensions=5)
+        assert refused.value.param == "dimensions"
+    with openai.OpenAI(base_url=f"{url}v1", api_key="wrong", max_retries=0) as client:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            client.embeddings.create(model="toy", input="a")
+        assert refused.value.code == "invalid_api_key"
+
+
+def test_inference_client(url, expected):
+    hub = pytest.importorskip("huggingface_hub")
+    client = hub.InferenceClient(url, token=KEY)
+    found = client.feature_extraction(TEXTS[0], normalize=True, truncate=True)
+    assert np.abs(found - expected[:1]).max() < 1e-6
+    with pytest.raises(hub.errors.HfHubHTTPError, match="422"):
+        client.feature_extraction("")
+
+
+def test_curl(url, expected):
+    if (curl := shutil.which("curl")) is None:
+        pytest.skip("curl is not installed")
+
+    def ask(path, *arguments):
+        command = [curl, "-sS", "-H", f"Authorization: Bearer {KEY}", *arguments, url + path]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    kind = ("-H", "Content-Type: application/json")
+    found = json.loads(ask("embed", *kind, "-d", json.dumps({"inputs": TEXTS})))
+    assert np.abs(np.array(found) - expected).max() < 1e-6
+    answer = json.loads(ask("predict/mood", *kind, "-d", '{"inputs": "by the river"}'))
+    assert answer["label"] in ("good", "bad")
+    assert "te_request_count" in ask("metrics")
+    assert json.loads(ask("info"))["predict"] == {
+        "mood": {"task": "sentiment", "labels": ["bad", "good"]}
+    }
+    assert "Content-Type" in json.loads(ask("embed", "-d", "{}"))["error"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_the_answer(folder, number):
+    process, url = start("--model", folder / "toy")
+    key = {"Authorization": f"Bearer {KEY}"}
+    texts = ["the bank of a river " * 80] * 200
+
+    def ask():
+        body = json.dumps({"inputs": texts}).encode()
+        headers = key | {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{url}embed", body, headers)) as answer:
+            return json.load(answer)
+
+    def has_arrived():
+        with urllib.request.urlopen(urllib.request.Request(f"{url}metrics", None, key)) as answer:
+            return b'te_request_count{method="batch"} 1' in answer.read()
+
+    with process, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask)
+        until(has_arrived)
+        process.send_signal(number)
+        assert len(asked.result()) == 200
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+def test_what_cannot_be_served_is_refused(folder):
+    for arguments, words in (
+        (["--model", folder / "none"], "no model"),
+        (["--model", folder / "toy", "--layers", "7"], "0 .*to 2"),
+        (["--model", folder / "toy", "--layers", "all"], "average"),
+        (["--model", folder / "toy", "--pool", "first"], "mean.*max"),
+        (["--model", folder / "toy", "--task", folder / "toy"], "run"),
+        (["--model", folder / "toy", "--api-key", ""], "not empty"),
+        (["--task", folder / "run", "--task", f"run={folder / 'run'}"], "Two runs"),
+    ):
+        result = elmokit("serve", "--port", "0", *arguments, expect=2)
+        assert re.search(words, result.stderr), result.stderr

@@ -1,0 +1,147 @@
+import asyncio
+import threading
+
+import pytest
+
+from elmokit.server.answers import RequestError
+from elmokit.server.batcher import Batcher
+from elmokit.server.metrics import Metrics
+
+
+class Recorder:
+    """Upper case; a text has as many tokens as letters. Notes every batch."""
+
+    def __init__(self):
+        self.batches, self.go = [], threading.Event()
+        self.go.set()
+
+    def prepare(self, text):
+        if text == "unreadable":
+            raise ValueError("unreadable")
+        return text, len(text)
+
+    def compute(self, items):
+        self.go.wait(20)
+        self.batches.append(items)
+        if "bad" in items:
+            raise ValueError("bad")
+        return [item.upper() for item in items]
+
+
+@pytest.fixture
+def computation():
+    return Recorder()
+
+
+def run(steps, *, batch_tokens=10, wait_seconds=0.05, max_requests=100):
+    """Run a coroutine function of a batcher, whose thread ends with it."""
+
+    async def all_of_it():
+        batcher = Batcher(
+            batch_tokens=batch_tokens, wait_seconds=wait_seconds, max_requests=max_requests,
+            metrics=Metrics(),
+        )  # fmt: skip
+        batcher.start()
+        try:
+            return await steps(batcher)
+        finally:
+            await asyncio.to_thread(batcher.stop)
+
+    return asyncio.run(all_of_it())
+
+
+def ask(batcher, computation, *texts, timeout_seconds=20.0):
+    return asyncio.create_task(batcher.submit(computation, texts, timeout_seconds=timeout_seconds))
+
+
+def test_requests_that_arrive_together_are_one_batch(computation):
+    async def steps(batcher):
+        return await asyncio.gather(*(ask(batcher, computation, text) for text in "abc"))
+
+    jobs = run(steps)
+    assert [job.results for job in jobs] == [{0: "A"}, {0: "B"}, {0: "C"}]
+    assert computation.batches == [["a", "b", "c"]]
+
+
+def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computation):
+    async def steps(batcher):
+        long = ask(batcher, computation, *["longer"] * 6)
+        await asyncio.sleep(0)
+        short = ask(batcher, computation, "it")
+        done = await asyncio.gather(long, short)
+        return [sorted(job.results.values()) for job in done]
+
+    assert run(steps) == [["LONGER"] * 6, ["IT"]]
+    assert [len(batch) for batch in computation.batches] == [2, 3, 2]
+    assert "it" in computation.batches[1]
+
+
+def test_batches_do_not_mix_computations(computation):
+    other = Recorder()
+
+    async def steps(batcher):
+        asked = [ask(batcher, one, "a") for one in (computation, other, computation, other)]
+        return [job.results[0] for job in await asyncio.gather(*asked)]
+
+    assert run(steps) == ["A"] * 4
+    assert computation.batches + other.batches == [["a"]] * 4
+
+
+def test_only_the_culprit_of_a_failed_batch_fails(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, *texts) for texts in (["a", "b"], ["bad"], ["c"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, bad, last = run(steps)
+    assert (first.results, last.results) == ({0: "A", 1: "B"}, {0: "C"})
+    assert isinstance(bad, ValueError)
+
+
+def test_an_unreadable_text_fails_its_request_before_anything_is_computed(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, *texts) for texts in (["a", "unreadable"], ["b"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    bad, good = run(steps)
+    assert isinstance(bad, ValueError)
+    assert good.results == {0: "B"}
+    assert computation.batches == [["b"]]
+
+
+def test_limits_and_cancelled_requests(computation):
+    computation.go.clear()
+
+    async def steps(batcher):
+        first = ask(batcher, computation, "a")
+        while batcher.queue_size or not first:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.1)  # now it is being computed
+        late = ask(batcher, computation, "late", timeout_seconds=0.05)
+        gone = ask(batcher, computation, "gone")
+        with pytest.raises(RequestError) as full:
+            await ask(batcher, computation, "too much")
+        assert (full.value.status, full.value.retry_after) == (429, 1)
+        with pytest.raises(RequestError) as slow:
+            await late
+        assert slow.value.status == 503
+        gone.cancel()
+        await asyncio.sleep(0)
+        computation.go.set()
+        assert (await first).results == {0: "A"}
+
+    run(steps, max_requests=3)
+    assert computation.batches == [["a"]]
+
+
+def test_stopping_finishes_what_is_queued_and_refuses_more(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, text) for text in "abcdefgh"]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(batcher.stop)
+        done = [job.results[0] for job in await asyncio.gather(*asked)]
+        with pytest.raises(RequestError) as refused:
+            await ask(batcher, computation, "i")
+        assert refused.value.status == 503
+        return done
+
+    assert run(steps, batch_tokens=3) == list("ABCDEFGH")

@@ -1,0 +1,110 @@
+import socket
+
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.server import gate
+
+from ...builders.embedding_models import toy_model
+from ...builders.live_server import served
+
+KEY = "Bearer s3cret"
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model())
+
+
+@pytest.fixture(scope="module")
+def server(embedder):
+    with served(embedder, allowed_hosts=["models.example", "box:9000"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def locked(embedder):
+    with served(embedder, api_key="s3cret") as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:80", 200), ("localhost", 200), ("[::1]:5", 200), ("models.example", 200),
+        ("MODELS.example:123", 200), ("box:9000", 200), ("box:9001", 403), ("evil.example", 403),
+        ("evil.example:80", 403), ("10.1.2.3", 403), ("", 403), ("[", 403), ("a:b:c", 403),
+    ],
+)  # fmt: skip
+def test_only_own_names_are_answered(server, host, status):
+    assert server.ask("GET", "/info", headers={"Host": host})[0] == status
+
+
+def test_pages_of_others_are_refused(server):
+    own = {"Host": "localhost", "Origin": "http://localhost"}
+    assert server.ask("GET", "/info", headers=own)[0] == 200
+    for origin in ("http://evil.example", "null", "http://localhost:1"):
+        status, answer = server.post("/embed", {"inputs": "a"}, Host="localhost", Origin=origin)
+        assert (status, "may not ask" in answer["error"]) == (403, True)
+
+
+def test_a_key_is_asked_of_everyone_but_for_health(locked):
+    for given in ({}, {"Authorization": "Bearer s3creT"}, {"Authorization": "s3cret"},
+                  {"Authorization": "Bearer s3cret\xe9"}):  # fmt: skip
+        status, headers, answer = locked.ask("GET", "/info", headers=given)
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+        status, answer = locked.post("/v1/embeddings", {"input": "a", "model": "toy"}, **given)
+        assert (status, answer["error"]["code"]) == (401, "invalid_api_key")
+    assert locked.ask("GET", "/info", headers={"Authorization": KEY})[0] == 200
+    assert locked.ask("GET", "/info", headers={"Authorization": KEY, "Host": "any"})[0] == 200
+    assert locked.ask("GET", "/health", headers={"Host": "any"})[0] == 200
+
+
+def test_the_content_type_must_be_json(server):
+    for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
+        status, answer = server.post("/embed", {"inputs": "a"}, Content_Type=kind)
+        assert (status, "application/json" in answer["error"]) == (415, True)
+    kind = "Application/JSON; charset=utf-8"
+    assert server.post("/embed", {"inputs": "a"}, Content_Type=kind)[0] == 200
+
+
+def send(server, data, *, then=b""):
+    """Send bytes; return all that comes until the server closes the connection or is silent."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(data)
+        found = b""
+        while b"\r\n\r\n" not in found and (piece := client.recv(65536)):
+            found += piece
+        if then:
+            client.sendall(then)
+        return found
+
+
+def test_a_body_in_pieces_is_counted(server):
+    head = (
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    piece = b"100000\r\n" + b"a" * 0x100000 + b"\r\n"
+    assert send(server, head + 5 * piece + b"0\r\n\r\n").startswith(b"HTTP/1.1 413")
+
+
+def test_a_client_that_asks_first_need_not_send_a_large_body(server):
+    head = (
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: 50000000\r\n\r\n"
+    )
+    answer = send(server, head)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_body_that_does_not_come_is_408(server, monkeypatch):
+    monkeypatch.setattr(gate, "BODY_SECONDS", 0.1)
+    head = (
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b'Content-Length: 50\r\n\r\n{"inputs": '
+    )
+    answer = send(server, head)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"connection: close" in answer.lower()

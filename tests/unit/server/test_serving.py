@@ -1,0 +1,120 @@
+import json
+import logging
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError
+from elmokit.server import serving
+from elmokit.server.serving import listen
+
+from ...builders.embedding_models import toy_model
+from ...builders.live_server import HeldBack, served, until
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model())
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20)
+
+
+def accepts(server):
+    try:
+        connect(server).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def is_closed(client):
+    try:
+        return client.recv(65536) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_an_address_that_cannot_be_listened_on_is_named():
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port}.*--port"):
+            listen("127.0.0.1", port)
+    with pytest.raises(InputError, match=r"192\.0\.2\.1.*--host"):
+        listen("192.0.2.1", 0)
+
+
+def test_headers_that_do_not_end_end_the_connection(embedder, monkeypatch):
+    monkeypatch.setattr(serving, "HEADER_SECONDS", 0.2)
+    with served(embedder) as server:
+        with connect(server) as silent, connect(server) as slow, connect(server) as endless:
+            slow.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+            for _ in range(70):
+                endless.sendall(b"GET / HTTP/1.1\r\n" if not _ else b"X: " + b"a" * 1000 + b"\r\n")
+            assert all(is_closed(client) for client in (silent, slow, endless))
+        assert server.ask("GET", "/health")[0] == 200
+
+
+def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
+    with served(embedder) as server, connect(server) as first, connect(server):
+        until(lambda: len(server.server.server_state.connections) == 2)
+        status, headers, answer = server.ask("GET", "/health")
+        assert (status, headers["Retry-After"], answer["error_type"]) == (503, "1", "overloaded")
+        first.close()
+        until(lambda: len(server.server.server_state.connections) == 1)
+        assert server.ask("GET", "/health")[0] == 200
+
+
+def test_a_client_that_does_not_read_is_left(embedder, monkeypatch):
+    monkeypatch.setattr(serving, "WRITE_SECONDS", 0.2)
+    with served(embedder, max_texts=2048) as server, connect(server) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        body = json.dumps({"inputs": ["the bank " * 200] * 150}).encode()
+        client.sendall(
+            b"POST /embed_all HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+        )
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+        until(lambda: not server.server.server_state.connections)
+
+
+def test_what_is_no_http_is_refused(embedder, caplog):
+    with served(embedder) as server, connect(server) as client:
+        client.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")  # TLS
+        assert client.recv(65536).startswith(b"HTTP/1.1 400")
+    assert [record.levelno for record in caplog.records if "Invalid" in record.message] == [
+        logging.WARNING
+    ]
+
+
+def test_a_stop_answers_what_was_accepted(embedder):
+    with served(embedder) as server, ThreadPoolExecutor(8) as pool:
+        held = HeldBack(server.service._embedding.compute)
+        server.service._embedding.compute = held
+        asked = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(6)]
+        until(lambda: held.sizes and held.sizes[0] + server.service.batcher.queue_size == 6)
+        server.server.handle_exit(15, None)
+        until(lambda: not accepts(server))
+        held.go.set()
+        assert [one.result()[0] for one in asked] == [200] * 6
+
+
+def test_a_second_signal_does_not_wait(embedder):
+    with served(embedder) as server:
+        held = HeldBack(server.service._embedding.compute)
+        server.service._embedding.compute = held
+        with connect(server) as client:
+            client.sendall(
+                b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b'Content-Length: 15\r\n\r\n{"inputs": "a"}'
+            )
+            until(lambda: held.sizes)
+            server.server.handle_exit(2, None)
+            server.server.handle_exit(2, None)
+            assert server.server.force_exit
+            threading.Timer(0.5, held.go.set).start()
