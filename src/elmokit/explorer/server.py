@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 from elmokit.errors import InputError
 from elmokit.explorer.calls import CallError, Calls, as_json
-from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, ExploredModel
-from elmokit.explorer.export import STATIC
+from elmokit.explorer.catalog import CATALOG_NAME, MADE_FILES, ExploredModel
+from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class ExplorerServer(ThreadingHTTPServer):
         for one in models:
             folder = f"models/{one.name}"
             self.model_files |= {f"{folder}/{path.name}": path for path in one.files()}
-            self.model_files[f"{folder}/{WARM_NAME}"] = one
+            self.model_files |= {f"{folder}/{name}": one for name in MADE_FILES}
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(found, Path):
             return found.read_bytes()
         if found is not None:
-            return found.warm_file()
+            return found.made_file(Path(path).name)
         if "\0" in path:
             return None
         file = (STATIC / path).resolve()

@@ -1,17 +1,17 @@
 /** Occurrences of one word, by layer: the nearest of each, and how often it has the same sense. */
 
-import { cosine, layersOf, readPack, vector } from "./occurrences.js";
+import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { project } from "./projection.js";
 import { Calculation, Failure, Slider, html, number, percent, useAsync, useMemo, usePage, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export function MapOfMeanings() {
-  const { t, lang, language, compute, state, set, info, words, index } = usePage();
+  const { t, lang, compute, state, set, info, words, index } = usePage();
   const [own, setOwn] = useState("");
   const [chosen, setChosen] = useState(0);
-  const pack = useAsync(() => readPack(`senses.${language}.json`), [language]);
-  const entries = pack.value?.language === language ? pack.value.entries : [];
+  const pack = usePrepared(info);
+  const { entries } = pack;
   const entry = entries.find((one) => one.word === state.entry) ?? entries[0];
   const layer = Math.min(state.layer ?? 1, info.num_layers - 1);
   const found = useAsync(async () => {
@@ -22,12 +22,12 @@ export function MapOfMeanings() {
     }
     const same = (one) => one.toLowerCase() === entry.word;
     const mine = [words, ...typed].filter((one) => one.some(same));
-    const all = [...mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) })), ...given];
-    for (const one of all) one.read = await layersOf(compute, one.words);
-    return { all, missed: typed.filter((one) => !one.some(same)).length };
+    const typedIn = mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) }));
+    for (const one of typedIn) one.read = await layersOf(compute, one.words);
+    return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.some(same)).length };
   }, [entry, own, words, index, info.name], entry !== undefined);
   if (pack.error ?? found.error) return html`<${Failure} error=${pack.error ?? found.error} />`;
-  const all = found.value?.all ?? [];
+  const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">
       <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
         ${entries.map((one) => html`<option key=${one.word} selected=${one === entry}>${one.word}</option>`)}</select></label>

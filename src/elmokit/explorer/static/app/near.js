@@ -1,12 +1,12 @@
 /** The occurrences nearest to a word: by its static vector, and by its vector in this sentence. */
 
-import { cosine, layersOf, usePackLayers, vector } from "./occurrences.js";
+import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { Context, Cosine } from "./map.js";
 import { Calculation, Failure, Result, Slider, Words, html, number, useAsync, useMemo, usePage } from "./ui.js";
 
 export function Near() {
-  const { t, compute, words, index, set, state, info, language } = usePage();
-  const pack = usePackLayers(compute, language);
+  const { t, compute, words, index, set, state, info } = usePage();
+  const pack = usePrepared(info);
   const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
   const layer = Math.max(1, Math.min(state.layer ?? 1, info.num_layers - 1));
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
@@ -14,7 +14,7 @@ export function Near() {
     ${pack.error && html`<${Failure} error=${pack.error} />`}
     <${Result} result=${own}>${(value) =>
       pack.sentences.length === 0
-        ? html`<p class="note" role="status">${t("near.reading", { done: pack.done, total: pack.total })}</p>`
+        ? html`<p class="note" role="status">${t("near.reading")}</p>`
         : value.shape[1] === words.length && html`<${Found} own=${value} sentences=${pack.sentences} layer=${layer} />`}<//>`;
 }
 

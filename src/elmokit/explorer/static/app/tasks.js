@@ -30,7 +30,7 @@ function show(value) {
 
 function Labels() {
   const { t } = usePage();
-  const results = useAsync(() => readPack("results.json"), []);
+  const results = useAsync(() => readPack("packs/results.json"), []);
   if (results.error) return html`<${Failure} error=${results.error} />`;
   if (!results.value) return null;
   const { rows, written, hardware } = results.value.labels;

@@ -90,7 +90,7 @@ export const en = {
     title: "Neighbours in context",
     lead: "What is near a word? Without context, words that are spelled alike. With context, words used alike.",
     legend: "a, b: vectors of two occurrences in the same layer.",
-    reading: "Computing the prepared sentences: {done} of {total} …",
+    reading: "Reading the prepared sentences …",
     static: "Static (layer 0)", staticNote: "The token vector comes from characters only; each word form is listed once.",
     contextual: "In context (layer {layer})", contextualNote: "The same computation, with the vector in this sentence.",
     corpus: "Retrieved from the {count} prepared sentences ({total} words). elmokit neighbors searches a text of yours.",

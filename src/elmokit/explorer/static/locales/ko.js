@@ -90,7 +90,7 @@ export const ko = {
     title: "문맥 속 이웃",
     lead: "어떤 단어가 가까울까요? 문맥이 없으면 철자가 비슷한 단어, 문맥이 있으면 쓰임이 비슷한 단어가 가깝습니다.",
     legend: "a, b: 같은 층에 있는 두 용례의 벡터.",
-    reading: "준비된 문장을 계산하는 중입니다: {total}개 중 {done}개…",
+    reading: "준비된 문장을 읽는 중입니다…",
     static: "정적 벡터(0층)", staticNote: "토큰 벡터는 글자로만 만들어집니다. 같은 단어는 한 번만 표시합니다.",
     contextual: "문맥 벡터({layer}층)", contextualNote: "같은 계산을 이 문장에서의 벡터로 한 결과입니다.",
     corpus: "준비된 문장 {count}개({total}단어)에서 찾았습니다. 직접 준비한 글에서 찾으려면 elmokit neighbors를 사용하세요.",
