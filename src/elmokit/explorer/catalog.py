@@ -143,6 +143,7 @@ def catalog(
     served: bool,
     runs: Sequence[dict[str, str]] = (),
     tasks: Sequence[dict[str, str]] = (),
+    corpus: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``)."""
     return {
@@ -152,4 +153,5 @@ def catalog(
         "models": [model.entry(served=served) for model in models],
         "runs": list(runs),
         "tasks": list(tasks),
+        "corpus": ", ".join(path.name for path in corpus) or None,
     }

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -47,7 +47,7 @@ _HEADERS = {
 }
 _STATUS = {
     "unknown-model": HTTPStatus.NOT_FOUND, "not-available": HTTPStatus.NOT_FOUND,
-    "too-long": HTTPStatus(413), "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "too-long": HTTPStatus(413), "not-yet": HTTPStatus.SERVICE_UNAVAILABLE,
     "bug": HTTPStatus.INTERNAL_SERVER_ERROR,
 }  # fmt: skip
 
@@ -180,10 +180,11 @@ class _Handler(BaseHTTPRequestHandler):
             return found.read_bytes()
         if found is not None:
             return found.made_file(Path(path).name)
-        if "\0" in path:
+        parts = PurePosixPath(path).parts
+        if "\0" in path or "\\" in path or ".." in parts or path.startswith("/"):
             return None
-        file = (STATIC / path).resolve()
-        return file.read_bytes() if file.is_relative_to(STATIC) and file.is_file() else None
+        file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
+        return file.read_bytes() if file.is_file() else None
 
     def _may_ask(self) -> bool:
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")

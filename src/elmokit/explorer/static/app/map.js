@@ -60,8 +60,13 @@ function agreement(all, layer) {
   return { hits, total: labelled.length, chance };
 }
 
+const SIZE = [400, 300]; // of the map
+
 function Points({ all, entry, layer, lang, chosen, onChoose }) {
   const { t, info } = usePage();
+  const [brushed, setBrushed] = useState({ all, inside: null }); // occurrences, which keep their choice in other layers
+  const inside = brushed.all === all ? brushed.inside : null;
+  const [area, setArea] = useState(null);
   const vectors = useMemo(() => all.map((one) => vector(one.read, layer, one.index)), [all, layer]);
   const { points, share } = useMemo(() => project(vectors), [vectors]);
   const near = useMemo(() => vectors.map((_, i) => nearest(vectors, i)), [vectors]);
@@ -71,22 +76,42 @@ function Points({ all, entry, layer, lang, chosen, onChoose }) {
   const places = points.map(place);
   const shape = (one) => (one.own ? 3 : entry.senses.findIndex((sense) => sense.id === one.sense));
   const meaning = (one) => (one.own ? t("map.yours") : entry.senses.find((sense) => sense.id === one.sense)[lang]);
-  const here = all[chosen];
+  const isOut = (i) => inside !== null && !inside.has(i);
+  const on = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height].map((share, axis) => share * SIZE[axis]);
+  };
+  const span = (axis) => [Math.min(area[0][axis], area[1][axis]), Math.max(area[0][axis], area[1][axis])];
+  const isArea = area !== null && [0, 1].every((axis) => span(axis)[1] - span(axis)[0] > 4);
+  const choose = () => {
+    if (isArea) {
+      const [[left, right], [top, bottom]] = [span(0), span(1)];
+      const found = places.flatMap(([x, y], i) => (x >= left && x <= right && y >= top && y <= bottom ? [i] : []));
+      setBrushed({ all, inside: found.length ? new Set(found) : null });
+      if (found.length && !found.includes(chosen)) onChoose(found[0]);
+    }
+    setArea(null);
+  };
   return html`<div class="columns">
     <figure>
-      <svg viewBox="0 0 400 300" role="img" aria-label=${t("map.figure", { word: entry.word, count: all.length, layer })}>
+      <svg viewBox="0 0 ${SIZE.join(" ")}" class="map" role="img" aria-label=${t("map.figure", { word: entry.word, count: all.length, layer })}
+        onPointerDown=${(event) => setArea([on(event), on(event)])} onPointerMove=${(event) => area && event.buttons === 1 && setArea([area[0], on(event)])}
+        onPointerUp=${choose} onPointerLeave=${choose} onPointerCancel=${() => setArea(null)}>
         ${layer > 0 && near.map(({ j }, i) => html`<line key=${i} class=${i === chosen ? "line chosen" : "line"} x1=${places[i][0]} y1=${places[i][1]} x2=${places[j][0]} y2=${places[j][1]} />`)}
-        ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
+        ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""} ${isOut(i) ? "faded" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
           <${Mark} shape=${SHAPES[shape(one)]} /><title>${one.words.join(" ")}</title></g>`)}
+        ${isArea && html`<rect class="brush" x=${span(0)[0]} y=${span(1)[0]} width=${span(0)[1] - span(0)[0]} height=${span(1)[1] - span(1)[0]} />`}
       </svg>
       <figcaption>
         <ul class="key">${[...entry.senses.map((sense, k) => [k, sense[lang]]), ...(all.some((one) => one.own) ? [[3, t("map.yours")]] : [])].map(
           ([k, text]) => html`<li key=${k}><svg viewBox="-9 -9 18 18" class="point s${k}" aria-hidden="true"><${Mark} shape=${SHAPES[k]} /></svg>${text}</li>`)}</ul>
-        <p>${layer > 0 ? t("map.pca", { share: percent(share) }) : t("map.onePoint")}</p>
+        <p>${layer > 0 ? `${t("map.pca", { share: percent(share) })} ${t("map.brush")}` : t("map.onePoint")}</p>
       </figcaption>
     </figure>
     <div>
-      <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => html`<li key=${i}>
+      ${inside && html`<p class="brushed" role="status">${t("map.brushed", { count: inside.size, total: all.length })}
+        <button type="button" class="plain" onClick=${() => setBrushed({ all, inside: null })}>${t("map.all")}</button></p>`}
+      <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => !isOut(i) && html`<li key=${i}>
         <button type="button" aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>
           <svg viewBox="-9 -9 18 18" class="point s${shape(one)}" role="img" aria-label=${meaning(one)}><${Mark} shape=${SHAPES[shape(one)]} /></svg>
           <span><${Context} words=${one.words} index=${one.index} /></span></button></li>`)}</ol>
