@@ -185,7 +185,9 @@ def _ngram(path: Path) -> dict[str, Any] | None:
         found = read_json(path, advice="Make it again.")
         return {"name": str(found["model"]), "perplexity": float(found["mean"])}
     except (FormatError, KeyError, TypeError, ValueError) as error:
-        raise CallError("damaged-run", f"{path}: not a result of bench_ngram.py: {error}") from error
+        raise CallError(
+            "damaged-run", f"{path}: not a result of bench_ngram.py: {error}"
+        ) from error
 
 
 def check_run_dir(directory: Path) -> None:

@@ -83,9 +83,7 @@ class CorpusIndex:
             raise self._error
         return not self._thread.is_alive()
 
-    def nearest(
-        self, words: Sequence[str], index: int, *, layer: int, top: int
-    ) -> CorpusNeighbors:
+    def nearest(self, words: Sequence[str], index: int, *, layer: int, top: int) -> CorpusNeighbors:
         """Return the occurrences nearest to a word in its sentence, and the nearest word forms.
 
         Each sentence gives its nearest word; sentences that are or contain the given one are left

@@ -118,6 +118,8 @@ export const en = {
     lead: "The frozen vectors are added to a task’s own input. The curves show both, from 1 % to all of the labels.",
     legend: "x: the task’s own static vector; [ ; ] joins two vectors.",
     none: "This copy of the page has no trained task model. Served by elmokit, it runs one on your sentence:",
+    hypothesis: "A second text that your sentence may entail or contradict", question: "A question that your text answers", needsOther: "This task needs both texts.",
+    predicate: "Predicate: “{word}”, the chosen word.", nothing: "Nothing found in this text.",
     task: "Task", labels: "With fewer labels: English, dev sets, one seed", static: "static vectors", share: "share of the labels",
     source: "Source:", reduction: "Error reduction with all labels: the gain as a share of what static vectors lack to 100.",
   },
