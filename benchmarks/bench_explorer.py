@@ -6,8 +6,8 @@ TEXT has one tokenized sentence a line, words between spaces. Exports the models
 Markdown tables. Of the engine: the largest difference of any number of any layer, and of any
 surprisal in bits, from Python with the same weights; seconds for 20 words after loading (layers,
 surprisal with 10 likeliest words a place, trace). Of the page, for 20 words: bytes fetched,
-seconds until panel 1 stands, from then until all nine do, and processor seconds of the browser until
-then, which other work on the machine changes less.
+seconds until panel 1 stands, from then until all nine do, and processor seconds of the browser
+until then, which other work on the machine changes less.
 """
 
 import argparse

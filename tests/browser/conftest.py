@@ -49,7 +49,7 @@ def watched_pages(browser):
         origin = urlsplit(url).netloc
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)  # of a slow machine
         page = context.new_page()
 
         def check_request(request):

@@ -122,8 +122,8 @@ def test_prepared_layers_of_another_model_are_refused(
 ):
     folder = tmp_path / "mixed"
     shutil.copytree(exported_folder, folder)
-    for name in ("prepared.safetensors",):
-        shutil.copyfile(folder / "models/ko" / name, folder / "models/en" / name)
+    name = "prepared.safetensors"
+    shutil.copyfile(folder / "models/ko" / name, folder / "models/en" / name)
     page = browser.new_context(locale="en").new_page()
     page.goto(serve_folder(folder))
     page.wait_for_selector("#sentence-notes")
@@ -143,7 +143,6 @@ def test_a_browser_without_workers_is_told_so(browser, exported_site):
     page.context.close()
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
 def test_no_example_is_a_prepared_sentence():
     for language in ("en", "ko"):
         text = (STATIC / f"locales/{language}.js").read_text(encoding="utf-8")
@@ -156,9 +155,10 @@ def test_no_example_is_a_prepared_sentence():
             for one in entry["sentences"]
         }
         assert len(examples) > 5
-        assert not examples & prepared
+        assert not [(a, b) for a in examples for b in prepared if b in a]
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
 def test_packs_hold_fifteen_words_each_with_two_senses_and_its_place(language):
     pack = json.loads((STATIC / f"packs/senses.{language}.json").read_bytes())
     assert len(pack["entries"]) >= 15

@@ -7,7 +7,11 @@ import pytest
 
 from ..builders.training_models import random_sentences, toy_model
 
-WORDS = """() => [...document.querySelectorAll(".sentence .word")].map((one) => one.textContent)"""
+
+def words_of(page, count):
+    """Wait until there are as many words; not with `wait_for_function`, which the page forbids."""
+    page.wait_for_selector(f".sentence .word:nth-child({count}):last-child")
+    return page.locator(".sentence .word").all_inner_texts()
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,7 @@ def served(tmp_path_factory, run_dir):
     corpus = folder / "corpus.txt"
     corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
     models = catalog.load_explored([str(folder / "korean"), str(folder / "bare")])
+    models[0].model.tokenize("나")  # Kiwi takes seconds to load
     run = {"name": "run", "title": "run"}
     found = catalog.catalog(models, served=True, runs=[run], corpus=[corpus])
     answers = calls.Calls(models, runs={"run": run_dir}, corpus=[corpus])
@@ -50,6 +55,7 @@ def page(served, shared_browser_page):
 
 
 def show(page, panel, content):
+    page.wait_for_selector(f"#{panel}")
     page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
     page.wait_for_selector(f"#{panel} {content}")
 
@@ -57,21 +63,19 @@ def show(page, panel, content):
 def test_kiwi_splits_what_is_typed(page):
     page.wait_for_selector(".sentence .word")
     page.fill("#sentence", "나는 밥을 먹었다.")
-    page.wait_for_function("document.querySelectorAll('.sentence .word').length === 8")
-    assert page.evaluate(WORDS) == ["나", "는", "밥", "을", "먹", "었", "다", "."]
+    assert words_of(page, 8) == ["나", "는", "밥", "을", "먹", "었", "다", "."]
     assert page.locator("#sentence-notes").inner_text().count("형태소 분석기") == 0
 
 
 def test_neighbors_come_from_the_corpus(page):
     page.fill("#sentence", "우리는 배를 보았다.")
+    words_of(page, 8)
     show(page, "near", ".found li")
-    found = page.locator("#near .columns > div:last-child .found li").all_inner_texts()
-    assert len(found) == 2  # one a sentence
+    found = "#near .columns > div:last-child .found li"
+    page.wait_for_selector(f"{found}:nth-child(2):last-child")  # one a sentence
     assert "corpus.txt" in page.locator("#near").inner_text()
     page.fill("#sentence", "배가 바다에 떴다.")
-    page.wait_for_function(
-        "document.querySelectorAll('#near .columns > div:last-child .found li').length === 1"
-    )
+    page.wait_for_selector(f"{found}:first-child:last-child")
 
 
 def test_a_run_is_shown_while_it_trains(page, run_dir):
@@ -84,9 +88,7 @@ def test_a_run_is_shown_while_it_trains(page, run_dir):
             valid = {"valid_forward": 90.0, "valid_backward": 70.0, "valid_mean": 79.4}
             file.write(json.dumps({"step": step} | valid) + "\n")
         file.write('{"step": 40')  # being written
-    page.wait_for_function(
-        "document.querySelector('#training [role=status]').textContent.includes('6행')"
-    )
+    page.wait_for_selector("#training [role=status]:has-text('6행')")
     assert page.locator("#training .curve.other").count() > 0
     assert "Kneser-Ney" in page.locator("#training .key").last.inner_text()
 

@@ -89,7 +89,7 @@ class Calls:
         try:
             with self._lock:
                 return self._methods[method](given)
-        except (ElmokitError, OSError, TypeError, ValueError) as error:
+        except (ElmokitError, TypeError, ValueError) as error:
             raise CallError("bad-input", str(error)) from error
 
     def _model(self, given: Mapping[str, Any]) -> PretrainedBiLM:
@@ -137,7 +137,11 @@ class Calls:
         found = self._indexes.get(given["model"])
         if found is None:
             found = self._indexes[given["model"]] = CorpusIndex(model, self._corpus)
-        if not found.wait(_SOON_SECONDS):
+        try:
+            is_read = found.wait(_SOON_SECONDS)
+        except (ElmokitError, OSError) as error:
+            raise CallError("bad-corpus", str(error)) from error
+        if not is_read:
             raise CallError("not-yet", "The corpus is being read: ask again.")
         return found.nearest(words, index, layer=layer, top=given.get("top", 10))
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import elmokit
+from elmokit.errors import FormatError
 from elmokit.explorer.corpus_index import CorpusIndex
 
 from ...builders.training_models import random_sentences, toy_model
@@ -58,9 +59,9 @@ def test_a_corpus_of_one_sentence_has_no_neighbor_of_that_sentence(model, tmp_pa
     assert [one.words for one in other.contextual] == [SENTENCES[0]]
 
 
-def test_an_empty_corpus_has_none(model, tmp_path):
-    found = index_of(model, tmp_path, []).nearest(["a"], 0, layer=1, top=5)
-    assert (found.contextual, found.static, found.num_words) == ([], [], 0)
+def test_an_empty_corpus_is_told(model, tmp_path):
+    with pytest.raises(FormatError, match=r"corpus\.txt"):
+        index_of(model, tmp_path, [])
 
 
 def test_a_long_corpus_is_cut_and_says_so(model, tmp_path):

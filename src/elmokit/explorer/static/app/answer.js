@@ -5,12 +5,13 @@ import { html, number, percent, usePage } from "./ui.js";
 export function Answer({ value }) {
   const { tokens = [], probabilities, ...rest } = value;
   const spans = spansOf(rest);
-  const shown = new Set(["text", "first", "second", "first_tokens", "second_tokens", ...spans.map((one) => one.key)]);
-  const others = Object.entries(rest).filter(([key]) => !shown.has(key));
+  const shown = new Set(["text", "first", "second", "first_tokens", "second_tokens"]);
+  const others = Object.entries(rest).filter(([key, one]) => !shown.has(key) && !Array.isArray(one));
+  const hasSpans = Object.values(rest).some((one) => Array.isArray(one));
   const tagged = tokens.some((one) => one.tag !== undefined);
   return html`<div class="answer">
     ${tagged && html`<${Tags} tokens=${tokens} />`}
-    ${!tagged && tokens.length > 0 && (spans.length > 0 || "clusters" in rest) && html`<${Spans} tokens=${tokens} spans=${spans} />`}
+    ${!tagged && tokens.length > 0 && hasSpans && html`<${Spans} tokens=${tokens} spans=${spans} />`}
     ${probabilities && html`<${Labels} probabilities=${probabilities} />`}
     ${!probabilities && others.length > 0 && html`<table><tbody>${others.map(([key, one]) => html`<tr key=${key}><th scope="row"><code>${key}</code></th><td>${show(one)}</td></tr>`)}</tbody></table>`}
   </div>`;
@@ -18,10 +19,10 @@ export function Answer({ value }) {
 
 /** Labelled spans of words: entities, roles; of clusters, each mention with the number of its cluster. */
 function spansOf(value) {
-  return Object.entries(value).flatMap(([key, list]) => {
+  return Object.values(value).flatMap((list) => {
     if (!Array.isArray(list)) return [];
     const flat = list.flatMap((one, i) => (Array.isArray(one) ? one.map((mention) => ({ ...mention, label: String(i + 1) })) : [one]));
-    return flat.filter((one) => one?.token_start !== undefined).map((one) => ({ ...one, key, label: one.label ?? one.type ?? one.role ?? "" }));
+    return flat.filter((one) => one?.token_start !== undefined).map((one) => ({ ...one, label: one.label ?? one.type ?? one.role ?? "" }));
   });
 }
 

@@ -135,8 +135,11 @@ export function Cosine({ a, b }) {
   return html`<p class="numbers">cos(a, b) = ${number(product, 4)} / (${number(left, 4)} · ${number(right, 4)}) = ${number(product / (left * right), 4)}</p>`;
 }
 
-export function Context({ words, index }) {
-  return html`<span>${words.slice(0, index).join(" ")} <mark>${words[index]}</mark> ${words.slice(index + 1).join(" ")}</span>`;
+/** A word in its sentence, with at most `around` words on each side. */
+export function Context({ words, index, around = 12 }) {
+  const first = Math.max(0, index - around);
+  const [before, after] = [words.slice(first, index), words.slice(index + 1, index + 1 + around)];
+  return html`<span>${first > 0 ? "… " : ""}${before.join(" ")} <mark>${words[index]}</mark> ${after.join(" ")}${index + 1 + around < words.length ? " …" : ""}</span>`;
 }
 
 function Mark({ shape }) {

@@ -65,11 +65,9 @@ function InCorpus({ layer }) {
     return () => clearTimeout(timer);
   }, [waits, found.busy]);
   if (waits) return html`<p class="note" role="status">${t("near.indexing")}</p>`;
-  return html`<${Result} result=${found}>${(value) => html`${value.num_words === 0
-      ? html`<p class="note">${t("near.nothing")}</p>`
-      : value.contextual.length === 0
-        ? html`<p class="note">${t("near.onlyOwn")}</p>`
-        : html`<${Lists} ...${value} layer=${layer} />`}
+  return html`<${Result} result=${found}>${(value) => html`${value.contextual.length === 0
+      ? html`<p class="note">${t("near.onlyOwn")}</p>`
+      : html`<${Lists} ...${value} layer=${layer} />`}
     <p class="source">${t(value.is_whole ? "near.whole" : "near.part", { count: value.num_sentences.toLocaleString(), total: value.num_words.toLocaleString() })}</p>`}<//>`;
 }
 

@@ -2,10 +2,10 @@
 
 export const en = {
   examples: {
-    word: "4",
+    word: "5",
     replacement: "lake",
     sentences: [
-      "We sat on the bank of the river and watched the boats.",
+      "The children fished from the bank of the river until dark.",
       "She paid the money into the bank on Monday morning.",
       "After the war the king returned to the city with his army.",
       "The old man lit a match and looked around the dark room.",
@@ -66,7 +66,7 @@ export const en = {
     title: "Map of meanings",
     lead: "Each point is one occurrence of an ambiguous word. In the token layer all are the same vector. Higher layers pull different meanings apart, more or less. A line leads from each occurrence to its nearest neighbour.",
     legend: "Position: the first two principal components. Nearest: highest cosine in all dimensions, not on the map.",
-    word: "Word", layer: "Layer", layerShown: "layer {layer}", layer0: "layer 0: no context",
+    word: "Word", layer: "Layer", layerShown: "{layer}", layer0: "0 (no context)",
     own: "Your own sentences with “{word}”, one a line", missed: "{count} of your lines do not contain “{word}” as a word of its own.",
     yours: "yours", figure: "Map of {count} occurrences of {word} in layer {layer}; the list beside it has the sentences.",
     pca: "These two dimensions show {share} of the variance.", onePoint: "A static vector: every occurrence in one point.",
@@ -92,7 +92,7 @@ export const en = {
     lead: "What is near a word? Without context, words that are spelled alike. With context, words used alike.",
     legend: "a, b: vectors of two occurrences in the same layer.",
     where: "Where to look", prepared: "prepared sentences",
-    indexing: "The corpus is being read and its words embedded …", nothing: "The corpus holds no sentence.", onlyOwn: "The corpus holds no other sentence than yours.",
+    indexing: "The corpus is being read and its words embedded …", onlyOwn: "The corpus holds no other sentence than yours.",
     whole: "Retrieved from the whole corpus: {count} sentences, {total} words.", part: "Retrieved from the first {count} sentences ({total} words) of the corpus, as many as fit into memory.",
     reading: "Reading the prepared sentences …",
     static: "Static (layer 0)", staticNote: "The token vector comes from characters only; each word form is listed once.",
@@ -111,7 +111,8 @@ export const en = {
     lead: "A biLM is trained to predict every word from the left and from the right; the log-likelihoods of the two directions are summed.",
     legend: "Held-out perplexity of each direction is exp of its mean loss.",
     none: "This copy of the page has no training run. Served by elmokit, it shows loss and held-out perplexity, live while a model is trained:",
-    run: "Run", loss: "Loss", perplexity: "Held-out perplexity", step: "update", ngram: "No n-gram model to compare with. For a Kneser-Ney line from the same text:", live: "Running: {count} rows so far.", done: "{count} rows.",
+    run: "Run", loss: "Loss", perplexity: "Held-out perplexity", step: "update", live: "Running: {count} rows so far.", done: "{count} rows.",
+    ngram: "No n-gram model to compare with. For a Kneser-Ney line from the same text:",
   },
   tasks: {
     title: "Tasks",
@@ -132,7 +133,7 @@ export const en = {
     "not-available": "Not available in this copy of the page: it needs elmokit explore.",
     "no-workers": "This browser cannot run the model in the background (no module workers). Use a current browser, or elmokit explore.",
     network: "A file of the page could not be loaded. Check that the folder is complete and served by a web server, then reload.",
-    "damaged-model": "A file of the model is damaged. Export the page again.", "damaged-run": "A file of the run is damaged.", "not-yet": "Not ready yet. Try again in a moment.",
+    "damaged-model": "A file of the model is damaged. Export the page again.", "damaged-run": "A file of the run is damaged.", "bad-corpus": "The corpus cannot be read.", "not-yet": "Not ready yet. Try again in a moment.",
     bug: "Something went wrong in the page.",
   },
 }; // prettier-ignore
