@@ -38,10 +38,10 @@ def served(tmp_path_factory, run_dir):
     corpus = folder / "corpus.txt"
     corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
     models = catalog.load_explored([str(folder / "korean"), str(folder / "bare")])
-    models[0].model.tokenize("나")  # Kiwi takes seconds to load
     run = {"name": "run", "title": "run"}
     found = catalog.catalog(models, served=True, runs=[run], corpus=[corpus])
     answers = calls.Calls(models, runs={"run": run_dir}, corpus=[corpus])
+    answers.load_tokenizers()
     one = server.ExplorerServer(found, models, answers, port=0)
     threading.Thread(target=one.serve_forever, daemon=True).start()
     yield one.url

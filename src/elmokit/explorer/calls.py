@@ -5,12 +5,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from elmokit.config import is_number
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import ElmokitError, FormatError, InputError
+from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
 from elmokit.evaluation.surprisal import surprisal_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.evaluation.word_prediction import predict_of_words
@@ -91,6 +92,12 @@ class Calls:
                 return self._methods[method](given)
         except (ElmokitError, TypeError, ValueError) as error:
             raise CallError("bad-input", str(error)) from error
+
+    def load_tokenizers(self) -> None:
+        """Load what takes seconds (Kiwi), so that the first reader does not wait for it."""
+        for model in self._models.values():
+            with self._lock, suppress(MissingExtraError):  # the catalog has told of those
+                model.tokenize("a")
 
     def _model(self, given: Mapping[str, Any]) -> PretrainedBiLM:
         return _named(self._models, given, "model")

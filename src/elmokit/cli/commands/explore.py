@@ -1,6 +1,7 @@
 """`elmokit explore`: a page that looks inside a model."""
 
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any, cast, get_args
 
 import typer
@@ -125,7 +126,9 @@ def _server(
         corpus=texts,
     )  # fmt: skip
     calls = Calls(models, runs=run_dirs, tasks=task_runs, corpus=texts)
-    return ExplorerServer(found, models, calls, host=host, port=port)
+    server = ExplorerServer(found, models, calls, host=host, port=port)
+    Thread(target=calls.load_tokenizers, daemon=True).start()
+    return server
 
 
 def _names(paths: list[Path]) -> list[str]:

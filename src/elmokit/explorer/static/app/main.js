@@ -100,7 +100,7 @@ function App() {
         ? html`<${Failure} error=${failed} />`
         : compute && !name
           ? html`<p class="note" role="alert">${t("page.noModel")}</p>`
-          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${info === null}
+          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${info === null || (tokens.value?.model !== name && !tokens.error)}
               count=${all.length} error=${tokens.error} />`}
       ${info && html`<${Contents} />`}
       ${info &&
