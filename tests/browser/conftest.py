@@ -49,7 +49,7 @@ def watched_pages(browser):
         origin = urlsplit(url).netloc
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)  # of a slow machine
         page = context.new_page()
 
         def check_request(request):
@@ -111,11 +111,17 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def exported_site(tmp_path_factory, serve_folder):
-    """The URL of an export of both packaged models, served as any web server does."""
+def exported_folder(tmp_path_factory):
+    """An export of both packaged models, as `elmokit explore --export` writes it."""
     from elmokit.explorer.export import export_explorer
 
     folder = tmp_path_factory.mktemp("explorer") / "site"
     export_explorer(["en", "ko"], folder)
     (folder / "blank.html").write_text("<!doctype html><link rel=icon href=data:,><title>-</title>")
-    return serve_folder(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def exported_site(exported_folder, serve_folder):
+    """The URL of that export, served as any web server does."""
+    return serve_folder(exported_folder)

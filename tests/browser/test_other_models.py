@@ -38,7 +38,7 @@ def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
     from elmokit.explorer.export import export_explorer
 
     site = tmp_path_factory.mktemp("other") / "site"
-    export_explorer([str(folder / name) for name in NAMES], site)
+    export_explorer([str(folder / name) for name in NAMES], site, weights="stored")
     (site / "blank.html").write_text(BLANK)
     return caller(shared_browser_page, serve_folder(site))
 

@@ -21,6 +21,13 @@ ERROR = """async ([name, method, args]) => {
 }"""
 
 
+PANELS = {
+    "follow": ".strip", "predict": ".bars li", "surprise": ".surprisal li",
+    "map": "svg g.point", "mixture": ".found li", "near": ".found li", "reach": ".heat td",
+    "training": ".content .note, #training .curve", "tasks": ".curve",
+}  # fmt: skip
+"""What stands in each panel once it is computed."""
+
 TEXTS = [
     "", "   ", "cannot gonna dont", 'He said."', "the U.S.", "See Fig. 3, p. 5 (Dr. No).",
     "東京タワーは高い。とても高い！밥을 먹었다.집에 갔다", "a\u200bb e\u0301 ﬁ ½ ① ٣ 10kg 3am's",

@@ -92,8 +92,8 @@ _Sourced = tuple[list[str], _Source]
 class SurprisalRows(Iterator[WordSurprisal]):
     """The rows of a text, computed as they are read: some 100,000 words are held at a time."""
 
-    def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced], *, state: str) -> None:
-        self._scorer, self._state = scorer, state
+    def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced]) -> None:
+        self._scorer = scorer
         self._counter = PerplexityCounter()
         self._sources: deque[_Source] = deque()
         self._rows = self._read(sentences)
@@ -107,7 +107,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         Raises:
             InputError: if there was none.
         """
-        return self._counter.report(vocabulary=len(self._scorer.vocab), state=self._state)
+        return self._counter.report(vocabulary=len(self._scorer.vocab), state=self._scorer.state)
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         for scored in self._scorer.score(self._words(sentences)):
@@ -195,7 +195,14 @@ def surprisal(
             yield words, _Source(None, None, i, offsets)
 
     scorer = TextScorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
-    return SurprisalRows(scorer, sourced(), state=state)
+    return SurprisalRows(scorer, sourced())
+
+
+def surprisal_of_words(scorer: TextScorer, sentences: Iterable[list[str]]) -> SurprisalRows:
+    """As `surprisal`, with a scorer that was made before."""
+    return SurprisalRows(
+        scorer, ((words, _Source(None, None, i, None)) for i, words in enumerate(sentences))
+    )
 
 
 def surprisal_of_lines(
@@ -217,7 +224,7 @@ def surprisal_of_lines(
     form = model.config.char_vocab.normalization
     split = split_lines(lines, splitter, normalization=form, report=read)
     scorer = TextScorer(model, top=top, batch_size=batch_size, state=state)
-    return SurprisalRows(scorer, _sourced_lines(split), state=state)
+    return SurprisalRows(scorer, _sourced_lines(split))
 
 
 def _sourced_lines(lines: Iterable[tuple[TextLine, list[list[str]]]]) -> Iterator[_Sourced]:

@@ -6,6 +6,7 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -88,16 +89,24 @@ class TextScorer:
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
         chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
-        self._bilm = FrozenBiLM(model, precision=chosen)
+        self.softmax, self.state = model.softmax, state
+        self.bilm = FrozenBiLM(model, precision=chosen)
         self._scores = TargetScores(model.softmax, precision=chosen)
-        self._distributions = (
-            None if top is None else WordDistributions(model.softmax, self._scores, num_top=top)
-        )
+        self._distributions = None if top is None else self._named(top)
         self._batch_size = batch_size
-        self._form: Normalization = model.config.char_vocab.normalization
-        self._start = BiLMState.zeros(model.config.lstm, 1, device=self._bilm.network.device)
+        self.form: Normalization = model.config.char_vocab.normalization
+        self.start = BiLMState.zeros(model.config.lstm, 1, device=self.bilm.network.device)
         if state == "warm":
-            self._start = warm_state(self._bilm, warm_text(model.warm_text))
+            self.start = warm_state(self.bilm, warm_text(model.warm_text))
+
+    def naming(self, top: int) -> "TextScorer":
+        """Return a scorer that shares everything with this one, but names ``top`` words."""
+        other = copy(self)
+        other._distributions = self._named(top)
+        return other
+
+    def _named(self, top: int) -> WordDistributions:
+        return WordDistributions(self.softmax, self._scores, num_top=top)
 
     def score(
         self,
@@ -110,9 +119,9 @@ class TextScorer:
         ``on_sentences`` is called with the number of sentences done.
         """
         done = 0
-        stream = ([normalize(word, self._form) for word in words] for words in sentences if words)
+        stream = ([normalize(word, self.form) for word in words] for words in sentences if words)
         for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
-            vectors, tokens = self._bilm.encode(buffer)
+            vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             lengths = [len(sentence) for sentence in tokens.sentences]
             first = np.cumsum([0, *(length - 1 for length in lengths)])
@@ -166,8 +175,8 @@ class TextScorer:
                 nats = self._distributions.measure(outputs, targets, rows, into=table)
             scored.nats[direction][rows] = nats.cpu().numpy()
 
-        state = self._start.rows(torch.zeros(len(sentences), dtype=torch.int64))
-        self._bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
+        state = self.start.rows(torch.zeros(len(sentences), dtype=torch.int64))
+        self.bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
 
 
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:

@@ -10,13 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.bilm import Direction
 from elmokit.bilm.softmax import LogUniformSampler
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordProbability
-from elmokit.evaluation.text_scorer import StartState, scoring_vocab
-from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.warm_state import inputs_of, warm_state, warm_text
+from elmokit.evaluation.text_scorer import StartState, TextScorer
+from elmokit.inference.warm_state import inputs_of
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
@@ -83,18 +82,26 @@ def predict_word(
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """
     model = model if isinstance(model, PretrainedBiLM) else load_model(model)
-    vocab = scoring_vocab(model)
-    if state not in get_args(StartState):
-        raise InputError(
-            f"`state` must be one of {', '.join(get_args(StartState))}, got {state!r}."
-        )
+    scorer = TextScorer(model, state=state, precision="fp32")
+    words = split_sentence(sentence, model.tokenize, where="`sentence`")
+    return predict_of_words(scorer, words, index=index, insert=insert, top=top)
+
+
+def predict_of_words(
+    scorer: TextScorer,
+    sentence: Sequence[str],
+    *,
+    index: int | None = None,
+    insert: bool = False,
+    top: int = 10,
+) -> WordPrediction:
+    """As `predict_word`, with a scorer in fp32 that was made before."""
+    vocab = scorer.vocab
     if not 0 <= top <= len(vocab):
         raise InputError(
             f"`top` must be between 0 and the vocabulary's {len(vocab)} words, got {top}."
         )
-    form = model.config.char_vocab.normalization
-    given = split_sentence(sentence, model.tokenize, where="`sentence`")
-    words = [normalize(word, form) for word in given]
+    words = [normalize(word, scorer.form) for word in sentence]
     if index is None:
         index, insert = len(words), True
     last = len(words) - (not insert)
@@ -105,7 +112,7 @@ def predict_word(
             f"{index}."
         )
     following = index if insert else index + 1
-    scores = _expected(model, [*words[:index]], [*words[following:]], warm=state == "warm")
+    scores = _expected(scorer, words[:index], words[following:])
     word = None if insert else words[index]
     row = None if word is None else vocab.word_id(word) - 1
     forward, backward, both = (
@@ -120,24 +127,20 @@ def predict_word(
 
 @torch.inference_mode()
 def _expected(
-    model: PretrainedBiLM, before: Sequence[str], after: Sequence[str], *, warm: bool
+    scorer: TextScorer, before: Sequence[str], after: Sequence[str]
 ) -> list[Float[Tensor, " V"]]:
     """Return log-probabilities: forward after ``before``, backward before ``after``."""
-    assert model.softmax is not None
-    bilm = FrozenBiLM(model)
-    start = BiLMState.zeros(model.config.lstm, 1, device=bilm.network.device)
-    if warm:
-        start = warm_state(bilm, warm_text(model.warm_text))
+    bilm = scorer.bilm
     vectors, tokens = bilm.encode([before, after])
     found = []
     for direction, sentence in zip(get_args(Direction), tokens.sentences, strict=True):
         read = inputs_of(direction, sentence)
         tops: list[Tensor] = []
         bilm.engine.read(
-            direction, vectors, [read], start.direction(direction),
+            direction, vectors, [read], scorer.start.direction(direction),
             on_top=lambda outputs, sentence, position, tops=tops: tops.append(outputs[-1:].clone()),
         )  # fmt: skip
-        found.append(model.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
+        found.append(scorer.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
     return found
 
 

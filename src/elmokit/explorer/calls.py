@@ -5,16 +5,19 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from elmokit.config import is_number
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import ElmokitError, FormatError, InputError
-from elmokit.evaluation.surprisal import surprisal
-from elmokit.evaluation.word_prediction import predict_word
+from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
+from elmokit.evaluation.surprisal import surprisal_of_words
+from elmokit.evaluation.text_scorer import TextScorer
+from elmokit.evaluation.word_prediction import predict_of_words
 from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredModel
-from elmokit.files.json_files import jsonable
+from elmokit.explorer.corpus_index import CorpusIndex
+from elmokit.files.json_files import jsonable, read_json
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
@@ -23,8 +26,11 @@ from elmokit.training.pretraining.run_dir import MARK, METRICS_FILE, RUN_FILE
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM
 
+NGRAM_NAME = "ngram.json"
+"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 MAX_ROWS = 4000
 """Of a run's log in one answer."""
+_SOON_SECONDS = 0.2
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
 
 
@@ -43,6 +49,7 @@ class Calls:
         models: Those of the catalog.
         runs: Directories of training runs, by name.
         tasks: Trained task models, by name.
+        corpus: Files in which neighbors are looked for; none if there are none.
     """
 
     def __init__(
@@ -51,10 +58,13 @@ class Calls:
         *,
         runs: Mapping[str, Path] | None = None,
         tasks: Mapping[str, TaskRun] | None = None,
+        corpus: Sequence[Path] = (),
     ) -> None:
         self._models = {one.name: one.model for one in models}
         self._runs, self._tasks = dict(runs or {}), dict(tasks or {})
         self._embedders: dict[str, Embedder] = {}
+        self._corpus, self._indexes = list(corpus), dict[str, CorpusIndex]()
+        self._scorers: dict[tuple[str, str], TextScorer] = {}
         self._lock = threading.Lock()
         self._methods: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "open": lambda given: self._model(given) and {},
@@ -63,6 +73,7 @@ class Calls:
             "surprisal": self._surprisal,
             "layers": self._layers,
             "predict_word": self._predict_word,
+            "neighbors": self._neighbors,
             "run": self._run,
             "predict": self._predict,
         }
@@ -82,6 +93,12 @@ class Calls:
         except (ElmokitError, TypeError, ValueError) as error:
             raise CallError("bad-input", str(error)) from error
 
+    def load_tokenizers(self) -> None:
+        """Load what takes seconds (Kiwi), so that the first reader does not wait for it."""
+        for model in self._models.values():
+            with self._lock, suppress(MissingExtraError):  # the catalog has told of those
+                model.tokenize("a")
+
     def _model(self, given: Mapping[str, Any]) -> PretrainedBiLM:
         return _named(self._models, given, "model")
 
@@ -99,14 +116,13 @@ class Calls:
         return found.as_dict()
 
     def _surprisal(self, given: Mapping[str, Any]) -> Any:
-        model, top, state = self._scoring(given), given.get("top", 0), given.get("state", "warm")
-        return list(surprisal(model, [_words(given)], top=top, state=state, precision="fp32"))
+        scorer = self._scorer(given).naming(given.get("top", 0))
+        return list(surprisal_of_words(scorer, [_words(given)]))
 
     def _predict_word(self, given: Mapping[str, Any]) -> Any:
-        return predict_word(
-            self._scoring(given), _words(given), index=_index(given),
+        return predict_of_words(
+            self._scorer(given), _words(given), index=_index(given),
             insert=given.get("insert") is True, top=given.get("top", 10),
-            state=given.get("state", "warm"),
         )  # fmt: skip
 
     def _layers(self, given: Mapping[str, Any]) -> bytes:
@@ -118,13 +134,34 @@ class Calls:
         filled = text + b" " * (-len(text) % 4)
         return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
 
-    def _scoring(self, given: Mapping[str, Any]) -> PretrainedBiLM:
+    def _neighbors(self, given: Mapping[str, Any]) -> Any:
+        model, words, index = self._model(given), _words(given), _index(given)
+        layer, last = given.get("layer", 1), model.num_layers - 1
+        if not self._corpus:
+            raise CallError("not-available", "No corpus was given: `elmokit explore --corpus`.")
+        if not (is_number(layer, whole=True) and 1 <= layer <= last and 0 <= index < len(words)):
+            raise CallError("bad-input", f"There is no layer {layer!r:.60} or no word {index}.")
+        found = self._indexes.get(given["model"])
+        if found is None:
+            found = self._indexes[given["model"]] = CorpusIndex(model, self._corpus)
+        try:
+            is_read = found.wait(_SOON_SECONDS)
+        except (ElmokitError, OSError) as error:
+            raise CallError("bad-corpus", str(error)) from error
+        if not is_read:
+            raise CallError("not-yet", "The corpus is being read: ask again.")
+        return found.nearest(words, index, layer=layer, top=given.get("top", 10))
+
+    def _scorer(self, given: Mapping[str, Any]) -> TextScorer:
         model = self._model(given)
         if model.softmax is None:
             raise CallError("no-softmax", "This model has no softmax over words: it predicts none.")
         if model.word_vocab is None:
             raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
-        return model
+        key = str(given["model"]), str(given.get("state", "warm"))
+        if key not in self._scorers:
+            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32")
+        return self._scorers[key]
 
     def _run(self, given: Mapping[str, Any]) -> Any:
         directory = _named(self._runs, given, "name")
@@ -133,15 +170,35 @@ class Calls:
             rows = read_log(path)
             age = time.time() - path.stat().st_mtime if rows else 0.0
         except (FormatError, FileNotFoundError) as error:
-            raise CallError("busy", f"The run's log cannot be read now: {error}") from error
+            raise CallError("damaged-run", f"The run's log cannot be read: {error}") from error
         stride = -(-len(rows) // MAX_ROWS) or 1
         kept = [row for i, row in enumerate(rows) if i % stride == 0 or i == len(rows) - 1]
         is_running = not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS
         name = given["name"]
-        return {"name": name, "title": name, "is_running": is_running, "rows": kept}
+        return {
+            "name": name, "title": name, "is_running": is_running, "rows": kept,
+            "ngram": _ngram(directory / NGRAM_NAME),
+        }  # fmt: skip
 
     def _predict(self, given: Mapping[str, Any]) -> Any:
         return list(_named(self._tasks, given, "task").predict_json([_text(given)]))
+
+
+def _ngram(path: Path) -> dict[str, Any] | None:
+    """Return name and perplexity of the n-gram model that a run is compared with, if there is one.
+
+    Raises:
+        CallError: if the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        found = read_json(path, advice="Make it again.")
+        return {"name": str(found["model"]), "perplexity": float(found["mean"])}
+    except (FormatError, KeyError, TypeError, ValueError) as error:
+        raise CallError(
+            "damaged-run", f"{path}: not a result of bench_ngram.py: {error}"
+        ) from error
 
 
 def check_run_dir(directory: Path) -> None:

@@ -1,8 +1,8 @@
 """``explorer.json``: what a copy of the page can show, and where it is computed."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from safetensors.numpy import save as tensor_bytes
 from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
+from elmokit.explorer.prepared import PREPARED_NAME, pack_language, prepared_layers
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -23,13 +24,27 @@ log = logging.getLogger(__name__)
 
 ComputedBy = Literal["browser", "server"]
 CATALOG_NAME = "explorer.json"
-WARM_NAME = "warm.safetensors"
-"""The warm state, which a browser would take seconds to compute."""
 MAX_BROWSER_BYTES = 64_000_000
 """Of the weights of a model that a browser runs."""
 MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 """Of one call."""
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
+
+
+def warm_file(model: PretrainedBiLM) -> bytes:
+    """Return the warm state as a safetensors file: hidden (N, 2, D) and cell (N, 2, H)."""
+    state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
+    arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
+    return tensor_bytes({
+        name: np.ascontiguousarray(array.float().cpu().numpy()) for name, array in arrays.items()
+    })  # fmt: skip
+
+
+MADE_FILES: dict[str, Callable[[PretrainedBiLM], bytes]] = {
+    "warm.safetensors": warm_file,
+    PREPARED_NAME: prepared_layers,
+}
+"""What is computed for the page, which a browser would take seconds to do."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +54,13 @@ class ExploredModel:
     name: str
     directory: Path
     model: PretrainedBiLM
+    _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
-    def warm_file(self) -> bytes:
-        """Return ``warm.safetensors``: hidden (N, 2, D) and cell (N, 2, H)."""
-        state = warm_state(FrozenBiLM(self.model), warm_text(self.model.warm_text))
-        arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
-        return tensor_bytes({
-            name: np.ascontiguousarray(array.float().cpu().numpy())
-            for name, array in arrays.items()
-        })  # fmt: skip
+    def made_file(self, name: str) -> bytes:
+        """Return one of `MADE_FILES`, computed when it is first asked for."""
+        if name not in self._made:
+            self._made[name] = MADE_FILES[name](self.model)
+        return self._made[name]
 
     def files(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
@@ -76,6 +89,9 @@ class ExploredModel:
             "title": self.name,
             "language": model.training_metadata.get("language"),
             "path": "" if compute == "server" else f"models/{self.name}/",
+            "prepared": f"models/{self.name}/{PREPARED_NAME}",
+            "pack": f"packs/senses.{pack_language(model)}.json",
+            "hash": model.model_hash(),
             "compute": compute,
             "tokenizer": "exact" if exact else "as-typed",
             "tokenized_by": tokenized_by,
@@ -129,6 +145,7 @@ def catalog(
     served: bool,
     runs: Sequence[dict[str, str]] = (),
     tasks: Sequence[dict[str, str]] = (),
+    corpus: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``)."""
     return {
@@ -138,4 +155,5 @@ def catalog(
         "models": [model.entry(served=served) for model in models],
         "runs": list(runs),
         "tasks": list(tasks),
+        "corpus": ", ".join(path.name for path in corpus) or None,
     }

@@ -4,15 +4,22 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from elmokit.errors import InputError
-from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, catalog, load_explored
+from elmokit.explorer.catalog import (
+    CATALOG_NAME,
+    MADE_FILES,
+    ExploredModel,
+    catalog,
+    load_explored,
+)
+from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
 
-STATIC = Path(__file__).resolve().parent / "static"
-"""The files of the page."""
+ExportedWeights = Literal["int8", "stored"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +32,16 @@ class ExportReport:
     num_bytes: int
 
 
-def export_explorer(names: Sequence[str], directory: Path) -> ExportReport:
+def export_explorer(
+    names: Sequence[str], directory: Path, *, weights: ExportedWeights = "int8"
+) -> ExportReport:
     """Write the page and models, whole or not at all.
+
+    Args:
+        names: Models, by directory or name.
+        directory: Where to write; it must not exist, or be empty.
+        weights: ``int8`` rounds the weights to int8 with one scale a row, a quarter of fp32; all
+            numbers of the page are then those of the rounded model. ``stored`` copies them.
 
     Raises:
         FileExistsError: if ``directory`` exists and is not empty.
@@ -43,20 +58,30 @@ def export_explorer(names: Sequence[str], directory: Path) -> ExportReport:
             )
     with atomic_directory(directory) as fresh:
         shutil.copytree(STATIC, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)
-        (fresh / CATALOG_NAME).write_bytes(json_bytes(catalog(models, served=False)))
         (fresh / RULES_NAME).write_bytes(json_bytes(text_rules(), indent=None))
-        for one in models:
-            folder = fresh / "models" / one.name
-            folder.mkdir(parents=True)
-            for path in one.files():
-                shutil.copyfile(path, folder / path.name)
-            (folder / WARM_NAME).write_bytes(one.warm_file())
+        copies = [_write_model(one, fresh / "models" / one.name, weights) for one in models]
+        (fresh / CATALOG_NAME).write_bytes(json_bytes(catalog(copies, served=False)))
         written = [path for path in fresh.rglob("*") if path.is_file()]
         report = ExportReport(
             directory, [one.name for one in models], len(written),
             sum(path.stat().st_size for path in written),
         )  # fmt: skip
     return report
+
+
+def _write_model(one: ExploredModel, folder: Path, weights: ExportedWeights) -> ExploredModel:
+    """Write a model and what is computed from it; return the model as it is written."""
+    folder.mkdir(parents=True)
+    if weights == "int8":
+        one.model.round_to("int8")
+        one.model.save(folder, dtype="int8")
+    else:
+        for path in one.files():
+            shutil.copyfile(path, folder / path.name)
+    copy = ExploredModel(one.name, folder, one.model)
+    for name in MADE_FILES:
+        (folder / name).write_bytes(copy.made_file(name))
+    return copy
 
 
 def check_empty(directory: Path) -> None:

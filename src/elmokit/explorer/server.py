@@ -10,14 +10,14 @@ import socket
 from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from elmokit.explorer.addresses import cannot_listen, is_own_host, url_of
 from elmokit.explorer.calls import CallError, Calls, as_json
-from elmokit.explorer.catalog import CATALOG_NAME, WARM_NAME, ExploredModel
-from elmokit.explorer.export import STATIC
+from elmokit.explorer.catalog import CATALOG_NAME, MADE_FILES, ExploredModel
+from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _HEADERS = {
 }
 _STATUS = {
     "unknown-model": HTTPStatus.NOT_FOUND, "not-available": HTTPStatus.NOT_FOUND,
-    "too-long": HTTPStatus(413), "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "too-long": HTTPStatus(413), "not-yet": HTTPStatus.SERVICE_UNAVAILABLE,
     "bug": HTTPStatus.INTERNAL_SERVER_ERROR,
 }  # fmt: skip
 
@@ -81,7 +81,7 @@ class ExplorerServer(ThreadingHTTPServer):
         for one in models:
             folder = f"models/{one.name}"
             self.model_files |= {f"{folder}/{path.name}": path for path in one.files()}
-            self.model_files[f"{folder}/{WARM_NAME}"] = one
+            self.model_files |= {f"{folder}/{name}": one for name in MADE_FILES}
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
@@ -159,11 +159,12 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(found, Path):
             return found.read_bytes()
         if found is not None:
-            return found.warm_file()
-        if "\0" in path:
+            return found.made_file(Path(path).name)
+        parts = PurePosixPath(path).parts
+        if "\0" in path or "\\" in path or ".." in parts or path.startswith("/"):
             return None
-        file = (STATIC / path).resolve()
-        return file.read_bytes() if file.is_relative_to(STATIC) and file.is_file() else None
+        file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
+        return file.read_bytes() if file.is_file() else None
 
     def _may_ask(self) -> bool:
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")

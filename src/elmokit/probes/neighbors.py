@@ -108,7 +108,7 @@ _MIN_QUOTED_WORDS = 5
 """A sentence with fewer words may be in another one by accident."""
 
 
-def _is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
+def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
     """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
     wanted, words = (
         tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
@@ -159,7 +159,7 @@ def find_neighbors(
     """
     found = find_occurrences(sentences, word, limit=limit)
     if query is not None:
-        others = (one for one in found if not _is_same_text(query.tokens, one.tokens))
+        others = (one for one in found if not is_same_text(query.tokens, one.tokens))
         found = [query, *others]
     if len(found) < 2:
         raise InputError(
@@ -234,7 +234,7 @@ def nearest_occurrences(
                 continue
             if any(entry[2] == kept for _, _, kept in best):
                 continue
-            if _is_same_text(query.tokens, start.tokens):
+            if is_same_text(query.tokens, start.tokens):
                 continue
             heapq.heappush(best, entry)
             if len(best) > num_neighbors:

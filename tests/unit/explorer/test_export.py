@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import elmokit
 from elmokit.errors import InputError
 from elmokit.explorer import catalog
 from elmokit.explorer.export import STATIC, export_explorer
@@ -31,14 +32,25 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     found = json.loads((site / "explorer.json").read_text(encoding="utf-8"))
     (entry,) = found["models"]
     assert found["compute"] == entry["compute"] == "browser"
-    for name in ("config.json", "model.safetensors", "vocab.txt"):
-        assert (site / entry["path"] / name).read_bytes() == (model_dir / name).read_bytes()
+    folder = site / entry["path"]
+    assert (folder / "vocab.txt").read_bytes() == (model_dir / "vocab.txt").read_bytes()
+    model = elmokit.load_model(model_dir)
+    model.round_to("int8")
+    assert entry["hash"] == model.model_hash() == elmokit.load_model(folder).model_hash()
+    assert json.loads((folder / "config.json").read_bytes())["weights"] == "int8"
     warm = load_file(site / entry["path"] / "warm.safetensors")
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
     rules = json.loads((site / "tokenizer-rules.json").read_text(encoding="utf-8"))
     assert rules["simple"]["contractions"]["cannot"] == 3
     assert all(path.stat().st_mode & 0o777 == 0o666 & ~_umask() for path in files)
+
+
+def test_stored_weights_are_copied_as_they_are(model_dir, tmp_path):
+    export_explorer([str(model_dir)], tmp_path / "site", weights="stored")
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        copy = tmp_path / "site/models/toy" / name
+        assert copy.read_bytes() == (model_dir / name).read_bytes()
 
 
 def _umask():
@@ -62,10 +74,10 @@ def test_nothing_is_overwritten(model_dir, tmp_path):
 
 
 def test_an_interrupted_export_leaves_nothing(model_dir, tmp_path, monkeypatch):
-    def interrupt(self):
+    def interrupt(model):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(catalog.ExploredModel, "warm_file", interrupt)
+    monkeypatch.setitem(catalog.MADE_FILES, "warm.safetensors", interrupt)
     with pytest.raises(KeyboardInterrupt):
         export_explorer([str(model_dir)], tmp_path / "site")
     assert list(tmp_path.iterdir()) == []

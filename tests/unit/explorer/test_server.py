@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from elmokit.errors import InputError
+from elmokit.explorer import server as server_module
 from elmokit.explorer.calls import Calls, check_run_dir
-from elmokit.explorer.catalog import MAX_WORDS, catalog, load_explored
+from elmokit.explorer.catalog import MADE_FILES, MAX_WORDS, catalog, load_explored
+from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
 
 from ...builders.training_models import random_sentences, toy_model
@@ -26,8 +28,20 @@ def server(tmp_path_factory):
     rows = [json.dumps({"step": step, "loss": 5 / step}) for step in range(1, 10_001)]
     (run / "metrics.jsonl").write_text("\n".join([*rows, '{"step": 100']))  # being written
     models = load_explored([str(folder / "toy"), str(folder / "bare")])
-    calls = Calls(models, runs={"run": run})
-    server = ExplorerServer(catalog(models, served=True), models, calls, port=0)
+    fresh = folder / "fresh"
+    fresh.mkdir()
+    (fresh / ".elmokit-run").touch()
+    (run / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5, "forward": 1}')
+    broken = folder / "broken"
+    broken.mkdir()
+    (broken / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
+    text = folder / "corpus.txt"
+    text.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
+    runs = {"run": run, "fresh": fresh, "broken": broken}
+    for one in (run, fresh, broken):
+        check_run_dir(one)
+    calls = Calls(models, runs=runs, corpus=[text])
+    server = ExplorerServer(catalog(models, served=True, corpus=[text]), models, calls, port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -150,6 +164,46 @@ def test_a_run_is_read_while_it_is_written(call):
     assert found["is_running"]
     assert 1000 < len(found["rows"]) <= 4001
     assert (found["rows"][0]["step"], found["rows"][-1]["step"]) == (1, 10_000)
+    assert found["ngram"] == {"name": "Kneser-Ney", "perplexity": 99.5}
+
+
+def test_a_run_that_has_just_begun_has_no_rows(call):
+    _, found = call("run", name="fresh")
+    assert (found["rows"], found["is_running"], found["ngram"]) == ([], True, None)
+
+
+def test_neighbors_come_from_the_corpus_once_it_is_read(call, ask):
+    given = {"model": "toy", "words": WORDS, "index": 1, "layer": 1, "top": 3}
+    for _ in range(100):
+        _, found = call("neighbors", **given)
+        if "error" not in found:
+            break
+        assert found["error"]["code"] == "not-yet"
+    assert len(found["contextual"]) == len(found["static"]) == 3
+    assert found["is_whole"]
+    assert all(one["words"] != WORDS for one in found["contextual"])
+    _, content = ask("GET", "/explorer.json")
+    assert json.loads(content)["corpus"] == "corpus.txt"
+
+
+def test_what_is_made_from_a_model_is_made_once(server, ask, monkeypatch):
+    first = ask("GET", "/models/toy/warm.safetensors")[1]
+    monkeypatch.setitem(MADE_FILES, "warm.safetensors", None)
+    assert ask("GET", "/models/toy/warm.safetensors")[1] == first
+    calls = server.calls
+    scorer = calls._scorer({"model": "toy", "state": "warm"})
+    assert calls._scorer({"model": "toy"}) is scorer
+
+
+def test_a_package_of_links_is_served(ask, monkeypatch, tmp_path):
+    (tmp_path / "static").mkdir()
+    for path in STATIC.iterdir():
+        (tmp_path / "static" / path.name).symlink_to(path)
+    monkeypatch.setattr(server_module, "STATIC", tmp_path / "static")
+    for path in ("/index.html", "/app/main.js"):
+        answer, content = ask("GET", path)
+        assert (answer.status, content) == (200, (STATIC / path[1:]).read_bytes())
+    assert ask("GET", "/../secret")[0].status == 404
 
 
 @pytest.mark.parametrize(
@@ -159,6 +213,10 @@ def test_a_run_is_read_while_it_is_written(call):
         ("predict_word", {"model": "bare", "words": ["a"], "index": 0}, "no-softmax"),
         ("open", {"model": "none"}, "unknown-model"),
         ("run", {"name": "none"}, "unknown-model"),
+        ("run", {"name": "broken"}, "damaged-run"),
+        ("neighbors", {"model": "toy", "words": ["a"], "index": 1}, "bad-input"),
+        ("neighbors", {"model": "toy", "words": ["a"], "index": 0, "layer": 9}, "bad-input"),
+        ("neighbors", {"model": "toy", "words": ["a"], "index": 0, "layer": None}, "bad-input"),
         ("exec", {}, "not-available"),
         ("trace", {"model": "toy", "words": ["a"], "index": 7}, "bad-input"),
         ("trace", {"model": "toy", "words": ["a"], "index": 0, "weights": ["x"]}, "bad-input"),

@@ -1,7 +1,8 @@
 """`elmokit explore`: a page that looks inside a model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from threading import Thread
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
@@ -28,6 +29,10 @@ def explore(
         list[Path] | None,
         typer.Option(metavar="RUN", help="A run of `elmokit train`; repeatable."),
     ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Text to find neighbors of words in; repeatable."),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8765,
     show: Annotated[
@@ -37,6 +42,13 @@ def explore(
         Path | None,
         typer.Option(metavar="DIR", help="Write the page as static files instead of serving it."),
     ] = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="int8|stored",
+            help="With --export: round the weights to int8, or copy the files of the model.",
+        ),
+    ] = "int8",
     threads: options.ThreadsOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="With --export: print what was written.")
@@ -53,11 +65,17 @@ def explore(
 
     names = model or packaged_models()
     if export is not None:
-        from elmokit.explorer.export import export_explorer
+        from elmokit.explorer.export import ExportedWeights, export_explorer
 
-        if run or task:
-            raise InputError("--export writes models only: --run and --task need the server.")
-        report = export_explorer(names, export)
+        if run or task or corpus:
+            raise InputError(
+                "--export writes models only: --run, --task and --corpus need the server."
+            )
+        if weights not in get_args(ExportedWeights):
+            raise InputError(
+                f"--weights must be one of {', '.join(get_args(ExportedWeights))}, got {weights!r}."
+            )
+        report = export_explorer(names, export, weights=cast(ExportedWeights, weights))
         if json:
             emit_json(report)
         else:
@@ -68,7 +86,7 @@ def explore(
             )
         return
     choose_threads(threads)
-    server = _server(names, run or [], task or [], host=host, port=port)
+    server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
     typer.echo(f"{server.url}  (Ctrl-C ends it)", err=True)
     if show:
         import webbrowser
@@ -80,14 +98,21 @@ def explore(
         server.server_close()
 
 
-def _server(names: list[str], runs: list[Path], tasks: list[Path], *, host: str, port: int) -> Any:
+def _server(
+    names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
+    port: int,
+) -> Any:  # fmt: skip
     from elmokit.explorer.calls import Calls, check_run_dir
     from elmokit.explorer.catalog import catalog, load_explored
     from elmokit.explorer.server import ExplorerServer
+    from elmokit.files.sources import STANDARD_INPUT, find_files
     from elmokit.tasks.runs.task_run import TaskRun
 
     for one in runs:
         check_run_dir(one)
+    texts = find_files(corpus) if corpus else []
+    if STANDARD_INPUT in texts:
+        raise InputError("--corpus is read once for each model: give a file, not standard input.")
     run_dirs = dict(zip(_names(runs), runs, strict=True))
     task_runs = {name: TaskRun.load(path) for name, path in zip(_names(tasks), tasks, strict=True)}
     models = load_explored(names)
@@ -98,9 +123,12 @@ def _server(names: list[str], runs: list[Path], tasks: list[Path], *, host: str,
             {"name": name, "title": name, "task": run.task.name}
             for name, run in task_runs.items()
         ],
+        corpus=texts,
     )  # fmt: skip
-    calls = Calls(models, runs=run_dirs, tasks=task_runs)
-    return ExplorerServer(found, models, calls, host=host, port=port)
+    calls = Calls(models, runs=run_dirs, tasks=task_runs, corpus=texts)
+    server = ExplorerServer(found, models, calls, host=host, port=port)
+    Thread(target=calls.load_tokenizers, daemon=True).start()
+    return server
 
 
 def _names(paths: list[Path]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import { html } from "./ui.js";
 
-const SIZE = { width: 320, height: 200, left: 34, right: 22, top: 14, bottom: 42 };
+const SIZE = { width: 320, height: 200, left: 46, right: 30, top: 28, bottom: 42 };
 
 export function Curves({ series, label, x, y, logX = false, ticksX, formatX = String, formatY = String }) {
   const points = series.flatMap((one) => one.points);
@@ -20,8 +20,8 @@ export function Curves({ series, label, x, y, logX = false, ticksX, formatX = St
     ${levels.map((level) => html`<g key=${level}><line class="grid" x1=${SIZE.left} x2=${width - SIZE.right} y1=${py(level)} y2=${py(level)} />
       <text x=${SIZE.left - 6} y=${py(level) + 4} text-anchor="end">${formatY(level)}</text></g>`)}
     ${(ticksX ?? [...new Set([Math.min(...points.map(([one]) => one)), Math.max(...points.map(([one]) => one))])]).map((tick) => html`<text key=${tick} x=${px(tick)} y=${height - 24} text-anchor="middle">${formatX(tick)}</text>`)}
-    <text x=${width - SIZE.right} y=${height - 5} text-anchor="end">${x}</text><text x="0" y="10">${y}</text>
-    ${series.map((one) => html`<path key=${one.name} class="curve ${one.kind}" d=${one.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("")}><title>${one.name}</title></path>`)}
+    <text x=${width - SIZE.right} y=${height - 5} text-anchor="end">${x}</text><text x=${SIZE.left - 6} y="14" text-anchor="end">${y}</text>
+    ${series.map((one) => html`<path key=${one.name} class="curve ${one.kind}" d=${one.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") + (one.points.length === 1 ? "h0" : "")}><title>${one.name}</title></path>`)}
   </svg>
   <ul class="key">${series.map((one) => html`<li key=${one.name}><svg viewBox="0 0 24 8" class="wide" aria-hidden="true"><path class="curve ${one.kind}" d="M0 4H24" /></svg>${one.name}</li>`)}</ul>`;
 }

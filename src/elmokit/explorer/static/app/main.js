@@ -62,8 +62,11 @@ function App() {
     compute !== null && name !== undefined,
   );
   const info = opened.value?.name === name ? opened.value : null;
-  const language = models.find((one) => one.name === name)?.language === "ko" ? "ko" : "en";
-  const text = state.text ?? LANGUAGES[language].examples.sentences[0];
+  const entry = models.find((one) => one.name === name);
+  const language = entry?.language === "ko" ? "ko" : "en";
+  const { examples } = LANGUAGES[language];
+  const sentences = (entry?.tokenizer === "as-typed" && examples.split) || examples.sentences;
+  const text = state.text ?? sentences[0];
   const [settled, setSettled] = useState(text);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), 250);
@@ -76,11 +79,11 @@ function App() {
   const all = info !== null && tokens.value?.model === name ? tokens.value.tokens : [];
   const read = useMemo(() => all.slice(0, MAX_WORDS), [tokens.value, name]);
   const words = useMemo(() => read.map((token) => token.text), [read]);
-  const first = state.text === undefined ? Number(LANGUAGES[language].examples.word) : 0;
+  const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
     t, lang, state, set, compute, info, language, text, tokens: read, words, index,
-    examples: LANGUAGES[language].examples, setWords: (list) => set({ text: list.join(" ") }),
+    examples: { ...examples, sentences }, setWords: (list) => set({ text: list.join(" ") }),
   }; // prettier-ignore
   const failed = connected.error ?? opened.error;
 
@@ -97,7 +100,7 @@ function App() {
         ? html`<${Failure} error=${failed} />`
         : compute && !name
           ? html`<p class="note" role="alert">${t("page.noModel")}</p>`
-          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${info === null}
+          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${info === null || (tokens.value?.model !== name && !tokens.error)}
               count=${all.length} error=${tokens.error} />`}
       ${info && html`<${Contents} />`}
       ${info &&

@@ -1,17 +1,17 @@
 /** Occurrences of one word, by layer: the nearest of each, and how often it has the same sense. */
 
-import { cosine, layersOf, readPack, vector } from "./occurrences.js";
+import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { project } from "./projection.js";
 import { Calculation, Failure, Slider, html, number, percent, useAsync, useMemo, usePage, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export function MapOfMeanings() {
-  const { t, lang, language, compute, state, set, info, words, index } = usePage();
+  const { t, lang, compute, state, set, info, words, index } = usePage();
   const [own, setOwn] = useState("");
   const [chosen, setChosen] = useState(0);
-  const pack = useAsync(() => readPack(`senses.${language}.json`), [language]);
-  const entries = pack.value?.language === language ? pack.value.entries : [];
+  const pack = usePrepared(info);
+  const { entries } = pack;
   const entry = entries.find((one) => one.word === state.entry) ?? entries[0];
   const layer = Math.min(state.layer ?? 1, info.num_layers - 1);
   const found = useAsync(async () => {
@@ -22,12 +22,12 @@ export function MapOfMeanings() {
     }
     const same = (one) => one.toLowerCase() === entry.word;
     const mine = [words, ...typed].filter((one) => one.some(same));
-    const all = [...mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) })), ...given];
-    for (const one of all) one.read = await layersOf(compute, one.words);
-    return { all, missed: typed.filter((one) => !one.some(same)).length };
+    const typedIn = mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) }));
+    for (const one of typedIn) one.read = await layersOf(compute, one.words);
+    return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.some(same)).length };
   }, [entry, own, words, index, info.name], entry !== undefined);
   if (pack.error ?? found.error) return html`<${Failure} error=${pack.error ?? found.error} />`;
-  const all = found.value?.all ?? [];
+  const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">
       <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
         ${entries.map((one) => html`<option key=${one.word} selected=${one === entry}>${one.word}</option>`)}</select></label>
@@ -60,8 +60,13 @@ function agreement(all, layer) {
   return { hits, total: labelled.length, chance };
 }
 
+const SIZE = [400, 300]; // of the map
+
 function Points({ all, entry, layer, lang, chosen, onChoose }) {
   const { t, info } = usePage();
+  const [brushed, setBrushed] = useState({ all, inside: null }); // occurrences, which keep their choice in other layers
+  const inside = brushed.all === all ? brushed.inside : null;
+  const [area, setArea] = useState(null);
   const vectors = useMemo(() => all.map((one) => vector(one.read, layer, one.index)), [all, layer]);
   const { points, share } = useMemo(() => project(vectors), [vectors]);
   const near = useMemo(() => vectors.map((_, i) => nearest(vectors, i)), [vectors]);
@@ -71,22 +76,42 @@ function Points({ all, entry, layer, lang, chosen, onChoose }) {
   const places = points.map(place);
   const shape = (one) => (one.own ? 3 : entry.senses.findIndex((sense) => sense.id === one.sense));
   const meaning = (one) => (one.own ? t("map.yours") : entry.senses.find((sense) => sense.id === one.sense)[lang]);
-  const here = all[chosen];
+  const isOut = (i) => inside !== null && !inside.has(i);
+  const on = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height].map((share, axis) => share * SIZE[axis]);
+  };
+  const span = (axis) => [Math.min(area[0][axis], area[1][axis]), Math.max(area[0][axis], area[1][axis])];
+  const isArea = area !== null && [0, 1].every((axis) => span(axis)[1] - span(axis)[0] > 4);
+  const choose = () => {
+    if (isArea) {
+      const [[left, right], [top, bottom]] = [span(0), span(1)];
+      const found = places.flatMap(([x, y], i) => (x >= left && x <= right && y >= top && y <= bottom ? [i] : []));
+      setBrushed({ all, inside: found.length ? new Set(found) : null });
+      if (found.length && !found.includes(chosen)) onChoose(found[0]);
+    }
+    setArea(null);
+  };
   return html`<div class="columns">
     <figure>
-      <svg viewBox="0 0 400 300" role="img" aria-label=${t("map.figure", { word: entry.word, count: all.length, layer })}>
+      <svg viewBox="0 0 ${SIZE.join(" ")}" class="map" role="img" aria-label=${t("map.figure", { word: entry.word, count: all.length, layer })}
+        onPointerDown=${(event) => setArea([on(event), on(event)])} onPointerMove=${(event) => area && event.buttons === 1 && setArea([area[0], on(event)])}
+        onPointerUp=${choose} onPointerLeave=${choose} onPointerCancel=${() => setArea(null)}>
         ${layer > 0 && near.map(({ j }, i) => html`<line key=${i} class=${i === chosen ? "line chosen" : "line"} x1=${places[i][0]} y1=${places[i][1]} x2=${places[j][0]} y2=${places[j][1]} />`)}
-        ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
+        ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""} ${isOut(i) ? "faded" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
           <${Mark} shape=${SHAPES[shape(one)]} /><title>${one.words.join(" ")}</title></g>`)}
+        ${isArea && html`<rect class="brush" x=${span(0)[0]} y=${span(1)[0]} width=${span(0)[1] - span(0)[0]} height=${span(1)[1] - span(1)[0]} />`}
       </svg>
       <figcaption>
         <ul class="key">${[...entry.senses.map((sense, k) => [k, sense[lang]]), ...(all.some((one) => one.own) ? [[3, t("map.yours")]] : [])].map(
           ([k, text]) => html`<li key=${k}><svg viewBox="-9 -9 18 18" class="point s${k}" aria-hidden="true"><${Mark} shape=${SHAPES[k]} /></svg>${text}</li>`)}</ul>
-        <p>${layer > 0 ? t("map.pca", { share: percent(share) }) : t("map.onePoint")}</p>
+        <p>${layer > 0 ? `${t("map.pca", { share: percent(share) })} ${t("map.brush")}` : t("map.onePoint")}</p>
       </figcaption>
     </figure>
     <div>
-      <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => html`<li key=${i}>
+      ${inside && html`<p class="brushed" role="status">${t("map.brushed", { count: inside.size, total: all.length })}
+        <button type="button" class="plain" onClick=${() => setBrushed({ all, inside: null })}>${t("map.all")}</button></p>`}
+      <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => !isOut(i) && html`<li key=${i}>
         <button type="button" aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>
           <svg viewBox="-9 -9 18 18" class="point s${shape(one)}" role="img" aria-label=${meaning(one)}><${Mark} shape=${SHAPES[shape(one)]} /></svg>
           <span><${Context} words=${one.words} index=${one.index} /></span></button></li>`)}</ol>
@@ -110,8 +135,11 @@ export function Cosine({ a, b }) {
   return html`<p class="numbers">cos(a, b) = ${number(product, 4)} / (${number(left, 4)} · ${number(right, 4)}) = ${number(product / (left * right), 4)}</p>`;
 }
 
-export function Context({ words, index }) {
-  return html`<span>${words.slice(0, index).join(" ")} <mark>${words[index]}</mark> ${words.slice(index + 1).join(" ")}</span>`;
+/** A word in its sentence, with at most `around` words on each side. */
+export function Context({ words, index, around = 12 }) {
+  const first = Math.max(0, index - around);
+  const [before, after] = [words.slice(first, index), words.slice(index + 1, index + 1 + around)];
+  return html`<span>${first > 0 ? "… " : ""}${before.join(" ")} <mark>${words[index]}</mark> ${after.join(" ")}${index + 1 + around < words.length ? " …" : ""}</span>`;
 }
 
 function Mark({ shape }) {

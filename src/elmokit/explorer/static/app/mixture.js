@@ -1,9 +1,8 @@
 /** Weights of the layers as a point in a triangle, with γ and λ; neighbours and learned weights. */
 
-import { cosine, mixtureOf, readPack, usePackLayers } from "./occurrences.js";
+import { cosine, layersOf, mixtureOf, readPack, usePrepared } from "./occurrences.js";
 import { Context } from "./map.js";
 import { Calculation, Failure, Slider, html, number, useAsync, useMemo, usePage } from "./ui.js";
-import { layersOf } from "./occurrences.js";
 
 const CORNERS = [[200, 20], [40, 290], [360, 290]];
 
@@ -14,9 +13,9 @@ export const softmax = (values) => {
 };
 
 export function Mixture() {
-  const { t, state, set, info, compute, language, words, index } = usePage();
-  const results = useAsync(() => readPack("results.json"), []);
-  const pack = usePackLayers(compute, language);
+  const { t, state, set, info, compute, words, index } = usePage();
+  const results = useAsync(() => readPack("packs/results.json"), []);
+  const pack = usePrepared(info);
   const raw = Array.from({ length: info.num_layers }, (_, j) => state[`w${j}`] ?? 0);
   const weights = softmax(raw);
   const gamma = state.gamma ?? 1;
@@ -70,7 +69,7 @@ export function Mixture() {
   <h3>${t("mixture.near", { word: words[index] ?? "–" })}</h3>
   ${pack.error && html`<${Failure} error=${pack.error} />`}
   ${pack.sentences.length === 0 && !pack.error
-    ? html`<p class="note" role="status">${t("near.reading", { done: pack.done, total: pack.total })}</p>`
+    ? html`<p class="note" role="status">${t("near.reading")}</p>`
     : html`<ol class="found">${near.map((one) => html`<li key=${one.words.join(" ")}><span class="value">${number(one.value, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol>`}
   ${tasks.length > 0 && html`<div class="scroll"><table><caption>${t("mixture.learned")}</caption>
     <thead><tr><th scope="col">${t("mixture.task")}</th>${[0, 1, 2].map((j) => html`<th scope="col">s${"₀₁₂"[j]}</th>`)}<th scope="col">γ</th><td /></tr></thead>

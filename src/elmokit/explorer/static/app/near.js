@@ -1,41 +1,82 @@
 /** The occurrences nearest to a word: by its static vector, and by its vector in this sentence. */
 
-import { cosine, layersOf, usePackLayers, vector } from "./occurrences.js";
+import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { Context, Cosine } from "./map.js";
-import { Calculation, Failure, Result, Slider, Words, html, number, useAsync, useMemo, usePage } from "./ui.js";
+import { Calculation, Choice, Failure, Result, Slider, Words, html, number, useAsync, useEffect, useMemo, usePage, useState } from "./ui.js";
+
+const COUNT = 8;
 
 export function Near() {
-  const { t, compute, words, index, set, state, info, language } = usePage();
-  const pack = usePackLayers(compute, language);
-  const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
+  const { t, compute, words, index, set, state, info } = usePage();
+  const { corpus } = compute.catalog;
+  const [where, setWhere] = useState(corpus ? "corpus" : "prepared");
   const layer = Math.max(1, Math.min(state.layer ?? 1, info.num_layers - 1));
+  const Found = where === "corpus" ? InCorpus : InPrepared;
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
+    ${corpus && html`<${Choice} name="where" label=${t("near.where")} value=${where} onChange=${setWhere}
+      options=${[["corpus", corpus], ["prepared", t("near.prepared")]]} />`}
     <${Slider} label=${t("map.layer")} min="1" max=${info.num_layers - 1} step="1" value=${layer} shown=${t("map.layerShown", { layer })} onInput=${(value) => set({ layer: value })} />
-    ${pack.error && html`<${Failure} error=${pack.error} />`}
-    <${Result} result=${own}>${(value) =>
-      pack.sentences.length === 0
-        ? html`<p class="note" role="status">${t("near.reading", { done: pack.done, total: pack.total })}</p>`
-        : value.shape[1] === words.length && html`<${Found} own=${value} sentences=${pack.sentences} layer=${layer} />`}<//>`;
+    <${Found} layer=${layer} />`;
 }
 
-function Found({ own, sentences, layer }) {
-  const { t, words, index } = usePage();
-  const total = sentences.reduce((sum, one) => sum + one.words.length, 0);
-  const lists = useMemo(() => [0, layer].map((j) => {
-    const target = vector(own, j, index);
-    const all = sentences.flatMap((one) => one.words.map((word, i) => ({ words: one.words, index: i, read: one.read, value: cosine(target, vector(one.read, j, i)) })))
-      .filter((one) => one.words.join(" ") !== words.join(" ")).sort((a, b) => b.value - a.value);
-    if (j > 0) return all.slice(0, 8);
-    const seen = new Set(); // the static vectors of a word are all the same: once each
-    return all.filter((one) => !seen.has(one.words[one.index]) && seen.add(one.words[one.index])).slice(0, 8);
-  }), [own, sentences, layer, index]);
+function InPrepared({ layer }) {
+  const { t, compute, words, index, info } = usePage();
+  const pack = usePrepared(info);
+  const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
+  const ready = own.value?.shape[1] === words.length && index < words.length && pack.sentences.length > 0;
+  const lists = useMemo(() => (ready ? nearest(own.value, index, words, pack.sentences, layer) : null), [ready, own.value, pack.sentences, layer, index]);
+  if (pack.error) return html`<${Failure} error=${pack.error} />`;
+  if (words.length > 0 && own.value && pack.sentences.length === 0) return html`<p class="note" role="status">${t("near.reading")}</p>`;
+  const count = pack.sentences.length;
+  const total = pack.sentences.reduce((sum, one) => sum + one.words.length, 0);
+  return html`<${Result} result=${own}>${() => lists && html`<${Lists} ...${lists} layer=${layer} />
+    <p class="source">${t("near.corpus", { count, total })}</p>
+    <${Calculation}><p>${words[index]} ↔ <${Context} words=${lists.contextual[0].words} index=${lists.contextual[0].index} /></p>
+      <${Cosine} a=${vector(own.value, layer, index)} b=${vector(lists.contextual[0].read, layer, lists.contextual[0].index)} /><//>`}<//>`;
+}
+
+/** As `CorpusIndex.nearest` of Python: each sentence gives its nearest word. */
+function nearest(own, index, words, sentences, layer) {
+  const [token, target] = [vector(own, 0, index), vector(own, layer, index)];
+  const typed = words.join(" ");
+  const contextual = sentences.filter((one) => one.words.join(" ") !== typed).map(({ words: others, read }) => {
+    const values = others.map((_, i) => cosine(target, vector(read, layer, i)));
+    const best = values.indexOf(Math.max(...values));
+    return { words: others, index: best, similarity: values[best], read };
+  });
+  const forms = new Map(); // the static vectors of a word are all the same: once each
+  for (const { words: others, read } of sentences) {
+    others.forEach((word, i) => {
+      if (word !== words[index] && !forms.has(word)) forms.set(word, { words: [word], index: 0, similarity: cosine(token, vector(read, 0, i)) });
+    });
+  }
+  const best = (list) => list.sort((a, b) => b.similarity - a.similarity).slice(0, COUNT);
+  return { contextual: best(contextual), static: best([...forms.values()]) };
+}
+
+function InCorpus({ layer }) {
+  const { t, compute, words, index, info } = usePage();
+  const [turn, setTurn] = useState(0);
+  const found = useAsync(() => compute.neighbors(words, index, { top: COUNT, layer }), [words, index, layer, info.name, turn], words.length > 0);
+  const waits = found.error?.code === "not-yet";
+  useEffect(() => {
+    if (!waits || found.busy) return undefined;
+    const timer = setTimeout(() => setTurn(turn + 1), 1500);
+    return () => clearTimeout(timer);
+  }, [waits, found.busy]);
+  if (waits) return html`<p class="note" role="status">${t("near.indexing")}</p>`;
+  return html`<${Result} result=${found}>${(value) => html`${value.contextual.length === 0
+      ? html`<p class="note">${t("near.onlyOwn")}</p>`
+      : html`<${Lists} ...${value} layer=${layer} />`}
+    <p class="source">${t(value.is_whole ? "near.whole" : "near.part", { count: value.num_sentences.toLocaleString(), total: value.num_words.toLocaleString() })}</p>`}<//>`;
+}
+
+function Lists({ contextual, static: forms, layer }) {
+  const { t } = usePage();
   return html`<div class="columns">
       <div><h3>${t("near.static")}</h3><p class="seen">${t("near.staticNote")}</p>
-        <ol class="found">${lists[0].map((one, i) => html`<li key=${i}><span class="value">${number(one.value, 3)}</span> <mark>${one.words[one.index]}</mark></li>`)}</ol></div>
+        <ol class="found">${forms.map((one, i) => html`<li key=${i}><span class="value">${number(one.similarity, 3)}</span> <mark>${one.words[one.index]}</mark></li>`)}</ol></div>
       <div><h3>${t("near.contextual", { layer })}</h3><p class="seen">${t("near.contextualNote")}</p>
-        <ol class="found">${lists[1].map((one, i) => html`<li key=${i}><span class="value">${number(one.value, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol></div>
-    </div>
-    <p class="source">${t("near.corpus", { count: sentences.length, total })}</p>
-    <${Calculation}><p>${words[index]} ↔ <${Context} words=${lists[1][0].words} index=${lists[1][0].index} /></p>
-      <${Cosine} a=${vector(own, layer, index)} b=${vector(lists[1][0].read, layer, lists[1][0].index)} /><//>`;
+        <ol class="found">${contextual.map((one, i) => html`<li key=${i}><span class="value">${number(one.similarity, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol></div>
+    </div>`;
 }

@@ -1,34 +1,94 @@
 /** Occurrences of words in sentences: of the prepared pack and of the reader; their layers. */
 
 import { ComputeError } from "../compute/errors.js";
-import { useEffect, useState } from "./ui.js";
+import { SafetensorsFile } from "../engine/safetensors.js";
+import { useAsync } from "./ui.js";
 
 const packs = new Map();
+const prepared = new Map();
 const computed = new Map();
+const MAX_KEPT = 100; // sentences
 
-/** A file of `packs/`, read once. */
-export function readPack(name) {
-  if (!packs.has(name)) {
-    const reading = fetch(new URL(`../packs/${name}`, import.meta.url)).then((answer) => {
-      if (!answer.ok) throw new ComputeError("network", `${name}: HTTP ${answer.status}`);
-      return answer.json();
-    });
-    reading.catch(() => packs.delete(name));
-    packs.set(name, reading);
+/** What is fetched once: a failed call is made again. */
+function once(kept, key, make) {
+  if (!kept.has(key)) {
+    const made = make();
+    made.catch(() => kept.delete(key));
+    kept.set(key, made);
   }
-  return packs.get(name);
+  return kept.get(key);
+}
+
+async function fetched(path) {
+  let answer;
+  try {
+    answer = await fetch(new URL(`../${path}`, import.meta.url));
+  } catch (error) {
+    throw new ComputeError("network", `${path}: ${error.message}`);
+  }
+  if (!answer.ok) throw new ComputeError("network", `${path}: HTTP ${answer.status}`);
+  return answer;
+}
+
+/** A JSON file of the page, read once. */
+export function readPack(path) {
+  return once(packs, path, async () => (await fetched(path)).json());
+}
+
+/**
+ * The prepared entries of a model: words with their senses and sentences, each with its layers
+ * (`read`), which elmokit computed with this very model.
+ */
+function readPrepared(info) {
+  return once(prepared, info.hash, async () => {
+    const [{ entries }, layers] = await Promise.all([
+      readPack(info.pack), fetched(info.prepared).then((answer) => answer.arrayBuffer()),
+    ]); // prettier-ignore
+    const file = new SafetensorsFile(layers, info.prepared);
+    if (file.metadata.model !== info.hash) {
+      throw new ComputeError("damaged-model", `${info.prepared}: made with another model.`);
+    }
+    return withLayers(entries, file, info);
+  });
+}
+
+/** @returns {{entries: Object[], sentences: Object[], error: Error|null}} Empty until they are read. */
+export function usePrepared(info) {
+  const read = useAsync(async () => {
+    const entries = await readPrepared(info);
+    return { model: info.name, entries, sentences: entries.flatMap((entry) => entry.sentences.map((one) => ({ ...one, entry }))) };
+  }, [info.name]);
+  const value = read.value?.model === info.name ? read.value : { entries: [], sentences: [] };
+  return { ...value, error: read.error };
+}
+
+function withLayers(entries, file, info) {
+  const [dim, numContext] = [info.dim / 2, info.num_layers - 1];
+  const words = entries.flatMap((entry) => entry.sentences.flatMap((one) => one.words));
+  const rows = new Map([...new Set(words)].map((word, row) => [word, row]));
+  const tokens = file.read("static", [rows.size, dim]).data;
+  const context = file.read("context", [words.length * numContext * 2, dim]).data;
+  let at = 0;
+  const layersOfNext = (sentence) => {
+    const layers = Array.from({ length: info.num_layers }, () => new Float32Array(sentence.length * info.dim));
+    sentence.forEach((word, i) => {
+      const token = tokens.subarray(rows.get(word) * dim, (rows.get(word) + 1) * dim);
+      layers[0].set(token, i * info.dim);
+      layers[0].set(token, i * info.dim + dim);
+      for (let j = 1; j <= numContext; j++, at += info.dim) layers[j].set(context.subarray(at, at + info.dim), i * info.dim);
+    });
+    return { words: sentence, shape: [info.num_layers, sentence.length, info.dim], layers };
+  };
+  return entries.map((entry) => ({
+    ...entry,
+    sentences: entry.sentences.map((one) => ({ ...one, read: layersOfNext(one.words) })),
+  }));
 }
 
 /** Layers of a sentence from a zero state, kept: the panels ask for the same sentences. */
 export function layersOf(compute, words) {
-  const key = `${compute.info.name}\n${words.join(" ")}`;
-  if (!computed.has(key)) {
-    const reading = compute.layers(words);
-    reading.catch(() => computed.delete(key));
-    computed.set(key, reading);
-    if (computed.size > 600) computed.delete(computed.keys().next().value);
-  }
-  return computed.get(key);
+  if (computed.size > MAX_KEPT) computed.delete(computed.keys().next().value);
+  return once(computed, `${compute.info.name}\n${words.join(" ")}`, () => compute.layers(words));
 }
 
 /** Vector of a word in one layer. */
@@ -55,33 +115,4 @@ export function dot(a, b) {
 
 export function cosine(a, b) {
   return dot(a, b) / (Math.sqrt(dot(a, a) * dot(b, b)) || 1);
-}
-
-/**
- * All sentences of the pack of a language with their layers, sentence by sentence, so that other
- * panels get their turn.
- * @returns {{done: number, total: number, sentences: Object[], error: Error|null}}
- */
-export function usePackLayers(compute, language) {
-  const [result, setResult] = useState({ done: 0, total: 0, sentences: [], error: null });
-  const name = compute.info?.name;
-  useEffect(() => {
-    let current = true;
-    const show = (value) => current && setResult(value);
-    (async () => {
-      const { entries } = await readPack(`senses.${language}.json`);
-      const all = entries.flatMap((entry) => entry.sentences.map((one) => ({ ...one, entry })));
-      const sentences = [];
-      for (const one of all) {
-        if (!current) return;
-        sentences.push({ ...one, read: await layersOf(compute, one.words) });
-        if (sentences.length % 10 === 0) show({ done: sentences.length, total: all.length, sentences: [], error: null });
-      }
-      show({ done: all.length, total: all.length, sentences, error: null });
-    })().catch((error) => show({ done: 0, total: 0, sentences: [], error }));
-    return () => {
-      current = false;
-    };
-  }, [compute, name, language]);
-  return result;
 }

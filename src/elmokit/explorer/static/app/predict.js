@@ -25,9 +25,7 @@ export function Predict() {
         </div>`)}
       </div>
       <${Calculation}>
-        ${WAYS.map((one) => html`<p class="numbers" key=${one}>${ARROWS[one]} p(${value.is_unknown ? "<UNK>" : value.word}) = ${exact(value[one].probability)};
-          −log₂ p = ${number(-Math.log2(value[one].probability), 2)} ${t("page.bits")};
-          ${t("predict.rank", { rank: value[one].rank })}; H = ${number(value[one].entropy, 2)} ${t("page.bits")}</p>`)}
+        ${WAYS.map((one) => html`<p class="numbers" key=${one}>${ARROWS[one]} p(${value.is_unknown ? "<UNK>" : value.word}) = ${exact(value[one].probability)}; −log₂ p = ${number(-Math.log2(value[one].probability), 2)} ${t("page.bits")}; ${t("predict.rank", { rank: value[one].rank })}; H = ${number(value[one].entropy, 2)} ${t("page.bits")}</p>`)}
         <p>${t("predict.note")}</p>
       <//>`}
     <//>`;

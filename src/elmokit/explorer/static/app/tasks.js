@@ -1,36 +1,43 @@
 /** Trained task models on typed text, where a server has them; and scores by number of labels. */
 
+import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
 import { Calculation, Failure, html, number, useAsync, usePage, useState } from "./ui.js";
 
+const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
+
 export function Tasks() {
-  const { t, compute, text } = usePage();
+  const { t, compute, text, words, index } = usePage();
   const { tasks } = compute.catalog;
   const [name, setName] = useState(tasks[0]?.name);
-  const answer = useAsync(() => compute.predict(name, text), [name, text], name !== undefined && text.trim() !== "");
+  const [other, setOther] = useState("");
+  const task = tasks.find((one) => one.name === name)?.task;
+  const given = asGiven(task, text, words, index, other);
+  const answer = useAsync(() => compute.predict(name, given), [name, given], name !== undefined && given.trim() !== "");
   return html`${name === undefined
       ? html`<p class="note">${t("tasks.none")}</p><p class="note"><code>elmokit explore --task RUN</code></p>`
       : html`<label><span>${t("tasks.task")}</span><select onChange=${(event) => setName(event.target.value)}>${tasks.map((one) => html`<option key=${one.name} value=${one.name}>${one.title} (${one.task})</option>`)}</select></label>
-        ${answer.error && html`<${Failure} error=${answer.error} />`}
-        ${answer.value && answer.value.map((one, i) => html`<${Answer} key=${i} value=${one} />`)}`}
+        ${OTHER_TEXT[task] && html`<label class="typed"><span>${t(OTHER_TEXT[task])}</span><input value=${other} onInput=${(event) => setOther(event.target.value)} /></label>`}
+        ${task === "srl" && html`<p class="note">${t("tasks.predicate", { word: words[index] ?? "–" })}</p>`}
+        ${given === "" && text.trim() !== "" && OTHER_TEXT[task] && html`<p class="note" role="status">${t("tasks.needsOther")}</p>`}
+        ${given !== "" && answer.error && html`<${Failure} error=${answer.error} />`}
+        ${given !== "" && answer.value && answer.value.map((one, i) => html`<${Answer} key=${i} value=${one} />`)}`}
     <${Labels} />`;
 }
 
-/** A record of `elmokit predict --json`, key by key: every task has its own. */
-function Answer({ value }) {
-  return html`<table class="answer"><tbody>${Object.entries(value).map(([key, one]) => html`<tr key=${key}><th scope="row"><code>${key}</code></th><td>${show(one)}</td></tr>`)}</tbody></table>`;
-}
-
-function show(value) {
-  if (typeof value === "number" && !Number.isInteger(value)) return number(value, 4);
-  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(" · ");
-  return typeof value === "object" ? html`<code>${JSON.stringify(value)}</code>` : String(value);
+/** The sentence as `elmokit predict` takes it for a task; empty if something is missing. */
+function asGiven(task, text, words, index, other) {
+  if (task === "srl") return words.map((word, i) => (i === index ? `*${word}*` : word.replaceAll("*", ""))).join(" ");
+  if (!(task in OTHER_TEXT)) return text;
+  if (text.trim() === "" || other.trim() === "") return "";
+  const [one, two] = [text, other].map((part) => part.replace(/\s+/g, " "));
+  return task === "qa" ? `${two}\t${one}` : `${one}\t${two}`;
 }
 
 function Labels() {
   const { t } = usePage();
-  const results = useAsync(() => readPack("results.json"), []);
+  const results = useAsync(() => readPack("packs/results.json"), []);
   if (results.error) return html`<${Failure} error=${results.error} />`;
   if (!results.value) return null;
   const { rows, written, hardware } = results.value.labels;

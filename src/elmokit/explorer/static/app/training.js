@@ -20,7 +20,11 @@ export function Training() {
   const rows = run.value?.rows ?? [];
   const series = (keys) => keys.map(([key, kind, text]) => ({ name: text, kind, points: rows.filter((row) => Number.isFinite(row[key])).map((row) => [row.step, row[key]]) })).filter((one) => one.points.length > 0);
   const loss = series([["forward_loss", "forward", `→ ${t("page.forward")}`], ["backward_loss", "backward", `← ${t("page.backward")}`], ["loss", "both", t("training.loss")]]);
-  const valid = series([["valid_forward", "forward", `→ ${t("page.forward")}`], ["valid_backward", "backward", `← ${t("page.backward")}`], ["valid_mean", "both", t("surprise.mean")]]);
+  const measured = series([["valid_forward", "forward", `→ ${t("page.forward")}`], ["valid_backward", "backward", `← ${t("page.backward")}`], ["valid_mean", "both", t("surprise.mean")]]);
+  const ends = measured.flatMap((one) => one.points.map(([step]) => step));
+  const { ngram } = run.value ?? {};
+  const valid = !ngram || ends.length === 0 ? measured : [...measured,
+    { name: ngram.name, kind: "other", points: [Math.min(0, ...ends), Math.max(...ends)].map((step) => [step, ngram.perplexity]) }];
   const last = rows.findLast((row) => Number.isFinite(row.valid_mean));
   return html`<label><span>${t("training.run")}</span><select onChange=${(event) => setName(event.target.value)}>
       ${runs.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}</select></label>
@@ -28,5 +32,6 @@ export function Training() {
     ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: rows.length })}</p>
       <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${t("training.loss")} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
         <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${t("training.perplexity")} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
-      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}`}`;
+      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}
+      ${!ngram && html`<p class="note">${t("training.ngram")} <code>python benchmarks/bench_ngram.py RUN > RUN/ngram.json</code></p>`}`}`;
 }

@@ -64,12 +64,14 @@ function useSeen(ref) {
   return seen;
 }
 
-/** An error in the reader's language. */
+const DETAILED = new Set(["bug", "bad-input", "damaged-model", "damaged-run", "bad-corpus", "network"]);
+
+/** An error in the reader's language, with the engine's own sentence where that says more. */
 export function Failure({ error }) {
   const { t } = usePage();
   const code = error.code ?? "bug";
   return html`<p class="note failure" role="alert">
-    ${t(`errors.${code}`)} <small lang="en">${code === "bug" ? error.message : ""}</small>
+    ${t(`errors.${code}`)} <small lang="en">${DETAILED.has(code) ? error.message : ""}</small>
   </p>`;
 }
 

@@ -19,6 +19,8 @@
  *   { "version": "0.2.0", "compute": "browser",
  *     "limits": { "max_words": 5000, "max_bytes": 200000, "max_top": 1000 },
  *     "models": [ { "name": "en", "title": "en", "language": "en", "path": "models/en/",
+ *                   "prepared": "models/en/prepared.safetensors", "pack": "packs/senses.en.json",
+ *                   "hash": "3b1f…",
  *                   "compute": "browser", "tokenizer": "exact", "tokenized_by": "browser",
  *                   "tokenizer_name": "simple", "tokenizer_version": "1", "normalization": "NFC",
  *                   "has_softmax": true,
@@ -26,7 +28,7 @@
  *                   "max_characters": 50, "filters": [[1, 32], [2, 32]], "num_highway": 1,
  *                   "num_parameters": 2570000, "num_bytes": 13087000 } ],
  *     "runs": [ { "name": "run-1", "title": "run-1" } ],
- *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner" } ] }
+ *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner" } ], "corpus": "wiki.txt" }
  */
 
 import { BrowserBackend } from "./browser.js";
@@ -41,6 +43,9 @@ export { ComputeError };
  * @property {string} title  For readers.
  * @property {string|null} language  BCP 47, if the model says so.
  * @property {string} path  Folder of its files, relative to the page; empty if the server computes.
+ * @property {string} prepared  File with the layers of the prepared sentences, relative to the page.
+ * @property {string} pack  Those sentences.
+ * @property {string} hash  Of the model; stands in `prepared`, too.
  * @property {"browser"|"server"} compute  Where its numbers are computed.
  * @property {"exact"|"as-typed"} tokenizer  `exact`: `tokenize` gives the very tokens that Python
  *   gives. `as-typed`: the model's own tokenizer cannot run here, so tokens are what stands between
@@ -70,6 +75,7 @@ export { ComputeError };
  * @property {ModelInfo[]} models
  * @property {{name: string, title: string}[]} runs  Training runs; server only, else empty.
  * @property {{name: string, title: string, task: string}[]} tasks  Server only.
+ * @property {string|null} corpus  Names of the files that `neighbors` searches; server only.
  */
 
 /**
@@ -260,8 +266,9 @@ class Compute {
   /**
    * Rows of a training run, live; server only.
    * @param {string} name
-   * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[]}>}  `rows`
-   *   are those of its metrics.jsonl, at most some thousands, evenly thinned.
+   * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[],
+   *   ngram: {name: string, perplexity: number}|null}>}  `rows` are those of its metrics.jsonl, at
+   *   most some thousands, evenly thinned; `ngram` is the model that it is compared with.
    */
   async run(name) {
     return this.#served().call("run", { name });
@@ -278,12 +285,13 @@ class Compute {
   }
 
   /**
-   * Occurrences in a corpus nearest to a word in its sentence. No server offers it yet: it throws
-   * `not-available` everywhere.
+   * Occurrences in the server's corpus nearest to a word in its sentence, one a sentence, and the
+   * nearest word forms by the token layer. Throws `not-yet` while the corpus is being read.
    * @param {string[]} words
    * @param {number} index
    * @param {{top?: number, layer?: number}} [options]
-   * @returns {Promise<{contextual: Object[], static: Object[]}>}  Each {words, index, similarity}.
+   * @returns {Promise<{contextual: Object[], static: Object[], num_sentences: number,
+   *   num_words: number, is_whole: boolean}>}  Each {words, index, similarity}.
    */
   async neighbors(words, index, { top = 10, layer = 1 } = {}) {
     return this.#served().call("neighbors", { words, index, top, layer }, this.info);

@@ -2,7 +2,8 @@
 
 /**
  * @typedef {"unknown-model"|"no-model"|"no-softmax"|"no-vocabulary"|"too-long"|"bad-input"|
- *   "not-available"|"no-workers"|"network"|"damaged-model"|"busy"|"bug"} ErrorCode
+ *   "not-available"|"no-workers"|"network"|"damaged-model"|
+ *   "damaged-run"|"bad-corpus"|"not-yet"|"bug"} ErrorCode
  *
  * unknown-model   no model, run or task of this name
  * no-model        a call before `open`
@@ -14,7 +15,9 @@
  * no-workers      this browser has no module workers
  * network         a file or the server cannot be reached
  * damaged-model   a file of the model is not what it should be
- * busy            a run directory is being written: ask again
+ * damaged-run     a file of a run directory is not what it should be
+ * bad-corpus      the server's corpus cannot be read, or holds no text
+ * not-yet         the corpus is being read: ask again
  * bug             anything else
  */
 export class ComputeError extends Error {

@@ -44,6 +44,59 @@ export function multiply(weight, bias, cols, x, a, out, o, first, last) {
   if (bias !== null) for (let r = first; r < last; r++) out[o + r] += bias[r];
 }
 
+/** As `multiply` for two vectors, x from `a` and from `b` on, to out from `o` and from `q` on. */
+function multiplyTwo(weight, bias, cols, x, a, b, out, o, q, first, last) {
+  let row = first;
+  for (; row + 4 <= last; row += 4) {
+    let w0 = row * cols;
+    let w1 = w0 + cols;
+    let w2 = w1 + cols;
+    let w3 = w2 + cols;
+    let s0 = 0;
+    let s1 = 0;
+    let s2 = 0;
+    let s3 = 0;
+    let t0 = 0;
+    let t1 = 0;
+    let t2 = 0;
+    let t3 = 0;
+    for (let c = a, d = b, end = a + cols; c < end; c++, d++) {
+      const left = x[c];
+      const right = x[d];
+      let value = weight[w0++];
+      s0 += value * left;
+      t0 += value * right;
+      value = weight[w1++];
+      s1 += value * left;
+      t1 += value * right;
+      value = weight[w2++];
+      s2 += value * left;
+      t2 += value * right;
+      value = weight[w3++];
+      s3 += value * left;
+      t3 += value * right;
+    }
+    out[o + row] = s0;
+    out[o + row + 1] = s1;
+    out[o + row + 2] = s2;
+    out[o + row + 3] = s3;
+    out[q + row] = t0;
+    out[q + row + 1] = t1;
+    out[q + row + 2] = t2;
+    out[q + row + 3] = t3;
+  }
+  if (bias !== null) {
+    for (let r = first; r < row; r++) {
+      out[o + r] += bias[r];
+      out[q + r] += bias[r];
+    }
+  }
+  if (row < last) {
+    multiply(weight, bias, cols, x, a, out, o, row, last);
+    multiply(weight, bias, cols, x, b, out, q, row, last);
+  }
+}
+
 /** A matrix (rows, cols) and a bias, or none. */
 export class Linear {
   /** @param {import("./safetensors.js").Tensor} weight @param {Float32Array|null} bias */
@@ -66,9 +119,15 @@ export class Linear {
     const block = 128;  // rows of weights that stay in the cache for all vectors
     for (let first = 0; first < this.rows; first += block) {
       const last = Math.min(first + block, this.rows);
-      for (let i = 0; i < count; i++) {
-        const a = i * this.cols;
-        multiply(this.weight, this.bias, this.cols, x, a, out, i * this.rows, first, last);
+      let i = 0;
+      for (; i + 2 <= count; i += 2) {
+        const [a, o] = [i * this.cols, i * this.rows];
+        const [b, q] = [a + this.cols, o + this.rows];
+        multiplyTwo(this.weight, this.bias, this.cols, x, a, b, out, o, q, first, last);
+      }
+      if (i < count) {
+        const [a, o] = [i * this.cols, i * this.rows];
+        multiply(this.weight, this.bias, this.cols, x, a, out, o, first, last);
       }
     }
     return out;

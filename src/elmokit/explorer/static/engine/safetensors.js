@@ -37,6 +37,8 @@ export class SafetensorsFile {
     } catch {
       throw this.#damaged("its header is no JSON");
     }
+    /** Strings by name. */
+    this.metadata = this.#header.__metadata__ ?? {};
     delete this.#header.__metadata__;
   }
 

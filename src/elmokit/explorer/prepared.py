@@ -1,0 +1,58 @@
+"""Layers of the prepared sentences, so that the page need not compute a hundred sentences.
+
+``packs/senses.*.json`` hold sentences with ambiguous words. When a model is served or exported,
+their layers are computed with that very model and stored beside it, so they cannot be out of date:
+int8 with one scale for each vector of one direction. The hash of the model stands in the metadata,
+and the page refuses a file of another model.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from safetensors.numpy import save as tensor_bytes
+
+from elmokit.embed.embedder import Embedder
+from elmokit.weights.model_dir import PretrainedBiLM
+
+STATIC = Path(__file__).resolve().parent / "static"
+"""The files of the page."""
+PREPARED_NAME = "prepared.safetensors"
+_LARGEST = 127
+
+
+def pack_language(model: PretrainedBiLM) -> str:
+    """Return the language of the prepared sentences for a model; English if there are none."""
+    language = str(model.training_metadata.get("language"))
+    return language if (STATIC / f"packs/senses.{language}.json").is_file() else "en"
+
+
+def prepared_layers(model: PretrainedBiLM) -> bytes:
+    """Return a safetensors file with the layers of all prepared sentences, from a zero state.
+
+    ``static`` (U, D): the token vectors of the distinct words, in the order of their first
+    occurrence. ``context`` (N (L - 1) 2, D): for each of the N words, in order, its layers from
+    the first on, forward half, then backward half.
+    """
+    path = STATIC / f"packs/senses.{pack_language(model)}.json"
+    entries: list[dict[str, Any]] = json.loads(path.read_bytes())["entries"]
+    sentences = [one["words"] for entry in entries for one in entry["sentences"]]
+    embedder = Embedder(model)
+    layers = np.concatenate(embedder.embed(sentences), axis=1)  # (L, N, 2D)
+    words = [word for sentence in sentences for word in sentence]
+    first = {word: i for i, word in reversed(list(enumerate(words)))}
+    dim = layers.shape[2] // 2
+    tensors: dict[str, np.ndarray] = {}
+    for name, rows in (
+        ("static", layers[0, sorted(first.values()), :dim]),
+        ("context", layers[1:].transpose(1, 0, 2).reshape(-1, dim)),
+    ):
+        tensors[name], tensors[f"{name}.scale"] = _in_int8(rows)
+    return tensor_bytes(tensors, metadata={"model": model.model_hash()})
+
+
+def _in_int8(rows: Float[np.ndarray, "R D"]) -> tuple[np.ndarray, np.ndarray]:
+    scale = np.maximum(np.abs(rows).max(axis=1), 1e-30) / _LARGEST  # (R,)
+    return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)

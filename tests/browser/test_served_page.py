@@ -1,0 +1,111 @@
+"""The page of `elmokit explore`: Kiwi, a corpus, a run that trains, models without a softmax."""
+
+import json
+import threading
+
+import pytest
+
+from ..builders.training_models import random_sentences, toy_model
+
+
+def words_of(page, count):
+    """Wait until there are as many words; not with `wait_for_function`, which the page forbids."""
+    page.wait_for_selector(f".sentence .word:nth-child({count}):last-child")
+    return page.locator(".sentence .word").all_inner_texts()
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "run"
+    directory.mkdir()
+    (directory / ".elmokit-run").touch()
+    (directory / "ngram.json").write_text('{"model": "Kneser-Ney, order 5", "mean": 80.0}')
+    return directory
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, run_dir):
+    from elmokit.explorer import calls, catalog, server
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    kiwi = pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
+    folder = tmp_path_factory.mktemp("served")
+    version = f"kiwipiepy {kiwi.__version__}"
+    model = toy_model(tokenizer=TokenizerConfig(name="korean", version=version))
+    model.training_metadata["language"] = "ko"
+    model.save(folder / "korean")
+    toy_model().encoder().save(folder / "bare")
+    corpus = folder / "corpus.txt"
+    corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
+    models = catalog.load_explored([str(folder / "korean"), str(folder / "bare")])
+    run = {"name": "run", "title": "run"}
+    found = catalog.catalog(models, served=True, runs=[run], corpus=[corpus])
+    answers = calls.Calls(models, runs={"run": run_dir}, corpus=[corpus])
+    answers.load_tokenizers()
+    one = server.ExplorerServer(found, models, answers, port=0)
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+    yield one.url
+    one.shutdown()
+    one.server_close()
+
+
+@pytest.fixture(scope="module")
+def page(served, shared_browser_page):
+    return shared_browser_page(served, locale="ko")
+
+
+def show(page, panel, content):
+    page.wait_for_selector(f"#{panel}")
+    page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+    page.wait_for_selector(f"#{panel} {content}")
+
+
+def test_kiwi_splits_what_is_typed(page):
+    page.wait_for_selector(".sentence .word")
+    page.fill("#sentence", "나는 밥을 먹었다.")
+    assert words_of(page, 8) == ["나", "는", "밥", "을", "먹", "었", "다", "."]
+    assert page.locator("#sentence-notes").inner_text().count("형태소 분석기") == 0
+
+
+def test_neighbors_come_from_the_corpus(page):
+    page.fill("#sentence", "우리는 배를 보았다.")
+    words_of(page, 8)
+    show(page, "near", ".found li")
+    found = "#near .columns > div:last-child .found li"
+    page.wait_for_selector(f"{found}:nth-child(2):last-child")  # one a sentence
+    assert "corpus.txt" in page.locator("#near").inner_text()
+    page.fill("#sentence", "배가 바다에 떴다.")
+    page.wait_for_selector(f"{found}:first-child:last-child")
+
+
+def test_a_run_is_shown_while_it_trains(page, run_dir):
+    show(page, "training", "[role=status]")
+    assert "0행" in page.locator("#training [role=status]").inner_text()
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        for step in (10, 20, 30):
+            row = {"step": step, "loss": 9 / step, "forward_loss": 8 / step}
+            file.write(json.dumps(row | {"backward_loss": 10 / step}) + "\n")
+            valid = {"valid_forward": 90.0, "valid_backward": 70.0, "valid_mean": 79.4}
+            file.write(json.dumps({"step": step} | valid) + "\n")
+        file.write('{"step": 40')  # being written
+    page.wait_for_selector("#training [role=status]:has-text('6행')")
+    assert page.locator("#training .curve.other").count() > 0
+    assert "Kneser-Ney" in page.locator("#training .key").last.inner_text()
+
+
+@pytest.mark.parametrize(("language", "text"), [("en", "no output layer"), ("ko", "출력층이 없어")])
+def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, language, text):
+    page = browser_page(f"{served}#model=bare&lang={language}&text=a+b+c")
+    for panel in ("predict", "surprise"):
+        show(page, panel, ".failure")
+        assert text in page.locator(f"#{panel} .failure").inner_text()
+    for panel in ("follow", "map", "near", "reach"):
+        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+    page.wait_for_selector("#reach .heat td")
+    assert page.locator("#follow .failure, #map .failure, #reach .failure").count() == 0
+
+
+def test_words_that_the_corpus_lacks_have_neighbors_all_the_same(page):
+    page.fill("#sentence", " ".join(random_sentences(1)[0]))
+    page.wait_for_selector("#near .found li")
+    assert page.locator(".failure").count() == 0
