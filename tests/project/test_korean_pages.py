@@ -94,9 +94,10 @@ def test_links_to_english_pages_say_so(page):
         assert "영어" in text, f"[{text}]({target}) does not say that it is English"
 
 
-@pytest.mark.parametrize(
-    "page", sorted(str(page.relative_to(ROOT)) for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
-)
+ALL_PAGES = sorted(str(one.relative_to(ROOT)) for one in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
 def test_anchors_exist(page):
     path = ROOT / page
     for _, target, anchor in LINK.findall(without_code(read(path))):
@@ -106,7 +107,7 @@ def test_anchors_exist(page):
 
 
 def test_what_the_pages_say_of_our_models_is_published():
-    """"Notes and paper", 3 and 8: where our small models differ from the paper."""
+    """Sections 3 and 8 of the notes: where our small models differ from the paper."""
     weights = json.loads(read(DOCS / "results/experiments/figure2.json"))["tables"][0]["rows"]
     by_task = {row[1]: [float(cell.split()[0]) for cell in row[3:6]] for row in weights[::-1]}
     for task in ("coref", "sentiment"):
