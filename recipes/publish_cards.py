@@ -3,19 +3,31 @@
     python recipes/publish_cards.py
 
 To be run after recipes/publish_results.py and after recipes/package_model.py; it reads
-docs/results/experiments/*.json. A test holds the cards equal to them.
+docs/results/experiments/*.json, and writes the cards and what the Korean results page says of the
+models. A test holds both equal to their sources.
 """
 
 from pathlib import Path
 from typing import Any
 
-from publish_results import LABELS, PAGES, SOURCES, columns_of, read_published
+from publish_results import (
+    LABELS,
+    PAGES,
+    ROOT,
+    SOURCES,
+    between,
+    columns_of,
+    read_published,
+    write_text,
+)
 
 from elmokit.errors import FormatError
 from elmokit.experiments.results.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import read_config
+
+KOREAN_PAGE = ROOT / "docs/ko/results/index.md"
 
 
 def card_scores(results: dict[str, Any]) -> dict[str, str]:
@@ -38,6 +50,30 @@ def scores_note(results: dict[str, Any]) -> str:
         f"In percent, of small task models with mostly cut training sets; seeds {made['seeds']}; "
         f"{made['scored']}. Not to be set beside published numbers. Made by {made['command']}."
     )
+
+
+def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
+    """Return the text of the Korean results page with a column for each packaged model."""
+    columns = [
+        ("", "혼란도(순방향 / 역방향 / 평균)", "예측 대상 수, 미등록어 비율", "바이트당 비트 수",
+         "토크나이저", "정규화", "층", "매개변수(소프트맥스 제외)", "어휘", "라이선스", "모델 해시")
+    ]  # fmt: skip
+    for name in SOURCES:
+        model = load_model(models / name)
+        made, tokenizer, vocab = model.training_metadata, model.tokenizer, model.word_vocab
+        found = made["perplexity"]
+        directions = (found["forward"], found["backward"], found["mean"])
+        columns.append((
+            f"`{name}`", " / ".join(f"{value:.1f}" for value in directions),
+            f"{found['tokens']:,}, {100 * found['oov_rate']:.1f} %", f"{found['bits_per_byte']:.3f}",
+            f"{tokenizer.name} {tokenizer.version}", model.config.char_vocab.normalization,
+            f"{model.output_dim}차원 {model.num_layers}개(셀 {model.config.lstm.cell_dim})",
+            f"{model.num_parameters():,}", "–" if vocab is None else f"{len(vocab):,}단어",
+            made["license"], f"`{model.model_hash()[:12]}`",
+        ))  # fmt: skip
+    rows = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
+    rows.insert(1, "| --- " * len(columns) + "|")
+    return between(page, "models", "\n" + "\n".join(rows) + "\n", KOREAN_PAGE.name)
 
 
 def write_cards(models: Path = PACKAGED_MODELS) -> None:
@@ -65,3 +101,4 @@ def write_cards(models: Path = PACKAGED_MODELS) -> None:
 
 if __name__ == "__main__":
     write_cards()
+    write_text(KOREAN_PAGE, korean_cards(KOREAN_PAGE.read_text(encoding="utf-8")).encode())

@@ -3,9 +3,9 @@
     python recipes/publish_results.py experiments
 
 EXPERIMENTS is the folder that `elmokit experiment NAME -o experiments/NAME` wrote to. The tables
-stand between marks (`<!-- scores en: begin -->`) in README.md, README.ko.md and
-docs/results/experiments.md; a test holds them equal to docs/results/experiments/*.json. Then
-recipes/publish_cards.py does the cards of the packaged models.
+stand between marks (`<!-- scores en: begin -->`) in the pages of DOCUMENTS; a test holds them equal
+to docs/results/experiments/*.json. Then recipes/publish_cards.py does the cards of the packaged
+models.
 """
 
 import argparse
@@ -26,7 +26,12 @@ SOURCES = {"en": "table1", "ko": "korean"}
 """Where the scores of a language stand."""
 CONDITION_TABLES = ("table2", "table3")
 """Whose conditions stand side by side where a document has the marks."""
-DOCUMENTS = {"README.md": "en", "docs/results/experiments.md": "en", "README.ko.md": "ko"}
+DOCUMENTS = {
+    "README.md": "en",
+    "docs/results/experiments.md": "en",
+    "README.ko.md": "ko",
+    "docs/ko/results/index.md": "ko",
+}
 """With tables of scores, and what they are written in."""
 HEADERS = {
     "en": (
@@ -89,11 +94,11 @@ def publish_pages(folder: Path) -> list[str]:
                 "the experiment with relative paths, in a folder that holds its data."
             )
     for path, text in texts.items():
-        _write(path, text.encode())
+        write_text(path, text.encode())
     for name in found:
         plot = folder / name / PLOT_FILE
         if plot.is_file():
-            _write(PAGES / f"{name}.png", plot.read_bytes())
+            write_text(PAGES / f"{name}.png", plot.read_bytes())
         else:
             (PAGES / f"{name}.png").unlink(missing_ok=True)
     return found
@@ -185,15 +190,15 @@ def with_scores(document: str) -> str:
     text = (ROOT / document).read_text(encoding="utf-8")
     for name in CONDITION_TABLES:
         if f"<!-- scores {name}: begin -->" in text:
-            text = _between(
+            text = between(
                 text, f"scores {name}", f"\n{conditions_table(read_published(name))}\n", document
             )
     for language, name in SOURCES.items():
         results = read_published(name)
         table = scores_table(results, language, DOCUMENTS[document])
-        text = _between(text, f"scores {language}", f"\n{table}\n", document)
+        text = between(text, f"scores {language}", f"\n{table}\n", document)
         if f"<!-- counts {language}: begin -->" in text:
-            text = _between(text, f"counts {language}", counts_text(results), document)
+            text = between(text, f"counts {language}", counts_text(results), document)
     return text
 
 
@@ -202,14 +207,16 @@ def read_published(name: str) -> dict[str, Any]:
     return json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _between(text: str, mark: str, content: str, document: str) -> str:
+def between(text: str, mark: str, content: str, document: str) -> str:
+    """Return a document's text with other content between two marks."""
     begin, end = (f"<!-- {mark}: {edge} -->" for edge in ("begin", "end"))
     if not (begin in text and end in text):
         raise FormatError(f"{document} lacks {begin} … {end}, where the results belong.")
     return f"{text.split(begin)[0]}{begin}{content}{end}{text.split(end)[1]}"
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_text(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     with atomic_file(path) as file:
         file.write_bytes(content)
 
@@ -226,7 +233,7 @@ def main() -> None:
     if len(found) < len(EXPERIMENTS):
         print(f"not there: {', '.join(name for name in EXPERIMENTS if name not in found)}")
     for document in DOCUMENTS:
-        _write(ROOT / document, with_scores(document).encode())
+        write_text(ROOT / document, with_scores(document).encode())
         print(document)
 
 

@@ -3,7 +3,7 @@
 #
 #   bash recipes/supply_chain.sh [PYTHON]
 #
-# PYTHON is an interpreter in which `pip install -c constraints.txt -e '.[test]'` was run (default: python). The
+# PYTHON is an interpreter in which `pip install -c constraints.txt -e '.[test,docs]'` was run (default: python). The
 # tools come into an environment of their own. Writes docs/reference/dependencies.md (the table) and
 # dist/elmokit.cdx.json (CycloneDX). Fails if a package has a known vulnerability; that step asks PyPI.
 set -euo pipefail

@@ -168,3 +168,13 @@ def test_packs_hold_fifteen_words_each_with_two_senses_and_its_place(language):
         assert len(entry["sentences"]) >= 6
         for one in entry["sentences"]:
             assert one["words"][one["index"]].lower() == entry["word"]
+
+
+def test_an_address_names_the_panel_to_open(browser_page, exported_site):
+    """Lessons link to panels. Those above fill in later and must not push it out of view."""
+    page = browser_page(f"{exported_site}#lang=ko&panel=mixture")
+    page.wait_for_selector("#mixture table")
+    page.wait_for_timeout(500)
+    top = page.evaluate("document.getElementById('mixture').getBoundingClientRect().top")
+    height = page.evaluate("innerHeight")
+    assert -0.5 * height < top < 0.5 * height

@@ -44,6 +44,11 @@ def test_cards_have_the_published_scores_and_nothing_else(recipe, language):
     assert card == model.card()
 
 
+def test_the_korean_results_page_has_the_facts_of_the_cards(recipe):
+    page = recipe.KOREAN_PAGE.read_text(encoding="utf-8")
+    assert recipe.korean_cards(page) == page
+
+
 @pytest.fixture
 def models(tmp_path, workplace):
     from elmokit.weights.model_dir import load_model

@@ -86,6 +86,9 @@ function App() {
     examples: { ...examples, sentences }, setWords: (list) => set({ text: list.join(" ") }),
   }; // prettier-ignore
   const failed = connected.error ?? opened.error;
+  useEffect(() => {
+    if (info !== null && state.panel in PANELS) document.getElementById(state.panel).scrollIntoView();
+  }, [info === null, state.panel]);
 
   return html`<${Page.Provider} value=${page}>
     <a class="skip" href="#sentence" onClick=${skip}>${t("page.skip")}</a>

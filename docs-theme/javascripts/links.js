@@ -1,0 +1,11 @@
+// Links that depend on where the site is. Lessons link to the explorer that `elmokit explore` serves; the
+// site has one of its own. The theme knows one first page; Korean pages have their own.
+const root = new URL("..", document.currentScript.src).href;
+const served = "http://127.0.0.1:8765/";
+document.addEventListener("DOMContentLoaded", () => {
+  for (const link of document.querySelectorAll(`a[href^="${served}#"]`)) {
+    link.href = `${root}explorer/index.html${link.href.slice(served.length)}`;
+  }
+  if (document.documentElement.lang !== "ko") return;
+  for (const logo of document.querySelectorAll("a.md-logo")) logo.href = `${root}ko/index.html`;
+});

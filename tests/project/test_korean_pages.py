@@ -1,0 +1,120 @@
+"""The Korean pages keep up with the English ones, and say where a link leads to English.
+
+Guides have the same code, comments apart, and the same options; lessons have code of their own,
+which `test_documents` runs.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from .test_documents import FENCE
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+KOREAN = DOCS / "ko"
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+ENGLISH_ONLY = re.search(r"english_only: \[(.*)\]", CONFIG)[1].split(", ")
+PAGES = sorted(str(page.relative_to(KOREAN)) for page in KOREAN.rglob("*.md"))
+GUIDES = [page for page in PAGES if not page.startswith(("course/", "results/"))]
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def without_code(text):
+    return FENCE.sub("", text)
+
+
+def code_of(path):
+    """Language and code of each block, without comments."""
+    return [
+        (match["language"], re.sub(r"\s*#.*", "", match["code"]))
+        for match in FENCE.finditer(read(path))
+    ]
+
+
+def is_english_only(name):
+    return any(name.startswith(start) for start in ENGLISH_ONLY)
+
+
+def anchors(text):
+    """Anchors of the headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+    return {one.strip().replace(" ", "-") for one in plain}
+
+
+def test_every_page_has_a_korean_one_but_those_that_are_english_only():
+    english = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    english = {name for name in english if not name.startswith("ko/")}
+    assert {name for name in english if not is_english_only(name)} == set(PAGES)
+    assert all(any(name.startswith(start) for name in english) for start in ENGLISH_ONLY)
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_guides_have_the_same_code_and_options(page):
+    english, korean = DOCS / page, KOREAN / page
+    assert code_of(korean) == code_of(english)
+    options = [
+        set(re.findall(r"--[a-z][\w-]*", without_code(read(path)))) for path in (korean, english)
+    ]
+    assert options[0] == options[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("results/")])
+def test_pages_have_the_same_headings_and_blocks(page):
+    levels, languages = (
+        [
+            re.findall(r"^#+ ", without_code(read(path)), re.MULTILINE)
+            for path in (KOREAN / page, DOCS / page)
+        ],
+        [[language for language, _ in code_of(path)] for path in (KOREAN / page, DOCS / page)],
+    )
+    if page != "glossary.md":  # which has the pairs of terms besides
+        assert levels[0] == levels[1]
+    assert languages[0] == languages[1]
+
+
+@pytest.mark.parametrize("page", ["README.ko.md", *(f"docs/ko/{page}" for page in PAGES)])
+def test_links_to_english_pages_say_so(page):
+    path = ROOT / page
+    for text, target, _ in LINK.findall(without_code(read(path))):
+        if not target.endswith(".md") or re.match(r"[a-z]+:", target):
+            continue
+        found = (path.parent / target).resolve()
+        if not found.is_relative_to(DOCS) or found.is_relative_to(KOREAN):
+            continue
+        name = str(found.relative_to(DOCS))
+        assert is_english_only(name), f"{target}: link to docs/ko/{name}"
+        assert "영어" in text, f"[{text}]({target}) does not say that it is English"
+
+
+ALL_PAGES = sorted(str(one.relative_to(ROOT)) for one in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_anchors_exist(page):
+    path = ROOT / page
+    for _, target, anchor in LINK.findall(without_code(read(path))):
+        found = path if not target else path.parent / target
+        if anchor and not re.match(r"[a-z]+:", target) and found.suffix == ".md":
+            assert anchor[1:].lower() in anchors(read(found)), f"{target}{anchor}"
+
+
+def test_what_the_pages_say_of_our_models_is_published():
+    """Sections 3 and 8 of the notes: where our small models differ from the paper."""
+    weights = json.loads(read(DOCS / "results/experiments/figure2.json"))["tables"][0]["rows"]
+    by_task = {row[1]: [float(cell.split()[0]) for cell in row[3:6]] for row in weights[::-1]}
+    for task in ("coref", "sentiment"):
+        assert by_task[task].index(max(by_task[task])) == 0
+    table = json.loads(read(DOCS / "results/experiments/table3.json"))["tables"][0]
+    (qa,) = (row for row in table["rows"] if row[0] == "qa")
+    scores = dict(zip(table["header"], qa, strict=True))
+    assert float(scores["output"].split()[0]) == max(
+        float(scores[name].split()[0]) for name in ("input", "input and output", "output")
+    )
