@@ -17,6 +17,7 @@ from torch import Tensor
 from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
+from elmokit.embed.pooling import check_pooling, pool
 from elmokit.embed.reloading import check_unchanged, directory_signature
 from elmokit.embed.word_checks import WordChecks
 from elmokit.files.hashing import text_sha256
@@ -233,6 +234,36 @@ class Embedder:
             sentences, layers=layers, state=state, batch_tokens=batch_tokens
         )
         return (vectors for vectors, _ in pairs)
+
+    def embed_sentences(
+        self,
+        sentences: Iterable[GivenSentence],
+        *,
+        pooling: str = "mean",
+        layers: Layers | str = "average",
+        state: StatePolicy | str = "reset",
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> np.ndarray:
+        """Return one vector per sentence, pooled over its words; the other arguments as in `embed`.
+
+        Args:
+            sentences: As in `embed`.
+            pooling: ``"mean"`` or ``"max"``; see `elmokit.embed.pooling.pool`.
+            layers: As in `embed`. The default is what TF-Hub's ELMo pooled.
+            state: As in `embed`.
+            batch_tokens: As in `embed`.
+
+        Returns:
+            float32 (N, 2D), with all layers (N, L, 2D); an empty sentence is zeros.
+
+        Raises:
+            TypeError, ValueError: as `embed`; also for an unknown pooling.
+        """
+        check_pooling(pooling)
+        stream = self.embed_stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
+        shape = (-1, *([self.num_layers] if layers == "all" else []), self.dim)
+        pooled = [pool(vectors, pooling=pooling) for vectors in stream]
+        return np.array(pooled, dtype=np.float32).reshape(shape)
 
     def embed_batch(
         self,

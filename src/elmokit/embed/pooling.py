@@ -1,0 +1,44 @@
+"""Word vectors of a sentence → one vector of the sentence."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+
+def _mean(vectors: np.ndarray) -> np.ndarray:
+    return vectors.mean(axis=-2, dtype=np.float64)
+
+
+def _max(vectors: np.ndarray) -> np.ndarray:
+    return vectors.max(axis=-2)
+
+
+POOLINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mean": _mean, "max": _max}
+"""Functions of at least one word: (…, W, 2D) to (…, 2D), by name."""
+
+
+def check_pooling(pooling: str) -> str:
+    """Return ``pooling``; raise `ValueError` with the choices if there is none of that name."""
+    if pooling not in POOLINGS:
+        choices = " or ".join(f'"{name}"' for name in POOLINGS)
+        raise ValueError(f"`pooling` must be {choices}, got {pooling!r:.60}.")
+    return pooling
+
+
+def pool(
+    vectors: Float[np.ndarray, "*layers W E"], *, pooling: str = "mean"
+) -> Float[np.ndarray, "*layers E"]:
+    """Return one float32 vector for the words of a sentence; zeros if there are none.
+
+    Args:
+        vectors: What `Embedder.embed` returns for the sentence, without its boundaries.
+        pooling: ``"mean"``, summed in double precision, or ``"max"`` of each dimension.
+
+    Raises:
+        ValueError: if there is no such pooling.
+    """
+    pooled = POOLINGS[check_pooling(pooling)]
+    if not vectors.shape[-2]:
+        return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
+    return pooled(vectors).astype(np.float32, copy=False)
