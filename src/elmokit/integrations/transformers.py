@@ -42,7 +42,7 @@ try:
         PreTrainedTokenizer,
     )
     from transformers.modeling_outputs import BaseModelOutput
-    from transformers.utils import PaddingStrategy
+    from transformers.utils.generic import PaddingStrategy
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
@@ -118,7 +118,7 @@ class ElmoModel(_OwnCode, PreTrainedModel):
     main_input_name = "input_ids"
 
     def __init__(self, config: ElmoConfig) -> None:
-        super().__init__(config)
+        super().__init__(config)  # pyright: ignore[reportCallIssue]
         self.bilm = PretrainedBiLM(
             from_dict(BiLMConfig, config.bilm or {}, source="the configuration's `bilm`"),
             tokenizer=from_dict(
@@ -234,7 +234,8 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         self._words = None if vocab_file is None else WordVocab.read(Path(vocab_file))
         self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
         kwargs["pad_token"] = _PAD
-        super().__init__(char_vocab=to_dict(text), tokenizer=to_dict(splitter), **kwargs)
+        settings = {"char_vocab": to_dict(text), "tokenizer": to_dict(splitter)}
+        super().__init__(**settings, **kwargs)
 
     @classmethod
     def from_elmokit(
