@@ -70,7 +70,7 @@ COVERED_BY = {
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
-    "unit/inference/test_elmo.py": "bilm/layer_mixes",
+    "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",

@@ -13,8 +13,7 @@ from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
 from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
 from elmokit.bilm.masking import lengths_of
 from elmokit.bilm.scalar_mix import LayerNorm
-from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.kernels.inference import load_kernels
+from elmokit.inference.packed_weights import PackedWeights
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -104,13 +103,9 @@ class ELMo(LayerMixes):
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries
         self.bilm.requires_grad_(trainable_bilm)
-        self._frozen: tuple[FrozenBiLM, object] | None = None
+        self._packed = PackedWeights()
         self.register_load_state_dict_pre_hook(_drop_softmax)
         self.train(self.training)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the packed weights out of copies and pickles; they are made again."""
-        return {**self.__dict__, "_frozen": None}
 
     def train(self, mode: bool = True) -> "ELMo":
         """Set the mode; a frozen biLM stays in evaluation mode."""
@@ -153,34 +148,11 @@ class ELMo(LayerMixes):
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
 
     def _run_bilm(self, ids: Tensor, state: BiLMState | None) -> BiLMOutput:
-        frozen = None if self.trainable_bilm else self._frozen_bilm()
+        frozen = None if self.trainable_bilm else self._packed.of(self.bilm)
         if frozen is not None:
             return frozen.run(ids, state=state)
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
             return self.bilm(ids, state=state)
-
-    def _frozen_bilm(self) -> FrozenBiLM | None:
-        """Return the biLM with packed weights, packed again after a change; none without kernels.
-
-        Other devices and types of numbers, graphs that are being compiled or traced, and modules
-        with forward hooks run as they are.
-        """
-        is_tracing = torch.jit.is_tracing  # pyright: ignore[reportPrivateImportUsage]
-        if torch.compiler.is_compiling() or is_tracing():
-            return None
-        modules = list(self.bilm.modules())
-        weights = [w for one in modules for w in one._parameters.values() if w is not None]
-        is_plain = all(w.is_cpu and w.dtype == torch.float32 for w in weights) and not any(
-            one._forward_hooks or one._forward_pre_hooks for one in modules
-        )
-        if not is_plain or load_kernels() is None:  # which says so
-            return None
-        version = [
-            (w.data_ptr(), 0 if w.is_inference() else w._version, _sample(w)) for w in weights
-        ]
-        if self._frozen is None or self._frozen[1] != version:
-            self._frozen = FrozenBiLM(self.bilm, word_cache=True), version
-        return self._frozen[0]
 
     def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
         """Mix and remove boundaries that are not kept; padded positions of the result are zero."""
@@ -212,11 +184,6 @@ class ELMo(LayerMixes):
         rows = (vocab.sentence_begin, vocab.sentence_end)
         begin, end = (torch.from_numpy(row.astype("int64")).to(ids) for row in rows)
         return begin, end
-
-
-def _sample(weight: Tensor) -> bytes:
-    """Return some 64 values from all over a tensor; the odd step leaves no columns aside."""
-    return weight.detach().numpy().flat[:: weight.numel() // 64 | 1].tobytes()
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:

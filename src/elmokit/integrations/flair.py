@@ -1,0 +1,79 @@
+"""elmokit models as flair embeddings (extra ``flair``).
+
+flair 0.15 needs transformers below 5 and conllu below 5: give it an environment of its own.
+"""
+
+# pyright: reportMissingImports=false
+
+import os
+from typing import Any
+
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.inference.results import Layers, check_layers
+from elmokit.integrations.stored_model import embedder_of, files_of
+from elmokit.weights.model_dir import PretrainedBiLM
+
+try:
+    import flair
+    from flair.data import Sentence
+    from flair.embeddings.base import TokenEmbeddings, register_embeddings
+except ImportError as error:
+    raise MissingExtraError("flair", extra="flair") from error
+
+
+@register_embeddings("ElmokitEmbeddings")
+class ElmoEmbeddings(TokenEmbeddings):
+    """Vectors of the tokens of flair's sentences; the biLM is frozen and saved with a tagger.
+
+    Args:
+        model: Directory, name, loaded model or `Embedder`; default: the English model in the
+            package.
+        layers: ``"average"``, ``"top"`` or the number of a layer.
+
+    Raises:
+        ValueError: for an invalid layer; what `Embedder.load` raises.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | PretrainedBiLM | Embedder | None = None,
+        *,
+        layers: Layers | str = "average",
+    ) -> None:
+        super().__init__()
+        if layers == "all":
+            raise InputError(
+                '`layers` must give one vector per token: "average", "top" or a number.'
+            )
+        self.embedder = model if isinstance(model, Embedder) else Embedder.load(model)
+        self.layers = check_layers(layers, self.embedder.num_layers)
+        self.name = f"elmokit-{layers}"
+        self.static_embeddings = True
+        self.eval()
+
+    @property
+    def embedding_length(self) -> int:
+        """2D."""
+        return self.embedder.dim
+
+    def _add_embeddings_internal(self, sentences: list[Sentence]) -> list[Sentence]:
+        words = [[token.text for token in sentence] for sentence in sentences]
+        for sentence, vectors in zip(
+            sentences, self.embedder.embed(words, layers=self.layers), strict=True
+        ):
+            rows = torch.from_numpy(vectors).to(flair.device)
+            for token, row in zip(sentence, rows, strict=True):
+                token.set_embedding(self.name, row)
+        return sentences
+
+    def to_params(self) -> dict[str, Any]:
+        """Return settings and the files of the model, for flair's own files."""
+        return {"files": files_of(self.embedder), "layers": self.layers}
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any]) -> "ElmoEmbeddings":
+        """Return the embeddings of `to_params`."""
+        return cls(embedder_of(params["files"]), layers=params["layers"])

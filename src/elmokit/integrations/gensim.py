@@ -1,0 +1,80 @@
+"""Vectors of a vocabulary as gensim's `KeyedVectors` (extra ``static``).
+
+A word has another vector in every sentence; these are averages over sentences, or the word alone.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.inference.results import Layers
+from elmokit.integrations.word_stream import words_and_vectors
+from elmokit.text.given_sentences import GivenSentence, check_is_list
+
+try:
+    from gensim.models import KeyedVectors
+except ImportError as error:
+    raise MissingExtraError("gensim", extra="static") from error
+
+
+def keyed_vectors(
+    embedder: Embedder,
+    words: Iterable[str] | None = None,
+    *,
+    sentences: Iterable[GivenSentence] | None = None,
+    layers: Layers | str = "average",
+    min_count: int = 1,
+) -> KeyedVectors:
+    """Return one vector per word, in gensim's own class, which searches, saves and loads them.
+
+    Args:
+        embedder: The model.
+        words: The vocabulary; default: all words of ``sentences``.
+        sentences: Text over which a word's vectors are averaged, read once; strings or lists of
+            words, as in `Embedder.embed`. Without it, every word is a sentence of its own.
+        layers: ``"average"``, ``"top"`` or the number of a layer.
+        min_count: Words that are rarer in ``sentences`` are left out.
+
+    Returns:
+        Words in the order given, else by falling frequency; the attribute ``count`` of a word says
+        how often it was seen.
+
+    Raises:
+        InputError: without words and sentences, or if no word is left.
+        TypeError, ValueError: as `Embedder.embed`.
+    """
+    if layers == "all":
+        raise InputError('`layers` must give one vector per word: "average", "top" or a number.')
+    if words is None and sentences is None:
+        raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
+    if words is not None:
+        check_is_list(words, name="words")
+    wanted = None if words is None else dict.fromkeys(words)
+    if sentences is None:
+        sentences = [[word] for word in wanted or ()]
+    rows: dict[str, int] = {word: row for row, word in enumerate(wanted or ())}
+    sums = np.zeros((max(len(rows), 1024), embedder.dim))  # float64, doubled when full
+    counts = np.zeros(len(sums), dtype=np.int64)
+    for tokens, vectors in words_and_vectors(embedder, sentences, layers=layers):
+        for word, vector in zip(tokens, vectors, strict=True):
+            row = rows.get(word) if wanted is not None else rows.setdefault(word, len(rows))
+            if row is None:
+                continue
+            if row == len(sums):
+                sums = np.concatenate([sums, np.zeros_like(sums)])
+                counts = np.concatenate([counts, np.zeros_like(counts)])
+            sums[row] += vector
+            counts[row] += 1
+    found = [word for word, row in rows.items() if counts[row] >= max(min_count, 1)]
+    if not found:
+        raise InputError(f"No word occurs {max(min_count, 1)} or more times in `sentences`.")
+    if wanted is None:
+        found.sort(key=lambda word: -counts[rows[word]])
+    chosen = [rows[word] for word in found]
+    keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
+    keyed.add_vectors(found, (sums[chosen] / counts[chosen, None]).astype(np.float32))
+    for word, count in zip(found, counts[chosen], strict=True):
+        keyed.set_vecattr(word, "count", int(count))
+    return keyed

@@ -1,0 +1,140 @@
+"""A table with a row for every occurrence of a word, for vector stores (extra ``arrow``).
+
+Columns: ``text`` (number of the text), ``word``, ``sentence`` (the text), ``position`` (of the word
+in it), ``start`` and ``end`` (characters in it), ``vector``. FAISS, LanceDB, Qdrant, DuckDB and
+pandas read it from Parquet or from memory.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.formats.block import METADATA_KEY
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.files.atomic import atomic_file
+from elmokit.inference.results import Layers
+from elmokit.integrations.word_stream import words_and_vectors
+from elmokit.text.alignment import align
+from elmokit.text.given_sentences import check_is_list
+
+try:
+    import pyarrow
+    from pyarrow import parquet
+except ImportError as error:
+    raise MissingExtraError("pyarrow", extra="arrow") from error
+
+DEFAULT_ROWS = 4096
+"""Rows of a batch, and of a Parquet row group: 4 MB with vectors of 256."""
+
+
+def occurrence_batches(
+    embedder: Embedder,
+    texts: Iterable[str],
+    *,
+    layers: Layers | str = "average",
+    words: Iterable[str] | None = None,
+    rows: int = DEFAULT_ROWS,
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield Arrow batches with a row for every word of every text, in order.
+
+    Args:
+        embedder: The model; its tokenizer splits the texts.
+        texts: One sentence each.
+        layers: ``"average"``, ``"top"`` or the number of a layer.
+        words: Only these, as the tokenizer writes them; default: all.
+        rows: Rows of a batch; the last has fewer.
+
+    Yields:
+        Batches of the schema in the module's description; ``start`` and ``end`` are null where the
+        words could not be found in the text.
+
+    Raises:
+        TypeError, ValueError: as `Embedder.embed`.
+    """
+    if layers == "all":
+        raise InputError('`layers` must give one vector per word: "average", "top" or a number.')
+    if rows < 1:
+        raise InputError(f"`rows` must be at least 1, got {rows}.")
+    check_is_list(texts, name="texts")
+    schema = _schema(embedder, layers)
+    wanted = None if words is None else frozenset(words)
+    found = _occurrences(embedder, texts, layers, wanted)
+    return _batches(found, schema, rows)
+
+
+def write_occurrences(
+    embedder: Embedder,
+    texts: Iterable[str],
+    path: str | os.PathLike[str],
+    *,
+    layers: Layers | str = "average",
+    words: Iterable[str] | None = None,
+) -> int:
+    """Write `occurrence_batches` as a Parquet file, whole or not at all; return its rows."""
+    batches = occurrence_batches(embedder, texts, layers=layers, words=words)
+    num_rows = 0
+    with (
+        atomic_file(path) as temp_path,
+        parquet.ParquetWriter(temp_path, _schema(embedder, layers), compression="zstd") as writer,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
+    return num_rows
+
+
+def _occurrences(
+    embedder: Embedder, texts: Iterable[str], layers: Layers | str, wanted: frozenset[str] | None
+) -> Iterator[tuple[object, ...]]:
+    given, kept = itertools.tee(texts)
+    pairs = words_and_vectors(embedder, _only_strings(given), layers=layers)
+    for number, (text, (words, vectors)) in enumerate(zip(kept, pairs, strict=True)):
+        if wanted is not None and wanted.isdisjoint(words):
+            continue
+        offsets = align(words, text) or [(None, None)] * len(words)
+        for position, (word, (start, end)) in enumerate(zip(words, offsets, strict=True)):
+            if wanted is None or word in wanted:
+                yield number, word, text, position, start, end, vectors[position]
+
+
+def _only_strings(texts: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"text {number} must be a string, so that words have places in it, got "
+                f"{type(text).__name__}."
+            )
+        yield text
+
+
+def _batches(
+    found: Iterator[tuple[object, ...]], schema: pyarrow.Schema, rows: int
+) -> Iterator[pyarrow.RecordBatch]:
+    vector = schema.field("vector").type
+    while block := list(itertools.islice(found, rows)):
+        *columns, vectors = zip(*block, strict=True)
+        arrays = [
+            pyarrow.array(column, field.type)
+            for column, field in zip(columns, schema, strict=False)
+        ]
+        values = pyarrow.array(np.concatenate(vectors))
+        arrays.append(pyarrow.FixedSizeListArray.from_arrays(values, type=vector))
+        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _schema(embedder: Embedder, layers: Layers | str) -> pyarrow.Schema:
+    fields = [
+        ("text", pyarrow.int64()),
+        ("word", pyarrow.string()),
+        ("sentence", pyarrow.string()),
+        ("position", pyarrow.int32()),
+        ("start", pyarrow.int32()),
+        ("end", pyarrow.int32()),
+        ("vector", pyarrow.list_(pyarrow.float32(), embedder.dim)),
+    ]
+    metadata = json.dumps(embedder.metadata(layers=layers))
+    return pyarrow.schema(fields, metadata={METADATA_KEY: metadata})

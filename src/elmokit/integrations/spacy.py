@@ -1,0 +1,256 @@
+"""elmokit models in spaCy pipelines (extra ``spacy``).
+
+The component ``elmo`` fills ``Doc.tensor`` and serves it as vectors of tokens, spans and documents.
+The architecture ``elmokit.Tok2Vec.v1`` is what taggers and parsers learn from: a learned mixture of
+the biLM's layers, and a linear layer. Both store the biLM in the pipeline's folder. spaCy finds
+them by entry points; ``import elmokit.integrations.spacy`` registers them, too.
+"""
+
+# pyright: reportMissingImports=false
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, no_type_check
+
+import numpy as np
+from jaxtyping import Float
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.inference.results import Layers, check_layers
+from elmokit.integrations.stored_model import embedder_of, files_of
+
+try:
+    import spacy
+    import srsly
+    from spacy.language import Language
+    from spacy.tokens import Doc
+    from spacy.util import minibatch
+    from thinc.api import Linear, Model, Shim, chain, with_array
+except ImportError as error:
+    raise MissingExtraError("spacy", extra="spacy") from error
+
+_MODEL_DIR = "bilm"
+
+
+class StoredBiLM(Shim):
+    """An embedder that is loaded on first use, and the files of its model.
+
+    A pipeline that is read from disk is first built from its settings, which may name a model that
+    is no longer there, and then gets the stored one.
+    """
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__(None)
+        self._name: str | os.PathLike[str] | None = name
+        self._embedder: Embedder | None = None
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder; raise what `Embedder.load` raises."""
+        if self._embedder is None:
+            self._embedder = Embedder.load(self._name)
+        return self._embedder
+
+    def to_bytes(self) -> bytes:
+        """Return the files of the model directory."""
+        return srsly.msgpack_dumps(files_of(self.embedder))
+
+    def from_bytes(self, data: bytes) -> "StoredBiLM":
+        """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
+        self._embedder = embedder_of(srsly.msgpack_loads(data))
+        return self
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Do nothing: the embedder chose its device."""
+
+    def finish_update(self, optimizer: object) -> None:
+        """Do nothing: the biLM is frozen."""
+
+
+class ElmoComponent:
+    """Fills ``Doc.tensor`` with a row (2D,) for every token, and serves the rows as vectors.
+
+    Each sentence is read on its own where sentences are marked (put a ``sentencizer`` or a parser
+    before), else the document as one. Tokens of white space are not read; their rows are zeros.
+    The vector of a span or document is the mean of its tokens that are read.
+    """
+
+    def __init__(self, name: str, *, model: str | None, layers: Layers, batch_size: int) -> None:
+        self.name = name
+        self.layers: Layers = layers
+        self.batch_size = batch_size
+        self.bilm = StoredBiLM(model)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Process one document."""
+        return self._embed([doc])[0]
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
+        """Process documents in batches."""
+        for docs in minibatch(stream, batch_size or self.batch_size):
+            yield from self._embed(docs)
+
+    def _embed(self, docs: list[Doc]) -> list[Doc]:
+        for doc, rows in zip(docs, _rows(self.bilm.embedder, docs, self.layers), strict=True):
+            doc.tensor = rows
+            add_vector_hooks(doc)
+        return docs
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the model's files."""
+        return self.bilm.to_bytes()
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
+        """Take the model of `to_bytes`."""
+        self.bilm.from_bytes(data)
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the model directory."""
+        self.bilm.embedder.model.save(Path(path) / _MODEL_DIR)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
+        """Use the model directory that `to_disk` wrote."""
+        self.bilm._embedder = Embedder.load(Path(path) / _MODEL_DIR)
+        return self
+
+
+@Language.factory(
+    "elmo",
+    default_config={"model": None, "layers": "average", "batch_size": 64},
+    assigns=["doc.tensor"],
+)
+@no_type_check  # spaCy reads the signature, which run-time checks of annotations hide
+def make_elmo(
+    nlp: Language, name: str, model: str | None, layers: str | int, batch_size: int
+) -> ElmoComponent:
+    """Make the component ``elmo``.
+
+    Args:
+        nlp: The pipeline.
+        name: Of the component.
+        model: Directory or name; default: the English model in the package.
+        layers: ``"average"``, ``"top"`` or the number of a layer.
+        batch_size: Documents that are computed together.
+    """
+    if layers == "all":
+        raise InputError('`layers` must give one vector per token: "average", "top" or a number.')
+    number = int(layers) if str(layers).isdecimal() else layers
+    return ElmoComponent(name, model=model, layers=number, batch_size=batch_size)  # pyright: ignore[reportArgumentType]
+
+
+def add_vector_hooks(doc: Doc) -> Doc:
+    """Serve ``doc.tensor`` as vectors of its tokens, spans and itself.
+
+    Call it for documents that were read back from bytes: spaCy stores the tensor, not the hooks.
+    """
+    shared = {"vector_norm": _norm, "similarity": _cosine}
+    of_many = {"vector": _mean_vector, "has_vector": _any_has_vector, **shared}
+    doc.user_token_hooks.update(vector=_token_vector, has_vector=_has_vector, **shared)
+    doc.user_span_hooks.update(of_many)
+    doc.user_hooks.update(of_many)
+    return doc
+
+
+def _token_vector(token: Any) -> np.ndarray:
+    return token.doc.tensor[token.i]
+
+
+def _has_vector(token: Any) -> bool:
+    return not token.is_space
+
+
+def _mean_vector(tokens: Any) -> np.ndarray:
+    read = [token.i for token in tokens if not token.is_space]
+    tensor = tokens[:].doc.tensor  # a document's and a span's slice are spans
+    return tensor[read].mean(axis=0) if read else np.zeros(tensor.shape[1], dtype=np.float32)
+
+
+def _any_has_vector(tokens: Any) -> bool:
+    return any(not token.is_space for token in tokens)
+
+
+def _norm(one: Any) -> float:
+    return float(np.linalg.norm(one.vector))
+
+
+def _cosine(one: Any, other: Any) -> float:
+    norms = one.vector_norm * other.vector_norm
+    return float(np.dot(one.vector, other.vector) / norms) if norms else 0.0
+
+
+def _rows(embedder: Embedder, docs: list[Doc], layers: Layers) -> list[np.ndarray]:
+    """Return the vectors of all tokens: (W, 2D) each, or (W, L, 2D) with all layers."""
+    check_layers(layers, embedder.num_layers)
+    pieces = [
+        (doc, [token for token in piece if not token.is_space])
+        for doc in docs
+        for piece in (doc.sents if doc.has_annotation("SENT_START") else [doc])
+    ]
+    middle = (embedder.num_layers,) if layers == "all" else ()
+    found = {id(doc): np.zeros((len(doc), *middle, embedder.dim), dtype=np.float32) for doc in docs}
+    stream = embedder.embed_stream(([t.text for t in piece] for _, piece in pieces), layers=layers)
+    for (doc, tokens), vectors in zip(pieces, stream, strict=True):
+        found[id(doc)][[token.i for token in tokens]] = np.moveaxis(vectors, -2, 0)
+    return [found[id(doc)] for doc in docs]
+
+
+@spacy.registry.architectures("elmokit.Tok2Vec.v1")
+@no_type_check
+def build_tok2vec(width: int, model: str | None = None) -> Model[list[Doc], list[Any]]:
+    """Return a layer from documents to vectors (W, ``width``) that a component can learn from.
+
+    The biLM is frozen; γ Σ softmax(s) h, as in the paper, and a linear layer are learned.
+
+    Args:
+        width: Of the vectors.
+        model: Directory or name; default: the English model in the package.
+    """
+    mix = Model(
+        "elmokit_mix",
+        _mix_forward,
+        init=_mix_init,
+        dims={"nO": None},
+        params={"mix_weights": None, "gamma": None},
+        shims=[StoredBiLM(model)],
+    )
+    return chain(mix, with_array(Linear(nO=width)))
+
+
+def _mix_init(model: Model, X: object = None, Y: object = None) -> Model:
+    embedder = _embedder_of(model)
+    model.set_dim("nO", embedder.dim)
+    model.set_param("mix_weights", model.ops.alloc1f(embedder.num_layers))
+    model.set_param("gamma", model.ops.alloc1f(1) + 1)
+    return model
+
+
+def _mix_forward(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Any], Callable[[list[Any]], list[Doc]]]:
+    layers = [model.ops.asarray(rows) for rows in _rows(_embedder_of(model), docs, "all")]
+    scores, gamma = model.get_param("mix_weights"), model.get_param("gamma")
+    weights = model.ops.softmax(scores.reshape(1, -1))[0]
+    mixed = [_mixed(weights, rows) for rows in layers]
+
+    def backprop(gradients: list[Any]) -> list[Doc]:
+        pairs = list(zip(gradients, layers, strict=True))
+        by_weight = gamma[0] * sum((g[:, None] * rows).sum(axis=(0, 2)) for g, rows in pairs)
+        model.inc_grad("mix_weights", weights * (by_weight - (weights * by_weight).sum()))
+        by_gamma = sum((g * x).sum() for g, x in zip(gradients, mixed, strict=True))
+        model.inc_grad("gamma", model.ops.asarray1f([by_gamma]))
+        return docs
+
+    return [gamma[0] * x for x in mixed], backprop
+
+
+def _mixed(weights: Float[Any, " L"], rows: Float[Any, "W L E"]) -> Float[Any, "W E"]:
+    return (weights[:, None] * rows).sum(axis=1)
+
+
+def _embedder_of(model: Model) -> Embedder:
+    stored = model.shims[0]
+    assert isinstance(stored, StoredBiLM)
+    return stored.embedder

@@ -1,0 +1,100 @@
+"""`ElmoWords` in models that sentence-transformers itself saves and loads."""
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.embed.embedder import Embedder
+
+from ...builders.embedding_models import toy_model
+
+st = pytest.importorskip(
+    "sentence_transformers", reason="extra `sentence-transformers` is not installed"
+)
+
+from sentence_transformers.base.modules import Normalize  # noqa: E402
+from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402
+
+from elmokit.integrations.sentence_transformers import ElmoWords  # noqa: E402
+
+TEXTS = ["I sat by the bank of the river", "배 를 타고 갔다", "a", "the bank"]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["characters", "words"])
+def model(request):
+    return toy_model(words=request.param)
+
+
+def sentence_model(words, pooling="mean"):
+    pool = Pooling(words.get_embedding_dimension(), pooling_mode=pooling)
+    return st.SentenceTransformer(modules=[words, pool], device="cpu")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize(
+    ("layers", "ours"), [("average", "average"), ("top", "top"), ("layer0", 0)]
+)
+def test_it_equals_embed_sentences(model, layers, ours, pooling):
+    found = sentence_model(ElmoWords(model, layers=layers), pooling).encode(TEXTS, batch_size=3)
+    expected = Embedder(model).embed_sentences(TEXTS, layers=ours, pooling=pooling)
+    assert np.abs(found - expected).max() < 1e-6
+
+
+def test_its_own_loader_loads_what_it_saved(model, tmp_path):
+    words = ElmoWords(model, layers="mix", max_seq_length=3)
+    with torch.no_grad():
+        words.elmo.scalar_mixes[0].mix_weights.copy_(torch.tensor([1.0, -1.0, 0.5]))
+        words.elmo.scalar_mixes[0].gamma.fill_(2.0)
+    built = sentence_model(words)
+    built.save(str(tmp_path / "saved"))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        st.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    loaded = st.SentenceTransformer(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
+    assert np.array_equal(loaded.encode(TEXTS), built.encode(TEXTS))
+    assert loaded.max_seq_length == 3
+    loaded.save(str(tmp_path / "again"))
+    again = st.SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)
+    assert np.array_equal(again.encode(TEXTS), built.encode(TEXTS))
+
+
+def test_prompts_are_put_before_the_text(model):
+    built = sentence_model(ElmoWords(model))
+    prompted = built.encode(["the bank"], prompt="by ")
+    assert np.abs(prompted - built.encode(["by the bank"])).max() < 1e-6
+
+
+def test_empty_texts_are_zeros(model):
+    found = sentence_model(ElmoWords(model)).encode(["", "the bank", ""])
+    assert not found[[0, 2]].any()
+    assert found[1].any()
+
+
+def test_multi_vectors_are_the_words_vectors(model, tmp_path):
+    built = st.MultiVectorEncoder(modules=[ElmoWords(model), Normalize("token_embeddings")],
+                                  device="cpu")  # fmt: skip
+    expected = Embedder(model).embed(TEXTS, layers="average")
+    built.save(str(tmp_path / "saved"))
+    loaded = st.MultiVectorEncoder(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
+    for one in (built, loaded):
+        for found, vectors in zip(one.encode_document(TEXTS), expected, strict=True):
+            unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+            assert np.abs(np.asarray(found) - unit).max() < 1e-6
+    scores = loaded.similarity(loaded.encode_query(TEXTS), loaded.encode_document(TEXTS))
+    assert scores.argmax(dim=1).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("trainable_bilm", [False, True])
+def test_a_loss_trains_the_mixture_and_the_bilm_on_request(model, trainable_bilm):
+    words = ElmoWords(model, layers="mix", trainable_bilm=trainable_bilm)
+    built = sentence_model(words)
+    loss = st.sentence_transformer.losses.CosineSimilarityLoss(built)
+    features = [built.preprocess(TEXTS[:2]), built.preprocess(TEXTS[2:])]
+    loss(features, torch.tensor([1.0, 0.0])).backward()
+    assert words.elmo.scalar_mixes[0].mix_weights.grad.any()
+    grads = [weight.grad is not None for weight in words.bilm.parameters()]
+    assert all(grads) if trainable_bilm else not any(grads)
+
+
+def test_unknown_layers_are_refused(model):
+    with pytest.raises(ValueError, match=r"average.*'first'"):
+        ElmoWords(model, layers="first")

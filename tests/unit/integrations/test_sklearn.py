@@ -1,0 +1,136 @@
+"""`ElmoVectorizer` in scikit-learn's own tools; vectors are those of `Embedder`."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+pytest.importorskip("sklearn", reason="extra `sklearn` is not installed")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+
+from elmokit.integrations.sklearn import ElmoVectorizer
+
+TEXTS = [" ".join(words) for words in random_sentences(40, seed=2)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sklearn") / "model"
+    toy_model().save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def embedder(folder):
+    return Embedder.load(folder)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize("layers", ["average", "top", 0])
+def test_rows_are_embed_sentences(folder, embedder, pooling, layers):
+    vectorizer = ElmoVectorizer(folder, pooling=pooling, layers=layers)
+    found = vectorizer.fit_transform(TEXTS)
+    expected = embedder.embed_sentences(TEXTS, pooling=pooling, layers=layers)
+    assert np.array_equal(found, expected)
+    lists = [text.split() for text in TEXTS]
+    assert np.array_equal(vectorizer.transform(lists), expected)
+    assert np.array_equal(vectorizer.transform(np.array(TEXTS, dtype=object)), expected)
+
+
+def test_sif_is_the_papers_algorithm(folder, embedder):
+    vectorizer = ElmoVectorizer(folder, pooling="sif").fit(TEXTS)
+    new = ["the bank of a stream", "", "stream"]  # "stream" was never seen: weight 1
+    words = " ".join(TEXTS).split()
+    share = {word: words.count(word) / len(words) for word in {*words, "stream"}}
+
+    def weighted(texts):
+        rows = []
+        for text in texts:
+            vectors = embedder.embed([text], layers="average")[0].astype(np.float64)
+            weights = [1e-3 / (1e-3 + share[word]) for word in text.split()]
+            rows.append(np.dot(weights, vectors) / len(vectors) if weights else np.zeros(16))
+        return np.array(rows)
+
+    u = np.linalg.svd(weighted(TEXTS))[2][0]
+    for texts, found in (
+        (TEXTS, vectorizer.fit_transform(TEXTS)),
+        (new, vectorizer.transform(new)),
+    ):
+        expected = weighted(texts) - np.outer(weighted(texts) @ u, u)
+        assert np.abs(found - expected).max() < 1e-6
+    assert np.array_equal(vectorizer.fit_transform(TEXTS), vectorizer.transform(TEXTS))
+
+
+def test_sif_of_nothing_but_empty_texts_is_zeros(folder):
+    assert not ElmoVectorizer(folder, pooling="sif").fit_transform(["", ""]).any()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sif"])
+def test_pickles_and_clones(folder, pooling):
+    vectorizer = ElmoVectorizer(folder, pooling=pooling, layers="top")
+    fitted = clone(vectorizer).fit(TEXTS)
+    assert not hasattr(vectorizer, "embedder_")
+    assert clone(fitted).get_params() == vectorizer.get_params()
+    data = pickle.dumps(fitted)
+    assert len(data) < 5000  # the directory, not the weights
+    assert np.array_equal(pickle.loads(data).transform(TEXTS), fitted.transform(TEXTS))
+
+
+def test_a_grid_searches_its_settings(folder):
+    labels = [len(text.split()) > 5 for text in TEXTS]
+    search = GridSearchCV(
+        make_pipeline(ElmoVectorizer(folder), LogisticRegression(C=1e4, max_iter=10_000)),
+        {"elmovectorizer__pooling": ["max", "sif"], "elmovectorizer__layers": [0, "average"]},
+        cv=2,
+    )
+    search.fit(TEXTS, labels)
+    assert search.score(TEXTS, labels) == 1.0
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_set_output_gives_named_columns(folder, embedder):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    series = pandas.Series(TEXTS, index=range(100, 100 + len(TEXTS)))
+    frame = ElmoVectorizer(folder).set_output(transform="pandas").fit_transform(series)
+    assert list(frame.columns) == [f"elmo{i}" for i in range(embedder.dim)]
+    assert list(frame.index) == list(series.index)
+    assert np.array_equal(frame.to_numpy(), embedder.embed_sentences(TEXTS))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "estimator_cloneable", "estimator_repr",
+        "estimator_tags_renamed", "get_params_invariance", "mixin_order",
+        "no_attributes_set_in_init", "parameters_default_constructible", "set_params",
+        "valid_tag_types",
+    ],
+)  # fmt: skip
+def test_the_checks_of_scikit_learn_pass(name):
+    """All of `check_estimator` that fit no numbers; it runs none of them for input of strings."""
+    getattr(estimator_checks, f"check_{name}")("ElmoVectorizer", ElmoVectorizer())
+
+
+def test_bad_input_is_refused(folder, without_type_checks):
+    with pytest.raises(NotFittedError):
+        ElmoVectorizer(folder).transform(TEXTS)
+    with pytest.raises(ValueError, match=r'"mean", "max", "sif".*first'):
+        ElmoVectorizer(folder, pooling="first").fit(TEXTS)
+    with pytest.raises(ValueError, match="one vector per word"):
+        ElmoVectorizer(folder, layers="all").fit(TEXTS)
+    with pytest.raises(TypeError, match="one string"):
+        ElmoVectorizer(folder).fit_transform("one string")
+    with pytest.raises(TypeError, match=r"sentence 1.*float"):
+        ElmoVectorizer(folder).fit_transform(["a", float("nan")])
+    with pytest.raises(FileNotFoundError, match="nothing-here"):
+        ElmoVectorizer("nothing-here").fit(TEXTS)

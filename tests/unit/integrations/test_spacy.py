@@ -1,0 +1,189 @@
+"""The component and the tok2vec layer in pipelines that spaCy trains, saves and loads."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+
+from ...builders.embedding_models import toy_model
+
+spacy = pytest.importorskip("spacy", reason="extra `spacy` is not installed")
+
+from spacy.tokens import Doc, DocBin  # noqa: E402
+from spacy.training import Example  # noqa: E402
+
+from elmokit.integrations.spacy import StoredBiLM, add_vector_hooks  # noqa: E402
+
+TEXTS = ["I sat by the bank. The river  was high.", "A boat.\n\nIt sank!", "", " \n"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spacy") / "model"
+    toy_model().save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def embedder(folder):
+    return Embedder.load(folder)
+
+
+def pipeline(folder, *, sentences=True, **settings):
+    nlp = spacy.blank("en")
+    if sentences:
+        nlp.add_pipe("sentencizer")
+    nlp.add_pipe("elmo", config={"model": str(folder), **settings})
+    return nlp
+
+
+@pytest.mark.parametrize("sentences", [True, False])
+@pytest.mark.parametrize("layers", ["average", "top", 0])
+def test_tensors_are_the_embedders_vectors(folder, embedder, layers, sentences):
+    nlp = pipeline(folder, layers=layers, sentences=sentences)
+    for doc in [*nlp.pipe(TEXTS, batch_size=3), *map(nlp, TEXTS)]:
+        pieces = [list(piece) for piece in (doc.sents if sentences else [doc])]
+        words = [[token.text for token in piece if not token.is_space] for piece in pieces]
+        expected = np.concatenate(embedder.embed(words, layers=layers) or [doc.tensor[:0]])
+        read = [token.i for token in doc if not token.is_space]
+        assert np.array_equal(doc.tensor[read], expected)
+        assert doc.tensor.shape == (len(doc), embedder.dim)
+        assert not doc.tensor[[token.i for token in doc if token.is_space]].any()
+
+
+def test_vectors_of_tokens_spans_and_documents(folder):
+    doc = pipeline(folder)(TEXTS[0])
+    read = [token.i for token in doc if not token.is_space]
+    assert np.array_equal(doc[3].vector, doc.tensor[3])
+    assert np.allclose(doc[1:4].vector, doc.tensor[1:4].mean(axis=0), atol=1e-7)
+    assert np.allclose(doc.vector, doc.tensor[read].mean(axis=0), atol=1e-7)
+    a, b = doc[1], doc[4]
+    cosine = a.vector @ b.vector / np.linalg.norm(a.vector) / np.linalg.norm(b.vector)
+    assert a.similarity(b) == pytest.approx(cosine, abs=1e-6)
+    assert doc.similarity(doc) == pytest.approx(1, abs=1e-6)
+    assert [token.has_vector for token in doc] == [not token.is_space for token in doc]
+
+
+def test_empty_documents_have_zero_vectors(folder, embedder):
+    for doc in pipeline(folder).pipe(["", "  "]):
+        assert doc.vector.shape == (embedder.dim,)
+        assert not doc.vector.any()
+        assert not doc.has_vector
+
+
+def test_a_saved_pipeline_brings_its_model(folder, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(folder, copy)
+    nlp = pipeline(copy, layers="top")
+    expected = nlp(TEXTS[0]).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    shutil.rmtree(copy)
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert np.array_equal(loaded(TEXTS[0]).tensor, expected)
+    loaded.to_disk(tmp_path / "again")
+    assert np.array_equal(spacy.load(tmp_path / "again")(TEXTS[0]).tensor, expected)
+    config = spacy.util.load_config(tmp_path / "config.cfg")
+    from_bytes = spacy.util.load_model_from_config(config).from_bytes(data)
+    assert np.array_equal(from_bytes(TEXTS[0]).tensor, expected)
+
+
+def test_documents_read_back_have_the_tensor_and_get_their_vectors(folder):
+    nlp = pipeline(folder)
+    doc = nlp(TEXTS[0])
+    stored = DocBin(attrs=["ORTH"], docs=[doc]).to_bytes()
+    assert len(next(DocBin().from_bytes(stored).get_docs(nlp.vocab))) == len(doc)
+    with pytest.warns(UserWarning, match="hooks"):
+        data = doc.to_bytes()
+    again = add_vector_hooks(Doc(nlp.vocab).from_bytes(data))
+    assert np.array_equal(again.vector, doc.vector)
+
+
+SENTENCES = [
+    (["I", "sat", "by", "the", "bank"], ["PRON", "VERB", "ADP", "DET", "NOUN"]),
+    (["the", "river", "sat"], ["DET", "NOUN", "VERB"]),
+    (["I", "sat", "by", "a", "river"], ["PRON", "VERB", "ADP", "DET", "NOUN"]),
+]
+
+
+def tagger(folder):
+    nlp = spacy.blank("en")
+    layer = {"@architectures": "elmokit.Tok2Vec.v1", "width": 32, "model": str(folder)}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": layer, "normalize": False}
+    nlp.add_pipe("tagger", config={"model": model})
+    docs = [Doc(nlp.vocab, words=words) for words, _ in SENTENCES]
+    examples = [
+        Example.from_dict(doc, {"tags": tags})
+        for doc, (_, tags) in zip(docs, SENTENCES, strict=True)
+    ]
+    return nlp, examples
+
+
+def test_a_tagger_learns_from_the_layer_and_is_saved_with_it(folder, tmp_path):
+    spacy.util.fix_random_seed(0)
+    copy = tmp_path / "model"
+    shutil.copytree(folder, copy)
+    nlp, examples = tagger(copy)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.05
+    mix = nlp.get_pipe("tagger").model.get_ref("tok2vec").layers[0]
+    before = mix.get_param("mix_weights").copy(), mix.get_param("gamma").copy()
+    for _ in range(60):
+        nlp.update(examples, sgd=optimizer)
+    assert (before[0] != mix.get_param("mix_weights")).all()
+    assert before[1] != mix.get_param("gamma")
+    assert nlp.evaluate(examples)["tag_acc"] == 1.0
+    nlp.to_disk(tmp_path / "pipeline")
+    shutil.rmtree(copy)
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert loaded.evaluate(examples)["tag_acc"] == 1.0
+    again = loaded.get_pipe("tagger").model.get_ref("tok2vec").predict([examples[0].x])
+    ours = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([examples[0].x])
+    assert np.array_equal(again[0], ours[0])
+
+
+def test_the_gradients_of_the_mixture_are_right(folder):
+    nlp, examples = tagger(folder)
+    nlp.initialize(lambda: examples)
+    mix = nlp.get_pipe("tagger").model.get_ref("tok2vec").layers[0]
+    docs = [example.x for example in examples]
+    random = np.random.default_rng(0)
+    mix.set_param("mix_weights", random.normal(size=3).astype("f"))
+    mix.set_param("gamma", np.array([1.5], dtype="f"))
+    out, backprop = mix.begin_update(docs)
+    upstream = [random.normal(size=x.shape).astype("f") for x in out]
+    backprop(upstream)
+
+    def loss():
+        return sum(
+            (g * x).sum(dtype=float) for g, x in zip(upstream, mix.predict(docs), strict=True)
+        )
+
+    for name in ("mix_weights", "gamma"):
+        values = mix.get_param(name)
+        for i in range(len(values)):
+            changed = {}
+            for step in (0.05, -0.05):
+                moved = values.copy()
+                moved[i] += step
+                mix.set_param(name, moved)
+                changed[step] = loss()
+            mix.set_param(name, values)
+            slope = (changed[0.05] - changed[-0.05]) / 0.1
+            assert mix.get_grad(name)[i] == pytest.approx(slope, rel=1e-2, abs=1e-3)
+
+
+def test_bad_settings_and_data_are_refused(folder):
+    with pytest.raises(ValueError, match="one vector per token"):
+        pipeline(folder, layers="all")
+    with pytest.raises(ValueError, match="from 0"):
+        pipeline(folder, layers=7)("a")
+    with pytest.raises(FileNotFoundError, match="nothing-here"):
+        pipeline("nothing-here")("a")
+    import srsly
+
+    with pytest.raises(ValueError, match="damaged"):
+        StoredBiLM(None).from_bytes(srsly.msgpack_dumps({"../evil": b""}))

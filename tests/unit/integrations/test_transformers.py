@@ -1,0 +1,211 @@
+"""elmokit models through transformers' own loaders equal `Embedder`."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
+from elmokit.weights.model_dir import PretrainedBiLM
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
+
+from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokenizer  # noqa: E402
+
+TEXTS = ["I sat by the bank of the river.", "배 를 타고 갔다", "", "a"]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["characters", "words"])
+def model(request):
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    return toy_model(words=request.param, tokenizer=TokenizerConfig(name="simple", version="1"))
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    ElmoModel.from_elmokit(model).save_pretrained(folder)
+    ElmoTokenizer.from_elmokit(model).save_pretrained(folder)
+    return folder
+
+
+def assert_equal_to_embedder(loaded, tokenizer, model, sentences=TEXTS):
+    batch = tokenizer(sentences, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        out = loaded(**batch, output_hidden_states=True)
+    for row, vectors in enumerate(Embedder(model).embed(sentences)):
+        num_words = vectors.shape[1]
+        found = torch.stack(out.hidden_states)[:, row, 1 : num_words + 1]
+        assert np.abs(found.numpy() - vectors).max(initial=0) < 1e-6
+        assert int(batch["attention_mask"][row].sum()) == num_words + 2
+        assert not out.last_hidden_state[row, num_words + 2 :].any()
+    assert torch.equal(out.last_hidden_state, out.hidden_states[-1])
+
+
+def test_what_auto_classes_load_equals_embedder(model, folder):
+    loaded = transformers.AutoModel.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert (type(loaded), type(tokenizer)) == (ElmoModel, ElmoTokenizer)
+    assert_equal_to_embedder(loaded, tokenizer, model)
+
+
+def test_a_folder_loads_without_our_import_if_its_code_is_trusted(model, folder, tmp_path):
+    """In another process, which saves it again; the second folder is as good as the first."""
+    program = f"""
+import torch, transformers
+for source in ({str(folder)!r}, {str(tmp_path / "again")!r}):
+    options = dict(trust_remote_code=True)
+    model = transformers.AutoModel.from_pretrained(source, **options)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
+    model.save_pretrained({str(tmp_path / "again")!r})
+    tokenizer.save_pretrained({str(tmp_path / "again")!r})
+batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
+with torch.no_grad():
+    top = model(**batch).last_hidden_state
+torch.save(top, {str(tmp_path / "top.pt")!r})
+"""
+    environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+    run_python(program, environment)
+    files = {path.name for path in folder.iterdir()}
+    assert {path.name for path in (tmp_path / "again").iterdir()} == files
+    for name in files - {"tokenizer_config.json"}:  # which may say by what it was loaded
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+    top = torch.load(tmp_path / "top.pt")
+    for row, vectors in enumerate(Embedder(model).embed(TEXTS, layers="top")):
+        assert np.abs(top[row, 1 : len(vectors) + 1].numpy() - vectors).max(initial=0) < 1e-6
+
+
+def run_python(program, environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_trust_the_code_of_a_folder_does_not_run(folder, tmp_path):
+    program = f"""
+import transformers
+try:
+    transformers.AutoModel.from_pretrained({str(folder)!r}, trust_remote_code=False)
+except ValueError as error:
+    assert "trust_remote_code" in str(error), error
+else:
+    raise SystemExit("it loaded")
+"""
+    run_python(program, {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"})
+
+
+def test_lists_are_words_and_padding_does_not_matter(model, folder):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    loaded = transformers.AutoModel.from_pretrained(folder)
+    sentences = random_sentences(8)
+    assert_equal_to_embedder(loaded, tokenizer, model, sentences)
+    one = tokenizer(sentences[3], is_split_into_words=True)
+    many = tokenizer(sentences, is_split_into_words=True, padding="max_length", max_length=40)
+    length = len(sentences[3]) + 2
+    assert many["input_ids"][3][:length] == one["input_ids"]
+    assert {len(row) for row in many["input_ids"]} == {40}
+    assert many["attention_mask"][3] == [1] * length + [0] * (40 - length)
+
+
+def test_options_of_the_tokenizer(model):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    words = ["the", "bank", "of", "a", "river"]
+    cut = tokenizer(words, is_split_into_words=True, truncation=True, max_length=4,
+                    return_special_tokens_mask=True, return_length=True)  # fmt: skip
+    whole = tokenizer(words, is_split_into_words=True)
+    assert cut["input_ids"] == [*whole["input_ids"][:3], whole["input_ids"][-1]]
+    assert (cut["special_tokens_mask"], cut["length"]) == ([1, 0, 0, 1], 4)
+    bare = tokenizer(words, is_split_into_words=True, add_special_tokens=False)
+    assert bare["input_ids"] == whole["input_ids"][1:-1] == tokenizer.convert_tokens_to_ids(words)
+    assert tokenizer.tokenize("the bank.") == ["the", "bank", "."]
+    with pytest.raises(ValueError, match="single sentences"):
+        tokenizer("a", "b")
+
+
+def test_a_collator_pads_what_was_tokenized_one_by_one(model):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    collate = transformers.DataCollatorForTokenClassification(tokenizer)
+    examples = [{**tokenizer(text), "labels": [0] * len(tokenizer(text)["input_ids"])}
+                for text in TEXTS]  # fmt: skip
+    batch = collate(examples)
+    at_once = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    assert torch.equal(batch["input_ids"], at_once["input_ids"])
+    assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
+
+
+def test_the_feature_pipeline_runs(folder, model):
+    features = transformers.pipeline("feature-extraction", model=str(folder))(TEXTS[0])
+    expected = Embedder(model).embed(TEXTS[:1], layers="top")[0]
+    assert np.abs(np.array(features)[0, 1:-1] - expected).max() < 1e-6
+
+
+def test_gradients_reach_the_weights_and_change_the_vectors(model):
+    loaded = ElmoModel.from_elmokit(model).train()
+    batch = ElmoTokenizer.from_elmokit(model)(TEXTS[:2], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        before = loaded.eval()(**batch).last_hidden_state
+    optimizer = torch.optim.SGD(loaded.parameters(), lr=0.01)
+    loaded.train()(**batch).last_hidden_state.square().mean().backward()
+    assert all(weight.grad is not None for weight in loaded.parameters())
+    optimizer.step()
+    with torch.no_grad():
+        after = loaded.eval()(**batch).last_hidden_state
+    assert after.square().mean() < before.square().mean()
+
+
+def test_it_goes_back_to_a_model_directory(folder, model, tmp_path):
+    if model.config.char_cnn is None:
+        pytest.skip("a model of words needs its vocabulary too")
+    loaded = ElmoModel.from_pretrained(folder)
+    assert isinstance(loaded.bilm, PretrainedBiLM)
+    loaded.bilm.save(tmp_path / "model")
+    again = Embedder.load(tmp_path / "model").embed(TEXTS)
+    for one, other in zip(again, Embedder(model).embed(TEXTS), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_new_model_has_weights_and_the_same_ones_each_time():
+    config = ElmoConfig(bilm=ElmoModel.from_elmokit(toy_model()).config.bilm)
+    one, two = ElmoModel(config), ElmoModel(config)
+    for name, weight in one.state_dict().items():
+        assert torch.equal(weight, two.state_dict()[name]), name
+    assert one.bilm.forward_layers[0].recurrent_weight.std() > 0
+
+
+def test_a_missing_weight_is_an_error(folder, tmp_path):
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(folder, tmp_path / "damaged")
+    path = tmp_path / "damaged/model.safetensors"
+    weights = load_file(path)
+    del weights["bilm.forward_layers.0.recurrent_weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(
+        FormatError, match=r"`bilm\.forward_layers\.0\.recurrent_weight` is missing"
+    ):
+        transformers.AutoModel.from_pretrained(tmp_path / "damaged")
+
+
+def test_bad_input_is_refused(model):
+    loaded, tokenizer = ElmoModel.from_elmokit(model), ElmoTokenizer.from_elmokit(model)
+    batch = tokenizer(TEXTS, padding=True, padding_side="left", return_tensors="pt")
+    with pytest.raises(ValueError, match="Padding"):
+        loaded(**batch)
+    with pytest.raises(ValueError, match="NUL"):
+        tokenizer("a\0b")
+    with pytest.raises(ValueError, match=r"`bilm`.*lstmm"):
+        ElmoConfig(bilm={"lstmm": {}})

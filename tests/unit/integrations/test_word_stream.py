@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.integrations.word_stream import words_and_vectors
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model())
+
+
+def test_words_stay_with_their_vectors(embedder):
+    sentences = [*random_sentences(300), [], ["I"]]  # more than one buffer of the embedder
+    pairs = list(words_and_vectors(embedder, sentences, layers="top"))
+    assert [words for words, _ in pairs] == sentences
+    for (_, found), vectors in zip(pairs, embedder.embed(sentences, layers="top"), strict=True):
+        assert np.array_equal(found, vectors)
+
+
+def test_sentences_are_read_as_they_are_needed(embedder):
+    read = 0
+
+    def endless():
+        nonlocal read
+        while True:
+            read += 1
+            yield ["I", "sat"] * 100
+
+    stream = words_and_vectors(embedder, endless())
+    for _ in range(3):
+        next(stream)
+    assert read < 200
