@@ -15,7 +15,7 @@ from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, RUN_FILE
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
+from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
@@ -36,11 +36,14 @@ def describe(name_or_path: str) -> Description:
         for mark, description in DIRECTORIES.items():
             if (path / mark).is_file():
                 return {"path": path, **description(path)}
-        if name_or_path not in packaged_models():
+        if name_or_path not in (*packaged_models(), *TASK_RUNS.names()):
             raise InputError(
                 f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
             )
     if not path.is_file():
+        if name_or_path in TASK_RUNS.names():
+            directory = TASK_RUNS.find(name_or_path)
+            return {"path": directory, **_task_run(directory)}
         directory = find_model(name_or_path)
         return {"path": directory, **_model(directory)}
     is_embedding = path.suffix.lower() in suffixes()

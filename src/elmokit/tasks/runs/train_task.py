@@ -20,11 +20,9 @@ from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.run_dir import (
-    write_best,
-)
+from elmokit.tasks.runs.run_dir import write_best
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
-from elmokit.tasks.runs.scoring import missing_labels, warn_of_labels
+from elmokit.tasks.runs.scoring import check_labels
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors
@@ -118,11 +116,11 @@ def train_task(
     training = task.read(train_path, training=True, tokenize=tokenize)
     dev = task.read(dev_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
-    warn_of_labels(dev_path, missing_labels(task, labels, dev))
+    check_labels(dev_path, task, labels, dev)
     has_bilm = bilm.reference is not None
     warn_of_units(
         train_path, task.words(training), config.units, bilm.tokenizer, has_bilm=has_bilm,
-        option="--set units=morphemes" if len(task.all_units) > 1 else "",
+        option="--set units=morphemes" if "morphemes" in task.all_units else "",
     )  # fmt: skip
     static = vectors_reference = None
     if vectors is not None:

@@ -1,0 +1,89 @@
+"""The card of a task run: its README.md, made from the run's own data."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from elmokit.weights.card import UNKNOWN, cell, plain
+
+NOT_LISTED = ("name", "language", "license", "example", "label_meanings", "scores", "scored")
+"""Facts that the list under "Training" leaves out."""
+
+
+def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:
+    """Return the card as Markdown with the header that model hubs read.
+
+    Args:
+        metadata: ``task.json``, whose table ``card`` has ``name``, ``language``, ``license``, an
+            ``example`` text, ``label_meanings``, ``scores`` (by label: precision, recall, F1, gold;
+            the first one is over all) and ``scored`` (what was scored, and how); its other entries
+            are listed as they are.
+        tokenizer: Of raw text.
+        num_parameters: Of the task model, without its biLM.
+    """
+    facts, config, bilm = metadata.get("card", {}), metadata["config"], metadata["bilm"]
+    name = str(facts.get("name") or "path/to/this/directory")
+    header = ["library_name: elmokit", "tags: [elmo, token-classification]"]
+    header += [
+        f"{key}: {json.dumps(str(facts[key]), ensure_ascii=False)}"
+        for key in ("language", "license")
+        if facts.get(key)
+    ]
+    reads = "no biLM" if bilm is None else f"`{bilm['path']}`, hash `{bilm['model_hash']}`"
+    rows = {
+        "Task": f"`{config['task']}`, {config['units']}",
+        "Language": facts.get("language") or UNKNOWN,
+        "License": facts.get("license") or UNKNOWN,
+        "biLM": reads,
+        "Tokenizer of raw text": tokenizer,
+        "Network": f"biLSTM {config['hidden_dims']}, {num_parameters:,} parameters",
+        "Weights": metadata.get("weights", "float32"),
+    }
+    table = "\n".join(f"| {key} | {cell(value)} |" for key, value in rows.items())
+    listed = "\n".join(
+        f"- {key}: {plain(value)}" for key, value in facts.items() if key not in NOT_LISTED
+    )
+    example = str(facts.get("example") or "…")
+    return f"""---
+{chr(10).join(header)}
+---
+
+# {name}
+
+A task model on the layers of a biLM, made with elmokit. The biLM is not in this directory.
+
+| | |
+|---|---|
+{table}
+
+## Use
+
+```bash
+echo {json.dumps(example, ensure_ascii=False)} | elmokit predict {name} -
+```
+
+```python
+from elmokit.tasks.runs.task_run import TaskRun
+
+run = TaskRun.load({json.dumps(name)})
+(answer,) = run.predict_json([{json.dumps(example, ensure_ascii=False)}])
+```
+
+## Training
+
+{listed or UNKNOWN.capitalize() + "."}
+{_scores(facts)}"""
+
+
+def _scores(facts: Mapping[str, Any]) -> str:
+    scores: Mapping[str, Mapping[str, float]] = facts.get("scores") or {}
+    if not scores:
+        return ""
+    meanings = facts.get("label_meanings") or {}
+    rows = "\n".join(
+        f"| {cell(label)} | {cell(meanings.get(label, ''))} | {score['precision']:.2f} "
+        f"| {score['recall']:.2f} | {score['f1']:.2f} | {score['gold']:,} |"
+        for label, score in scores.items()
+    )
+    header = "| | | Precision | Recall | F1 | Gold |\n|---|---|---|---|---|---|"
+    return f"\n## Scores\n\n{plain(facts.get('scored', ''))}\n\n{header}\n{rows}\n"
