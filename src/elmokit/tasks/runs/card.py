@@ -1,6 +1,7 @@
 """The card of a task run: its README.md, made from the run's own data."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,7 @@ A task model on the layers of a biLM, made with elmokit. The biLM is not in this
 ## Use
 
 ```bash
-echo {json.dumps(example, ensure_ascii=False)} | elmokit predict {name} -
+echo {shlex.quote(example)} | elmokit predict {name} -
 ```
 
 ```python
