@@ -1,4 +1,4 @@
-"""Train a tagger on a packaged biLM and make it one that ships: int8, scored once on dev, with card.
+"""Train a tagger on a packaged biLM and make it one that ships: int8, scored once on dev.
 
     python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs
 
@@ -19,7 +19,7 @@ from elmokit.config import from_dict
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import find_split
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, find_split, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.tasks.task import TaskScore
@@ -31,6 +31,12 @@ RECIPES = Path(__file__).parent / "taggers"
 MAX_BYTES = 3_000_000
 """Of all files of a tagger in the package."""
 PART_NAMES = ("train", "held-out")
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / name for name in (
+    "README.md", "README.ko.md", "docs/guides/taggers.md", "docs/ko/guides/taggers.md",
+)]  # fmt: skip
+"""Pages with the table of scores."""
+MARKS = ("<!-- taggers: begin -->", "<!-- taggers: end -->")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +59,18 @@ def read_recipe(name: str) -> TaggerRecipe:
     return from_dict(TaggerRecipe, tomllib.loads(path.read_text("utf-8")), source=str(path))
 
 
-def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> list[Path]:
+def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, Path]:
     """Write the training set in two random parts, the second of ``held_out`` sentences."""
     data = find_task(recipe.run.task).divide(source)
     order = list(range(len(data.units)))
     random.Random(0).shuffle(order)
-    paths = []
-    parts = (order[recipe.held_out :], order[: recipe.held_out])
-    for name, part in zip(PART_NAMES, parts, strict=True):
-        paths.append(directory / f"{name}.txt")
-        with atomic_file(paths[-1]) as temp_path:
-            text = data.join([data.units[index] for index in sorted(part)])
+    train, held_out = (directory / f"{name}.txt" for name in PART_NAMES)
+    parts = {train: order[recipe.held_out :], held_out: order[: recipe.held_out]}
+    for path, part in parts.items():
+        text = data.join([data.units[index] for index in sorted(part)])
+        with atomic_file(path) as temp_path:
             temp_path.write_text(text, encoding="utf-8")
-    return paths
+    return train, held_out
 
 
 def train(recipe: TaggerRecipe, source: Path, directory: Path) -> TaskResult:
@@ -95,6 +100,7 @@ def facts(
         "held out": f"{recipe.held_out:,} sentences of the training set, which chose settings and "
         f"epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
         "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}`",
+        "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), used once, with the "
         f"weights as they are here: **{score.metric} {score.value:.2f}**{details}. In percent.",
         "scores": {
@@ -117,8 +123,34 @@ def package(name: str, recipe: TaggerRecipe, result: TaskResult, dev: Path) -> P
     return target
 
 
+def table(taggers: Path) -> str:
+    """Return the scores and sizes of the packaged taggers as a table."""
+    rows = ["| | dev | MB |", "|---|---|---|"]
+    for directory in sorted(path.parent for path in taggers.glob(f"*/{CONFIG_FILE}")):
+        metadata, size = read_metadata(directory), size_of(directory)
+        rows.append(
+            f"| `{directory.name}` | {metadata['dev']['metric']} "
+            f"{metadata['card']['score']:.2f} | {size / 1e6:.1f} |"
+        )
+    return "\n".join(rows)
+
+
+def size_of(directory: Path) -> int:
+    """Return the bytes of all files of a tagger."""
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def publish(page: Path, taggers: Path) -> None:
+    """Put the table into a page."""
+    before, rest = page.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    with atomic_file(page) as temp_path:
+        text = f"{before}{MARKS[0]}\n{table(taggers)}\n{MARKS[1]}{after}"
+        temp_path.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    """Parse, train, write, print."""
+    """Parse, train, write, publish, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -131,11 +163,13 @@ def main() -> None:
     sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
     result = train(recipe, sources[0], options.work / options.name)
     target = package(options.name, recipe, result, sources[1])
-    size = sum(path.stat().st_size for path in target.iterdir())
+    size = size_of(target)
     if size > MAX_BYTES:
         raise SystemExit(
             f"{target} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
         )
+    for page in PAGES:
+        publish(page, PACKAGED_RUNS)
     print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
 
 

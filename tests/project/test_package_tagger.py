@@ -12,7 +12,9 @@ from elmokit.tasks.runs.task_run import TaskRun
 
 RECIPE = Path(__file__).parents[2] / "recipes/package_tagger.py"
 NAMES = ("ner-en", "ner-ko", "pos-en", "pos-ko")
-SENTENCES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\nI O\nsat O\n\nby O\nMinji B-PER\n\n"
+SENTENCES = (
+    "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\nI O\nsat O\n\nby O\nMinji B-PER\n\n"
+)
 SETTINGS = """
 model = "{model}"
 held_out = 1
@@ -52,6 +54,9 @@ def package(module, monkeypatch, tmp_path, workplace):
     (tmp_path / "recipes" / "ner-xx.toml").write_text(settings, encoding="utf-8")
     monkeypatch.setattr(module, "RECIPES", tmp_path / "recipes")
     monkeypatch.setattr(module, "PACKAGED_RUNS", tmp_path / "taggers")
+    page = tmp_path / "page.md"
+    page.write_text("above <!-- taggers: begin -->\nold\n<!-- taggers: end --> below")
+    monkeypatch.setattr(module, "PAGES", [page])
 
     def package():
         arguments = ["ner-xx", "--data", tmp_path / "data", "--work", tmp_path / "work"]
@@ -74,13 +79,19 @@ def test_the_card_has_the_score_of_the_weights_that_ship(package, tmp_path):
     assert card == run.card()
     for said in ("# ner-xx", "four sentences", "CC0", "1 sentences of the training set"):
         assert said in card
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert f"| `ner-xx` | span F1 {score.value:.2f} | 0.0 |" in page
+    assert page.startswith("above <")
+    assert page.endswith("> below")
     # nothing of the machine it was made on, but for the biLM's name
     assert str(tmp_path) not in card + json.dumps(run.metadata)
 
 
 def test_the_held_out_part_is_not_trained_on(package, tmp_path):
     package()
-    train, held = ((tmp_path / "work/ner-xx" / f"{n}.txt").read_text() for n in ("train", "held-out"))
+    train, held = (
+        (tmp_path / "work/ner-xx" / f"{n}.txt").read_text() for n in ("train", "held-out")
+    )
     blocks = SENTENCES.strip().split("\n\n")
     assert sorted([*train.strip().split("\n\n"), held.strip()]) == sorted(blocks)
 

@@ -41,10 +41,15 @@ def describe(name_or_path: str) -> Description:
                 f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
             )
     if not path.is_file():
-        if name_or_path in TASK_RUNS.names():
+        taggers = TASK_RUNS.names()
+        if name_or_path in taggers:
             directory = TASK_RUNS.find(name_or_path)
             return {"path": directory, **_task_run(directory)}
-        directory = find_model(name_or_path)
+        try:
+            directory = find_model(name_or_path)
+        except FileNotFoundError as error:
+            also = f"Task runs in the package: {', '.join(taggers)}."
+            raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
     is_embedding = path.suffix.lower() in suffixes()
     return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}

@@ -7,7 +7,16 @@ from typing import Any
 
 from elmokit.weights.card import UNKNOWN, cell, plain
 
-NOT_LISTED = ("name", "language", "license", "example", "label_meanings", "scores", "scored")
+NOT_LISTED = (
+    "name",
+    "language",
+    "license",
+    "example",
+    "label_meanings",
+    "score",
+    "scores",
+    "scored",
+)
 """Facts that the list under "Training" leaves out."""
 
 
@@ -64,9 +73,9 @@ echo {shlex.quote(example)} | elmokit predict {name} -
 ```
 
 ```python
-from elmokit.tasks.runs.task_run import TaskRun
+import elmokit
 
-run = TaskRun.load({json.dumps(name)})
+run = elmokit.TaskRun.load({json.dumps(name)})
 (answer,) = run.predict_json([{json.dumps(example, ensure_ascii=False)}])
 ```
 

@@ -49,9 +49,7 @@ def test_an_entity_inside_a_token_is_taught_but_cannot_be_found(read):
     example = read("북미는 서울", [("LC", 0, 1), ("LC", 4, 6)], ["북미", "는", "서울"])
     assert example.tags == ("U-LC", "O", "U-LC")
     task = NerTask(units="characters")
-    score = task.score(
-        [task.gold(example)], [task.in_units_of_gold(example, list(example.tags))]
-    )
+    score = task.score([task.gold(example)], [task.in_units_of_gold(example, list(example.tags))])
     assert score.value == 50
 
 

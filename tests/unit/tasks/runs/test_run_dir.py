@@ -45,7 +45,9 @@ class TestSavedRun:
         run.save(tmp_path / "saved", dtype=dtype)
         saved = TaskRun.load(tmp_path / "saved")
         assert list(saved.predict_json(self.TEXTS)) == list(run.predict_json(self.TEXTS))
-        sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "saved")]
+        sizes = [
+            (tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "saved")
+        ]
         assert sizes[1] < most * sizes[0]
         names = {path.name for path in (tmp_path / "saved").iterdir()}
         assert names == {"task.json", "model.safetensors", "README.md"}
@@ -92,4 +94,3 @@ class TestSavedRun:
         save_file(tensors, path)
         with pytest.raises(FormatError, match=r"to_tags\.weight.* one scale a row"):
             read_weights(tmp_path / "saved")
-
