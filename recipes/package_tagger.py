@@ -3,9 +3,9 @@
     python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs
 
 Reads recipes/taggers/NAME.toml. A part of the training set chooses the epoch, as it chose the
-settings; the dev file is scored once, with the weights that ship. WORK keeps the training: the same
-command continues one that was stopped, and packages one that is finished. Writes
-src/elmokit/data/taggers/NAME.
+settings; the dev file scores the weights that ship and chooses nothing. WORK keeps the training:
+the same command continues one that was stopped, and packages one that is finished. Writes
+src/elmokit/data/taggers/NAME, and the scores into the pages that have them.
 """
 
 import argparse
@@ -47,6 +47,8 @@ class TaggerRecipe:
     """Name of the packaged biLM."""
     held_out: int
     """Sentences of the training set that choose the epoch."""
+    block: int = 100
+    """Consecutive sentences that stay together, so that documents mostly do."""
     run: TaskRunConfig
     """The task model and its training."""
     card: dict[str, Any]
@@ -60,10 +62,12 @@ def read_recipe(name: str) -> TaggerRecipe:
 
 
 def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, Path]:
-    """Write the training set in two random parts, the second of ``held_out`` sentences."""
+    """Write the training set in two parts; random blocks make the second, ``held_out`` long."""
     data = find_task(recipe.run.task).divide(source)
-    order = list(range(len(data.units)))
-    random.Random(0).shuffle(order)
+    numbers = range(len(data.units))
+    blocks = [numbers[start : start + recipe.block] for start in numbers[:: recipe.block]]
+    random.Random(0).shuffle(blocks)
+    order = [number for block in blocks for number in block]
     train, held_out = (directory / f"{name}.txt" for name in PART_NAMES)
     parts = {train: order[recipe.held_out :], held_out: order[: recipe.held_out]}
     for path, part in parts.items():
@@ -101,8 +105,9 @@ def facts(
         f"epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
         "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}`",
         "score": score.value,
-        "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), used once, with the "
-        f"weights as they are here: **{score.metric} {score.value:.2f}**{details}. In percent.",
+        "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), which chose neither "
+        "settings nor epoch, with the weights as they are here: "
+        f"**{score.metric} {score.value:.2f}**{details}. In percent.",
         "scores": {
             label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}
             for label, found in score.by_label.items()

@@ -1,5 +1,6 @@
 """The recipe that trains a tagger and makes it one of the package."""
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -18,6 +19,7 @@ SENTENCES = (
 SETTINGS = """
 model = "{model}"
 held_out = 1
+block = 1
 [run]
 task = "ner"
 hidden_dims = [8]
@@ -126,3 +128,16 @@ def test_every_tagger_has_a_recipe_on_a_packaged_model(name, module):
     assert recipe.model == recipe.card["language"]
     assert recipe.model in packaged_models()
     assert {"license", "data", "limits", "example", "label_meanings"} <= set(recipe.card)
+
+
+def test_documents_are_held_out_in_blocks(module, tmp_path, package):
+    text = "".join(f"w{number}\tO\n\n" for number in range(1000))
+    (tmp_path / "source.conll").write_text(text, encoding="utf-8")
+    recipe = module.read_recipe("ner-xx")
+    recipe = dataclasses.replace(recipe, held_out=200, block=100)
+    train, held_out = module.divide(recipe, tmp_path / "source.conll", tmp_path)
+    numbers = [int(line[1:-2]) for line in held_out.read_text().split("\n") if line]
+    assert len(numbers) == 200
+    assert len({number // 100 for number in numbers}) == 2
+    assert numbers == sorted(numbers)
+    assert len(train.read_text().split()) == 2 * 800
