@@ -17,7 +17,7 @@ NOT_LISTED = (
     "scores",
     "scored",
 )
-"""Facts that the list under "Training" leaves out."""
+"""Entries that the list under "Training" leaves out."""
 
 
 def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:
@@ -31,19 +31,19 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
         tokenizer: Of raw text.
         num_parameters: Of the task model, without its biLM.
     """
-    facts, config, bilm = metadata.get("card", {}), metadata["config"], metadata["bilm"]
-    name = str(facts.get("name") or "path/to/this/directory")
+    entries, config, bilm = metadata.get("card", {}), metadata["config"], metadata["bilm"]
+    name = str(entries.get("name") or "path/to/this/directory")
     header = ["library_name: elmokit", "tags: [elmo, token-classification]"]
     header += [
-        f"{key}: {json.dumps(str(facts[key]), ensure_ascii=False)}"
+        f"{key}: {json.dumps(str(entries[key]), ensure_ascii=False)}"
         for key in ("language", "license")
-        if facts.get(key)
+        if entries.get(key)
     ]
     reads = "no biLM" if bilm is None else f"`{bilm['path']}`, hash `{bilm['model_hash']}`"
     rows = {
         "Task": f"`{config['task']}`, {config['units']}",
-        "Language": facts.get("language") or UNKNOWN,
-        "License": facts.get("license") or UNKNOWN,
+        "Language": entries.get("language") or UNKNOWN,
+        "License": entries.get("license") or UNKNOWN,
         "biLM": reads,
         "Tokenizer of raw text": tokenizer,
         "Network": f"biLSTM {config['hidden_dims']}, {num_parameters:,} parameters",
@@ -51,9 +51,9 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
     }
     table = "\n".join(f"| {key} | {cell(value)} |" for key, value in rows.items())
     listed = "\n".join(
-        f"- {key}: {plain(value)}" for key, value in facts.items() if key not in NOT_LISTED
+        f"- {key}: {plain(value)}" for key, value in entries.items() if key not in NOT_LISTED
     )
-    example = str(facts.get("example") or "…")
+    example = str(entries.get("example") or "…")
     return f"""---
 {chr(10).join(header)}
 ---
@@ -82,18 +82,18 @@ run = elmokit.TaskRun.load({json.dumps(name)})
 ## Training
 
 {listed or UNKNOWN.capitalize() + "."}
-{_scores(facts)}"""
+{_scores(entries)}"""
 
 
-def _scores(facts: Mapping[str, Any]) -> str:
-    scores: Mapping[str, Mapping[str, float]] = facts.get("scores") or {}
+def _scores(entries: Mapping[str, Any]) -> str:
+    scores: Mapping[str, Mapping[str, float]] = entries.get("scores") or {}
     if not scores:
         return ""
-    meanings = facts.get("label_meanings") or {}
+    meanings = entries.get("label_meanings") or {}
     rows = "\n".join(
         f"| {cell(label)} | {cell(meanings.get(label, ''))} | {score['precision']:.2f} "
         f"| {score['recall']:.2f} | {score['f1']:.2f} | {score['gold']:,} |"
         for label, score in scores.items()
     )
     header = "| | | Precision | Recall | F1 | Gold |\n|---|---|---|---|---|---|"
-    return f"\n## Scores\n\n{plain(facts.get('scored', ''))}\n\n{header}\n{rows}\n"
+    return f"\n## Scores\n\n{plain(entries.get('scored', ''))}\n\n{header}\n{rows}\n"
