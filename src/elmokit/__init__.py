@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elmokit.inference.elmo import ELMo
     from elmokit.inspection.tokens import tokenize
     from elmokit.inspection.trace import trace
+    from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
@@ -41,6 +42,7 @@ __all__ = [
     "MissingExtraError",
     "PretrainedBiLM",
     "ScalarMix",
+    "TaskRun",
     "WordVocab",
     "__version__",
     "batch_to_ids",
@@ -70,6 +72,7 @@ _MODULES = {
     "elmokit.evaluation.word_prediction": ("predict_word",),
     "elmokit.inspection.tokens": ("tokenize",),
     "elmokit.inspection.trace": ("trace",),
+    "elmokit.tasks.runs.task_run": ("TaskRun",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),

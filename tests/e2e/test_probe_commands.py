@@ -182,7 +182,7 @@ def test_layer_weights_of_runs(folder):
             ["neighbors", "x", "--word", "a", "--layers", "all", "--model", "MODEL"],
             "Neighbors need one vector",
         ),
-        (["weights", "x"], "x is no run of a task"),
+        (["weights", "x"], "There is no task run 'x'"),
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(folder, arguments, message):

@@ -131,7 +131,7 @@ def test_tokenized_text_may_be_given(folder, tmp_path):
         (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
         (["train", "pos", "-o", "x"], "--data DIR"),
         (["train", "pos", "-o", "x", "--data", "none"], "no directory none"),
-        (["evaluate", "none", "x"], "none is no run"),
+        (["evaluate", "none", "x"], "There is no task run 'none'"),
     ],
 )
 def test_wrong_input_is_told_with_exit_code_2(arguments, message):
@@ -166,3 +166,44 @@ def test_a_place_that_a_network_does_not_have_is_told(folder, tmp_path):
         "-o", tmp_path / "run", "--set", "inputs.positions=output", expect=2,
     )  # fmt: skip
     assert "inputs.positions='output'" in done.stderr
+
+
+def test_a_test_set_is_scored_at_the_end(folder, tmp_path):
+    given = [
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", tmp_path / "run", "--layer-cache", folder / "layers", "--epochs", 2,
+        "--set", "hidden_dims=[12]", "--test",
+    ]  # fmt: skip
+    (tmp_path / "test.tsv").write_text("text\tlabel\nI sat\tbad\nby\tgood\n", encoding="utf-8")
+    answer = json.loads(elmokit(*given, tmp_path / "test.tsv", "--json").stdout)
+    scored = elmokit("evaluate", tmp_path / "run", tmp_path / "test.tsv", "--json").stdout
+    assert answer["test"]["value"] == json.loads(scored)["value"]
+    again = elmokit(*given, tmp_path / "test.tsv", "--resume").stdout
+    assert f"test accuracy {answer['test']['value']:.2f} on" in again
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text\tlabel\nI sat\tthree\nby\tfour\n", "none of the labels"),
+        ("Minji\tB-PER\nsat\tO\n\n", "test.tsv"),
+    ],
+)
+def test_a_test_set_of_another_task_is_told_before_anything_is_computed(
+    folder, tmp_path, text, message
+):
+    (tmp_path / "test.tsv").write_text(text, encoding="utf-8")
+    failed = elmokit(
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers",
+        "--test", tmp_path / "test.tsv", expect=2,
+    )  # fmt: skip
+    assert message in failed.stderr
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "layers").exists()
+    failed = elmokit(
+        "evaluate", folder / "run", tmp_path / "test.tsv",
+        "--layer-cache", tmp_path / "layers", expect=2,
+    )  # fmt: skip
+    assert message in failed.stderr
+    assert not (tmp_path / "layers").exists()

@@ -15,7 +15,7 @@ from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, RUN_FILE
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
+from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
@@ -36,12 +36,20 @@ def describe(name_or_path: str) -> Description:
         for mark, description in DIRECTORIES.items():
             if (path / mark).is_file():
                 return {"path": path, **description(path)}
-        if name_or_path not in packaged_models():
+        if name_or_path not in (*packaged_models(), *TASK_RUNS.names()):
             raise InputError(
                 f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
             )
     if not path.is_file():
-        directory = find_model(name_or_path)
+        taggers = TASK_RUNS.names()
+        if name_or_path in taggers:
+            directory = TASK_RUNS.find(name_or_path)
+            return {"path": directory, **_task_run(directory)}
+        try:
+            directory = find_model(name_or_path)
+        except FileNotFoundError as error:
+            also = f"Task runs in the package: {', '.join(taggers)}."
+            raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
     is_embedding = path.suffix.lower() in suffixes()
     return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}

@@ -14,6 +14,7 @@ from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import describe_tokenizers
 from elmokit.training.pretraining.presets import preset_names
+from elmokit.weights.locate import TASK_RUNS
 
 
 def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of its Context
@@ -147,8 +148,13 @@ TaskArgument = Annotated[
         help="; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + ".",
     ),
 ]
+_PACKAGED_RUNS = ", ".join(TASK_RUNS.names())
 TaskRunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Directory written by `elmokit train`.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help=f"Directory written by `elmokit train`, or a packaged tagger: {_PACKAGED_RUNS}.",
+    ),
 ]
 LayerCacheOption = Annotated[
     Path | None,

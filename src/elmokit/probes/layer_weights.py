@@ -19,6 +19,7 @@ from elmokit.tasks.runs.run_dir import (
     read_metadata,
     read_weights,
 )
+from elmokit.weights.locate import TASK_RUNS
 
 LEARNING_CONDITIONS: tuple[EmbeddingKind, ...] = ("elmo", "random")
 """Conditions of `elmokit train` with learned layer weights."""
@@ -50,14 +51,15 @@ class LayerWeights:
     mixes: tuple[MixWeights, ...]
 
 
-def read_layer_weights(run_dir: Path) -> LayerWeights:
-    """Return the learned weights of a run of `elmokit train`.
+def read_layer_weights(run_dir: Path | str) -> LayerWeights:
+    """Return the learned weights of a run of `elmokit train`, or of a packaged one.
 
     Raises:
         FileNotFoundError: if there is no such run.
         FormatError: if it is damaged.
         InputError: if its condition learns no layer weights.
     """
+    run_dir = TASK_RUNS.find(run_dir)
     metadata = read_metadata(run_dir)
     config = metadata["config"]
     try:

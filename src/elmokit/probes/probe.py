@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers
 from elmokit.metrics.significance import ScoreFunction
 from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
-from elmokit.tasks.inputs.word_units import usual_units, warn_of_units
+from elmokit.tasks.inputs.word_units import TREEBANK_UNITS, usual_units, warn_of_units
 from elmokit.tasks.task import Units
 from elmokit.text.given_sentences import Tokenize
 
@@ -118,8 +118,8 @@ def run_probe(
 
 
 def _check_units(units: str) -> Units:
-    if units not in get_args(Units):
-        raise InputError(f"units={units!r}: choose one of {', '.join(get_args(Units))}.")
+    if units not in TREEBANK_UNITS:
+        raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
     return units  # pyright: ignore[reportReturnType]
 
 

@@ -1,25 +1,59 @@
 """Named entities."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from elmokit.metrics.span_f1 import convert_tags
+from elmokit.metrics.span_f1 import convert_tags, read_spans, write_tags
+from elmokit.tasks.formats.characters import (
+    TaggedCharacters,
+    read_characters,
+    spans_of_characters,
+)
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.tagging import SpanTaggingTask
-from elmokit.tasks.task import Tokenize
+from elmokit.tasks.task import Task, Tokenize, Units
+from elmokit.text.alignment import align
 
 
 class NerTask(SpanTaggingTask[TaggedSentence]):
-    """Named entities, from columns of words and IOB2 tags; BIOUL inside."""
+    """Named entities, from columns of words or characters and IOB2 tags; BIOUL inside.
+
+    Characters are read as the tokens that the tokenizer makes of their text, but scored as they
+    are: an entity whose boundary is inside a token cannot be found.
+    """
 
     name, field_names = "ner", ("entities", "type")
+    all_units = ("words", "characters")
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
     default_hidden_dims = (200, 100)
 
+    def __init__(self, *, units: Units = "words") -> None:
+        self.units: Units = units
+
+    def in_units(self, units: Units) -> Task[TaggedSentence]:
+        super().in_units(units)
+        return NerTask(units=units)
+
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
-        sentences = read_columns(path, spaces="drop")
+        sentences: Iterator[TaggedSentence] = (
+            read_columns(path, spaces="drop")
+            if self.units == "words"
+            else read_characters(path, tokenize)
+        )
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:
+        if isinstance(example, TaggedCharacters):
+            return list(example.character_tags)
         return convert_tags(example.tags, scheme="iob2")
+
+    def in_units_of_gold(self, example: TaggedSentence, prediction: list[str]) -> list[str]:
+        if not isinstance(example, TaggedCharacters):
+            return prediction
+        assert example.text is not None
+        offsets = align(example.tokens, example.text)
+        assert offsets is not None  # `read_characters` found them
+        spans = spans_of_characters(read_spans(prediction), offsets)
+        return write_tags(spans, len(example.text), scheme="iob2")

@@ -26,8 +26,8 @@ Example = TypeVar("Example")
 Labels = list[str]
 Widths = tuple[int, ...]
 """Of recurrent layers, one direction."""
-Units = Literal["words", "morphemes"]
-"""What a token of the data is: a written word or a morpheme."""
+Units = Literal["words", "morphemes", "characters"]
+"""What a token of the data is: a written word, a morpheme, or a character of the text."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,10 @@ class Task(ABC, Generic[Example]):
     @abstractmethod
     def gold(self, example: Example) -> Any:
         """Return the answer that `TaskModel.predict` should give."""
+
+    def in_units_of_gold(self, example: Example, prediction: Any) -> Any:
+        """Return a prediction as `gold` has it, if the data have other tokens than the model."""
+        return prediction
 
     @abstractmethod
     def labels(self, examples: Sequence[Example]) -> Labels:

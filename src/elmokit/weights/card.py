@@ -42,7 +42,7 @@ def model_card(model: Any) -> str:
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     listed = "\n".join(
-        f"- {key}: {_plain(value)}" for key, value in metadata.items() if key not in _NOT_LISTED
+        f"- {key}: {plain(value)}" for key, value in metadata.items() if key not in _NOT_LISTED
     )
     return f"""---
 {chr(10).join(header)}
@@ -77,21 +77,23 @@ tokenizer by themselves.
 def _scores(scores: Mapping[str, Any], note: Any) -> str:
     if not scores:
         return ""
-    rows = "\n".join(f"| {_cell(name)} | {_cell(score)} |" for name, score in scores.items())
-    below = f"\n{_plain(note)}\n" if note else ""
+    rows = "\n".join(f"| {cell(name)} | {cell(score)} |" for name, score in scores.items())
+    below = f"\n{plain(note)}\n" if note else ""
     return f"\n## Task scores\n\n| Task | Score |\n|---|---|\n{rows}\n{below}"
 
 
-def _cell(value: Any) -> str:
-    return _plain(value).replace("|", "\\|")
+def cell(value: Any) -> str:
+    """Return a value for a cell of a table."""
+    return plain(value).replace("|", "\\|")
 
 
 def _perplexity(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(number)}" for name, number in value.items()) or UNKNOWN
-    return UNKNOWN if value is None else _plain(value)
+        return ", ".join(f"{name} {plain(number)}" for name, number in value.items()) or UNKNOWN
+    return UNKNOWN if value is None else plain(value)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """Return a value on one line."""
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return " ".join(text.split())

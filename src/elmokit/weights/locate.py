@@ -1,7 +1,8 @@
-"""From a path or model name to a model directory."""
+"""From a path or name to a directory: of a model, or of a packaged task model."""
 
 import logging
 import os
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -11,54 +12,88 @@ log = logging.getLogger(__name__)
 
 CONFIG_NAME = "config.json"
 """The file that identifies a model directory."""
+RUN_CONFIG_NAME = "task.json"
+"""The file that identifies the run of a task."""
 DEFAULT_MODEL = "en"
 """The packaged model used if none is named."""
-PACKAGED_MODELS = Path(__file__).parent.parent / "data" / "models"
+PACKAGED_DATA = Path(__file__).parent.parent / "data"
+PACKAGED_MODELS, PACKAGED_RUNS = PACKAGED_DATA / "models", PACKAGED_DATA / "taggers"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of directory, of which the package has some by name."""
+
+    noun: str
+    folder: Path
+    """In the package."""
+    mark: str
+    """The file that identifies the directory."""
+    advice: str
+
+    def names(self) -> list[str]:
+        """Return the names of those in the package."""
+        return sorted(path.parent.name for path in self.folder.glob(f"*/{self.mark}"))
+
+    def find(self, name_or_path: str | os.PathLike[str]) -> Path:
+        """Return a directory by path or by the name of a packaged one.
+
+        A directory of this kind with the name of a packaged one takes precedence, with a warning.
+
+        Raises:
+            FileNotFoundError: if neither exists, or the path is a file; the message lists the
+                places searched.
+        """
+        path, names = Path(name_or_path).expanduser(), self.names()
+        if path.is_file():
+            raise FileNotFoundError(
+                f"{path} is a file; give the {self.noun} directory that holds {self.mark}."
+            )
+        named = os.fspath(name_or_path) in names
+        if (path / self.mark).exists() or (path.exists() and not named):
+            if named:
+                _warn_of_two(self.noun, path.absolute())
+            return path
+        if named:
+            return self.folder / name_or_path
+        place = "not there"
+        if (previous := previous_of(path)).exists():
+            place += (
+                f"; a save was interrupted: the previous {self.noun} is whole in {previous}, "
+                "rename it"
+            )
+        raise FileNotFoundError(
+            f"There is no {self.noun} {os.fspath(name_or_path)!r}. Looked for:\n"
+            f"  a directory {path.absolute()}: {place}\n"
+            f"  a {self.noun} of this name in the package: it has {', '.join(names)}\n"
+            f"Check the path; {self.advice}"
+        )
+
+
+MODELS = Kind(
+    "model", PACKAGED_MODELS, CONFIG_NAME,
+    "`elmokit pretrain CORPUS -o DIR` makes a model directory.",
+)  # fmt: skip
+TASK_RUNS = Kind(
+    "task run", PACKAGED_RUNS, RUN_CONFIG_NAME,
+    "`elmokit train TASK --data D --model M -o RUN` makes a run.",
+)  # fmt: skip
 
 
 def packaged_models() -> list[str]:
     """Return the names of the models in the package."""
-    return sorted(path.parent.name for path in PACKAGED_MODELS.glob(f"*/{CONFIG_NAME}"))
+    return MODELS.names()
 
 
 def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
-    """Return a model directory by path or by the name of a packaged model; default: English.
-
-    A model directory with the name of a packaged model takes precedence, with a warning.
-
-    Raises:
-        FileNotFoundError: if neither exists, or the path is a file; the message lists the places
-            searched.
-    """
-    if name_or_path is None:
-        return PACKAGED_MODELS / DEFAULT_MODEL
-    path, names = Path(name_or_path).expanduser(), packaged_models()
-    if path.is_file():
-        raise FileNotFoundError(
-            f"{path} is a file; give the model directory that holds {CONFIG_NAME}."
-        )
-    named = os.fspath(name_or_path) in names
-    if (path / CONFIG_NAME).exists() or (path.exists() and not named):
-        if named:
-            _warn_of_two(path.absolute())
-        return path
-    if named:
-        return PACKAGED_MODELS / name_or_path
-    place = "not there"
-    if (previous := previous_of(path)).exists():
-        place += f"; a save was interrupted: the previous model is whole in {previous}, rename it"
-    raise FileNotFoundError(
-        f"There is no model {os.fspath(name_or_path)!r}. Looked for:\n"
-        f"  a directory {path.absolute()}: {place}\n"
-        f"  a model of this name in the package: it has {', '.join(names)}\n"
-        "Check the path; `elmokit pretrain CORPUS -o DIR` makes a model directory."
-    )
+    """Return a model directory as `Kind.find`; default: the English one."""
+    return PACKAGED_MODELS / DEFAULT_MODEL if name_or_path is None else MODELS.find(name_or_path)
 
 
 @cache
-def _warn_of_two(path: Path) -> None:
-    message = "using %s, not the packaged model %r. For that one, work in another folder."
-    log.warning(message, path, path.name)
+def _warn_of_two(noun: str, path: Path) -> None:
+    message = "using %s, not the packaged %s %r. For that one, work in another folder."
+    log.warning(message, path, noun, path.name)
 
 
 def lasting_name(directory: Path) -> str:

@@ -49,7 +49,7 @@ from elmokit.weights.model_files import (
     load_tensors,
     read_config,
 )
-from elmokit.weights.storage import Storage, pack, round_to
+from elmokit.weights.storage import Storage, pack, round_parameters
 from elmokit.weights.tensor_files import WithoutStorage
 
 logger = logging.getLogger(__name__)
@@ -224,13 +224,7 @@ class PretrainedBiLM(BiLM):
         Raises:
             ValueError: if a parameter is too large or not finite; names it.
         """
-        with torch.no_grad():
-            for name, tensor in self.state_dict().items():
-                try:
-                    tensor.copy_(round_to(tensor, dtype))
-                except ValueError as error:
-                    message = f"`{name}` cannot be rounded to {dtype}: {error}."
-                    raise ValueError(f"{message} Keep it in float32.") from error
+        round_parameters(self, dtype)
 
     def _write(self, directory: Path, dtype: Storage, tensors: dict[str, Tensor]) -> None:
         save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})

@@ -1,7 +1,7 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,17 +174,24 @@ def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> N
         )
 
 
-def check_replaceable(target: Path) -> None:
-    """Refuse an existing target, unless it is an empty directory or holds only a model."""
+def check_replaceable(
+    target: Path, *, noun: str = "model", names: Collection[str] = FILE_NAMES,
+    mark: str = CONFIG_NAME,
+) -> None:  # fmt: skip
+    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``.
+
+    That has files of no other ``names``, and one is ``mark``.
+    """
     if not target.exists():
         return
     if not target.is_dir():
         raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = sorted(entry.name for entry in target.iterdir())
-    foreign = [name for name in entries if name not in FILE_NAMES]
-    if entries and (foreign or not _is_model_dir(target)):
+    foreign = [name for name in entries if name not in names]
+    is_own = mark in entries and (mark != CONFIG_NAME or _is_model_dir(target))
+    if entries and (foreign or not is_own):
         raise FileExistsError(
-            f"{target} exists and is not just a model directory (it holds "
+            f"{target} exists and is not just a {noun} directory (it holds "
             f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files."
         )
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int8
-from torch import Tensor
+from torch import Tensor, nn
 
 Storage = Literal["float32", "float16", "int8"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
@@ -65,6 +65,41 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
 def unpack(tensor: Tensor, scale: Tensor | None) -> Float[Tensor, "..."]:
     """Return a stored tensor as fp32; ``scale`` belongs to an int8 tensor."""
     return tensor.float() if scale is None else _product(tensor, scale)
+
+
+def unpack_all(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file as fp32; undoes `pack`.
+
+    Raises:
+        ValueError: if an int8 tensor has no scales, or not one per row.
+    """
+    scales = {name + SCALE for name, tensor in stored.items() if tensor.dtype == torch.int8}
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in stored.items():
+        if name in scales:
+            continue
+        scale = stored.get(name + SCALE) if name + SCALE in scales else None
+        if name + SCALE in scales and (scale is None or scale.shape != tensor.shape[:1]):
+            raise ValueError(
+                f"`{name}` is int8, but `{name + SCALE}` does not hold one scale a row"
+            )
+        tensors[name] = unpack(tensor, scale)
+    return tensors
+
+
+def round_parameters(module: nn.Module, storage: Storage) -> None:
+    """Round all parameters in place to numbers that ``storage`` holds exactly.
+
+    Raises:
+        ValueError: if a parameter is too large or not finite; names it.
+    """
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            try:
+                tensor.copy_(round_to(tensor, storage))
+            except ValueError as error:
+                message = f"`{name}` cannot be rounded to {storage}: {error}."
+                raise ValueError(f"{message} Keep it in float32.") from error
 
 
 def _rows(tensor: Tensor) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:

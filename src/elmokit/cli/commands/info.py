@@ -14,8 +14,8 @@ def info(
         list[str],
         typer.Argument(
             metavar="PATH",
-            help="Model (directory, or en or ko), task run, experiment, shards, embedding file or "
-            "word vectors.",
+            help="Model (directory, or en or ko), task run (directory, or the name of a packaged "
+            "tagger), experiment, shards, embedding file or word vectors.",
         ),
     ],
     *,

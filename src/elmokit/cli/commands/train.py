@@ -29,6 +29,10 @@ def train(
     dev: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Dev set, instead of the one in --data.")
     ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Test set, scored once, when the training is complete."),
+    ] = None,
     model: options.ModelOption = None,
     embeddings: Annotated[
         str,
@@ -78,21 +82,25 @@ def train(
         shown = TaskListeners(update)
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
-            vectors=vectors, device=device, cache_dir=layer_cache, resume=resume, minutes=minutes,
-            save_on_signals=True, on_step=shown.on_step, on_epoch=shown.on_epoch,
+            vectors=vectors, test_path=test, device=device, cache_dir=layer_cache, resume=resume,
+            minutes=minutes, save_on_signals=True, on_step=shown.on_step, on_epoch=shown.on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
-    best = result.best
+    best, tested = result.best, result.test
     if json:
+        test_score = {} if tested is None else {"test": {"value": tested.value, **tested.details}}
         emit_json({
             "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
             **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
             "seconds": result.seconds, "complete": result.is_complete,
+            **test_score,
         })  # fmt: skip
         return
     typer.echo(
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
         f"{result.num_epochs}; the model is in {result.run_dir}"
     )
+    if tested is not None:
+        typer.echo(f"test {tested.metric} {tested.value:.2f} on {test}")
     if not result.is_complete:
         typer.echo("stopped by --minutes; give more minutes and --resume to continue", err=True)

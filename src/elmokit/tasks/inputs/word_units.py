@@ -15,6 +15,7 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 log = logging.getLogger(__name__)
 
 MORPHEME_TOKENIZER = "korean"
+TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
 NUM_LOOKED_AT = 1000
 """Distinct words, or sentences, that are tried."""
 TOO_MANY_SPLIT = 0.4
@@ -69,6 +70,8 @@ def warn_of_units(
     ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words;
     ``option`` makes the command read morphemes, if it can.
     """
+    if units == "characters":  # read as the tokenizer's tokens
+        return
     if units == "morphemes":
         if tokenizer.name != MORPHEME_TOKENIZER:
             _warn(

@@ -19,7 +19,8 @@ class TaskRunConfig:
     task: str
     """One of `elmokit.tasks.registry.TASKS`."""
     units: Units = "words"
-    """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank."""
+    """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank;
+    ``characters``: for ``ner`` whose rows are the characters of the text."""
     hidden_dims: tuple[int, ...] = ()
     """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = None

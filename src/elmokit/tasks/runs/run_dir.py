@@ -2,7 +2,8 @@
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors, whose
-values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming.
+values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming. A run that
+`save_run` wrote has weights in a smaller format and a card, ``README.md``, and cannot be resumed.
 """
 
 import re
@@ -17,9 +18,10 @@ from safetensors.torch import save_file
 
 from elmokit.config import from_dict, known_part, parse_record
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import atomic_file
+from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.damage import damage
+from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
@@ -27,11 +29,15 @@ from elmokit.tasks.runs.training import EpochReport
 from elmokit.tasks.task import TaskModel
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
-from elmokit.weights.tensor_files import read_tensors
+from elmokit.weights.locate import RUN_CONFIG_NAME
+from elmokit.weights.model_files import CARD_NAME, check_replaceable
+from elmokit.weights.storage import Storage, pack, unpack_all
+from elmokit.weights.tensor_files import FLOATS, read_tensors
 
-CONFIG_FILE, WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = (
-    "task.json", "model.safetensors", "metrics.jsonl", "vectors.txt",
-)  # fmt: skip
+CONFIG_FILE = RUN_CONFIG_NAME
+WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = "model.safetensors", "metrics.jsonl", "vectors.txt"
+SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
+"""All files of a run that was saved apart from its training."""
 STATIC_WEIGHT = "inputs.static.weight"
 
 
@@ -89,6 +95,33 @@ def write_best(
         save_file(tensors, files.enter_context(atomic_file(directory / WEIGHTS_FILE)))
 
 
+def save_run(
+    directory: Path,
+    metadata: dict[str, Any],
+    network: TaskModel,
+    static: StaticVectors | None,
+    card: str,
+    dtype: Storage,
+) -> None:
+    """Write a run whole or not at all, without what resumes it.
+
+    Raises:
+        FileExistsError: if ``directory`` exists and holds anything but a saved run.
+        ValueError: if ``dtype`` cannot hold a parameter exactly.
+    """
+    parameters = network.state_dict().items()
+    tensors = pack({n: t.detach().to("cpu").contiguous() for n, t in parameters}, dtype)
+    check_replaceable(directory, noun="task run", names=SAVED_FILES, mark=CONFIG_FILE)
+    with atomic_directory(directory) as fresh:
+        save_file(tensors, fresh / WEIGHTS_FILE)
+        made = {"weights": dtype, "weights_sha256": file_sha256(fresh / WEIGHTS_FILE)}
+        (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
+        (fresh / CARD_NAME).write_text(card, encoding="utf-8")
+        if static is not None:
+            words = "".join(f"{word}\n" for word in static.words)
+            (fresh / WORDS_FILE).write_text(words, encoding="utf-8")
+
+
 def epoch_row(report: EpochReport, step: int) -> dict[str, Any]:
     """Return the row of an epoch in the metrics log; ``step`` is its last update."""
     return {
@@ -135,6 +168,8 @@ class _TaskRecord:
     bilm: BiLMReference | None
     vectors: Any
     data: _DataRecord | None = None
+    weights: Storage = "float32"
+    weights_sha256: str | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) < len(self.labels):
@@ -169,10 +204,24 @@ def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
         )
 
 
-def read_weights(run_dir: Path) -> dict[str, torch.Tensor]:
-    """Return the weights of a run; FormatError if they are missing or damaged."""
-    advice = "Copy the whole directory again, or train the task again."
-    return read_tensors(run_dir / WEIGHTS_FILE, advice=advice)
+def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch.Tensor]:
+    """Return the weights of a run as fp32.
+
+    Raises:
+        FormatError: if they are missing or damaged, or have not the hash ``sha256``.
+    """
+    path, advice = (
+        run_dir / WEIGHTS_FILE,
+        "Copy the whole directory again, or train the task again.",
+    )
+    stored = read_tensors(path, advice=advice, dtypes=(*FLOATS, "I8"))
+    if sha256 is not None and (found := file_sha256(path)) != sha256:
+        raise FormatError(
+            f"{path}: damaged, or of another run: its SHA-256 is {found[:12]}…, but {CONFIG_FILE} "
+            f"says {sha256[:12]}…. {advice}"
+        )
+    with damage(path, advice):
+        return unpack_all(stored)
 
 
 def check_sizes(

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from elmokit.errors import InputError
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.examples import Examples, prediction_batches
 from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
@@ -51,7 +52,9 @@ def score_model(
     """Score the predictions for examples with gold answers."""
     task = examples.task
     gold = [task.gold(example) for example in examples.examples]
-    return task.score(gold, predict(model, maker, examples, on_scored))
+    answers = predict(model, maker, examples, on_scored)
+    pairs = zip(examples.examples, answers, strict=True)
+    return task.score(gold, [task.in_units_of_gold(*pair) for pair in pairs])
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
@@ -62,10 +65,26 @@ def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> 
     return sorted({task.shown_label(label) for label in unknown})
 
 
-def warn_of_labels(path: Path, unknown: list[str]) -> None:
-    """Say which labels of a file the training set lacks."""
+def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence[Any]) -> None:
+    """Say which labels of a file the training set lacks.
+
+    Raises:
+        InputError: if it lacks all of them: the file is of another task or language.
+    """
+    unknown = missing_labels(task, labels, examples)
+    found = {task.shown_label(label) for label in task.labels(examples)} - {""}
+    if unknown and found <= set(unknown):
+        known = sorted({task.shown_label(label) for label in labels} - {""})
+        raise InputError(
+            f"{path} has none of the labels that the training set has ({_some(known)}), but "
+            f"{_some(unknown)}: it is of another task, or with another set of labels."
+        )
     if unknown:
         log.warning(
-            "%s has labels that the training set lacks (%s%s): they count as wrong",
-            path, ", ".join(unknown[:5]), ", …" if len(unknown) > 5 else "",
+            "%s has labels that the training set lacks (%s): they count as wrong",
+            path, _some(unknown),
         )  # fmt: skip
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")

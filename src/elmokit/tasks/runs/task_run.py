@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -15,6 +15,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.card import run_card
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import (
@@ -25,15 +26,17 @@ from elmokit.tasks.runs.run_dir import (
     read_metadata,
     read_static,
     read_weights,
+    save_run,
     vectors_of,
 )
-from elmokit.tasks.runs.scoring import missing_labels, predict, score_model, warn_of_labels
+from elmokit.tasks.runs.scoring import check_labels, predict, score_model
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
-from elmokit.weights.locate import path_of
+from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS, path_of
+from elmokit.weights.storage import Storage, round_parameters
 
 log = logging.getLogger(__name__)
 
@@ -52,9 +55,12 @@ class TaskRun:
         maker: BatchMaker,
         bilm: TaskBiLM,
         vectors: VectorsReference | None,
+        metadata: dict[str, Any],
     ) -> None:
         self.task, self._network, self.labels = task, network, labels
         self._maker, self._bilm = maker, bilm
+        self.metadata = metadata
+        """The contents of ``task.json``; its table ``card`` is for `card`."""
         self._later_words = None if vectors is None else LaterWords(vectors)
         self._lock = threading.Lock()
 
@@ -84,15 +90,19 @@ class TaskRun:
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
-        """Load a run directory that `train_task` wrote.
+        """Load a run that `train_task` or `save` wrote, or a packaged one.
 
-        ``model`` is the biLM's directory if it has moved; ``cache_dir`` is where layers are kept.
+        Args:
+            run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
+            model: The biLM's directory if it has moved.
+            device: Of the task model and the biLM.
+            cache_dir: Where layers are kept.
 
         Raises:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
         """
-        run_dir = Path(run_dir).expanduser()
+        run_dir = TASK_RUNS.find(run_dir)
         cache_dir = None if cache_dir is None else Path(cache_dir)
         metadata = read_metadata(run_dir)
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
@@ -111,10 +121,10 @@ class TaskRun:
         if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
             raise FormatError(
                 f"{path} is not the biLM that {run_dir} was trained with: the hash of its weights "
-                f"is {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. Give the "
-                "right one with --model."
+                f"is {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. "
+                f"{_advice_for_other_bilm(run_dir, model, metadata)}"
             )
-        tensors = read_weights(run_dir)
+        tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
         check_sizes(metadata["labels"], config.hidden_dims, tensors, run_dir)
         static = read_static(run_dir, tensors)
         try:
@@ -126,7 +136,36 @@ class TaskRun:
             ) from error
         network.eval().to(chosen)
         maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
-        return cls(task, network, metadata["labels"], maker, bilm, vectors)
+        return cls(task, network, metadata["labels"], maker, bilm, vectors, metadata)
+
+    def card(self) -> str:
+        """Return the card of the run as Markdown."""
+        return run_card(
+            self.metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
+            num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
+        )  # fmt: skip
+
+    def round_to(self, dtype: Storage) -> None:
+        """Round all parameters in place to numbers that ``dtype`` holds exactly.
+
+        Raises:
+            ValueError: if a parameter is too large or not finite; names it.
+        """
+        round_parameters(self._network, dtype)
+
+    def save(self, directory: str | PathLike[str], *, dtype: Storage = "float32") -> None:
+        """Write the run with its card, without its biLM and its checkpoints.
+
+        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
+        lost in saving. It replaces an older saved run.
+
+        Raises:
+            FileExistsError: if ``directory`` exists and holds anything but a saved run.
+            ValueError: if ``dtype`` cannot hold a parameter exactly.
+        """
+        target = Path(directory).expanduser().resolve()
+        self.metadata["weights"] = dtype
+        save_run(target, self.metadata, self._network, self._maker.static, self.card(), dtype)
 
     def evaluate(self, path: Path) -> TaskScore:
         """Score the predictions for a file with gold answers.
@@ -134,9 +173,10 @@ class TaskRun:
         Raises:
             FileNotFoundError: if there is no such file.
             FormatError: if it is damaged.
+            InputError: if it has none of the labels that the model gives.
         """
         examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
-        warn_of_labels(path, missing_labels(self.task, self.labels, examples))
+        check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.keep)
         return score_model(self._network, self._maker, held)
@@ -218,3 +258,17 @@ class TaskRun:
                 extended = static.extended(found)  # ids of earlier words stay
                 self._network.inputs.set_static(extended)
                 self._maker.static = extended
+
+
+def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:
+    if model is not None:
+        return "Give the right one with --model."
+    if run_dir.parent == PACKAGED_RUNS:
+        return (
+            "This installation mixes files of different versions: reinstall elmokit, or train the "
+            "task again (`elmokit train`)."
+        )
+    return (
+        f"The run is of elmokit {metadata.get('elmokit_version', '')}. Give the right biLM with "
+        "--model, or train the task again."
+    )

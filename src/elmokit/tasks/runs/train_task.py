@@ -20,12 +20,11 @@ from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.run_dir import (
-    write_best,
-)
+from elmokit.tasks.runs.run_dir import write_best
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
-from elmokit.tasks.runs.scoring import missing_labels, warn_of_labels
+from elmokit.tasks.runs.scoring import check_labels, score_model
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
+from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors
 
@@ -46,6 +45,8 @@ class TaskResult:
     """Training and scoring the dev set, without computing kept layers."""
     is_complete: bool = True
     """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
+    test: TaskScore | None = None
+    """Of the best epoch on the test set, if one was given and the training is complete."""
 
 
 def train_task(
@@ -57,6 +58,7 @@ def train_task(
     model: str | None = None,
     precision: str = "fp32",
     vectors: Path | None = None,
+    test_path: Path | None = None,
     device: str = "auto",
     cache_dir: Path | None = None,
     resume: bool = False,
@@ -82,6 +84,8 @@ def train_task(
         precision: Of the biLM.
         vectors: File of static word vectors, see `read_vectors`; required by the ``static``
             condition, refused by ``none``.
+        test_path: Scored once, with the best epoch, when the training is complete; not part of the
+            run, so a resumed one may be given another.
         device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
             the CPU.
         cache_dir: Where layers are kept.
@@ -102,6 +106,7 @@ def train_task(
         FormatError: if the data is damaged.
         ValueError: if the condition lacks what it reads, or is given what it does not read; if the
             task cannot read layers where ``config`` says.
+        InputError: if the dev or test set has none of the labels of the training set.
         FloatingPointError: if the loss is not finite.
     """
     task = find_task(config.task).in_units(config.units)
@@ -117,17 +122,22 @@ def train_task(
     tokenize = bilm.tokenizer.tokenize
     training = task.read(train_path, training=True, tokenize=tokenize)
     dev = task.read(dev_path, training=False, tokenize=tokenize)
+    test = None
+    if test_path is not None:
+        test = task.read(test_path, training=False, tokenize=tokenize)
     labels = task.labels(training)
-    warn_of_labels(dev_path, missing_labels(task, labels, dev))
+    check_labels(dev_path, task, labels, dev)
+    if test_path is not None and test is not None:
+        check_labels(test_path, task, labels, test)
     has_bilm = bilm.reference is not None
     warn_of_units(
         train_path, task.words(training), config.units, bilm.tokenizer, has_bilm=has_bilm,
-        option="--set units=morphemes" if len(task.all_units) > 1 else "",
+        option="--set units=morphemes" if "morphemes" in task.all_units else "",
     )  # fmt: skip
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors(vectors, only=set(task.words([*training, *dev])))
+        static = read_vectors(vectors, only=set(task.words([*training, *dev, *(test or ())])))
     with as_input_error():  # impossible widths
         network = build_network(task, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
@@ -175,8 +185,11 @@ def train_task(
             "train for more epochs, on more examples, or with another train.learning_rate.",
             best.dev.metric, dev_path, num_epochs,
         )  # fmt: skip
-    is_complete = saved.training.is_complete
-    return TaskResult(run_dir, best, num_epochs, saved.training.seconds, is_complete)
+    seconds, is_complete = saved.training.seconds, saved.training.is_complete
+    score = None
+    if test is not None and is_complete:
+        score = score_model(network, maker, Examples(task, test, bilm.keep))
+    return TaskResult(run_dir, best, num_epochs, seconds, is_complete, score)
 
 
 def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:

@@ -281,3 +281,16 @@ def test_korean_words_in_context(find, part, num_pairs, num_skipped):
     pairs = list(read_kobest_wic(find(f"kobest-wic-ko/{part}.tsv.gz"), report=report))
     assert (len(pairs), report.num_faults) == (num_pairs, num_skipped)
     assert all(one.text[one.start : one.end].strip() for pair in pairs for one in (pair.first,))
+
+
+def test_nearly_all_entities_of_klue_can_be_found_in_kiwis_morphemes(find):
+    """The others begin or end inside a morpheme."""
+    pytest.importorskip("kiwipiepy")
+    from elmokit.tasks.ner import NerTask
+    from elmokit.text.tokenizers.registry import build_tokenizer
+
+    task, tokenize = NerTask(units="characters"), build_tokenizer("korean").tokenize
+    examples = task.read(find("ner-ko-klue/dev.tsv.gz"), training=False, tokenize=tokenize)
+    answers = [task.in_units_of_gold(one, list(one.tags)) for one in examples]
+    assert len(examples) == 479
+    assert 96 < task.score([task.gold(one) for one in examples], answers).value < 100

@@ -1,0 +1,182 @@
+"""Train a tagger on a packaged biLM and make it one that ships: int8, scored once on dev.
+
+    python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs
+
+Reads recipes/taggers/NAME.toml. A part of the training set chooses the epoch, as it chose the
+settings; the dev file scores the weights that ship and chooses nothing. WORK keeps the training:
+the same command continues one that was stopped, and packages one that is finished. Writes
+src/elmokit/data/taggers/NAME, and the scores into the pages that have them.
+"""
+
+import argparse
+import random
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.config import from_dict
+from elmokit.files.atomic import atomic_file
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, find_split, read_metadata
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import TaskResult, train_task
+from elmokit.tasks.task import TaskScore
+from elmokit.training.checkpoints import latest_checkpoint
+from elmokit.training.pretraining.run_dir import CHECKPOINTS
+from elmokit.weights.locate import PACKAGED_RUNS
+
+RECIPES = Path(__file__).parent / "taggers"
+MAX_BYTES = 3_000_000
+"""Of all files of a tagger in the package."""
+PART_NAMES = ("train", "held-out")
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / name for name in (
+    "README.md", "README.ko.md", "docs/guides/taggers.md", "docs/ko/guides/taggers.md",
+)]  # fmt: skip
+"""Pages with the table of scores."""
+MARKS = ("<!-- taggers: begin -->", "<!-- taggers: end -->")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggerRecipe:
+    """What a tagger is made of."""
+
+    model: str
+    """Name of the packaged biLM."""
+    held_out: int
+    """Sentences of the training set that choose the epoch."""
+    block: int = 100
+    """Consecutive sentences that stay together, so that documents mostly do."""
+    run: TaskRunConfig
+    """The task model and its training."""
+    card: dict[str, Any]
+    """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
+
+
+def read_recipe(name: str) -> TaggerRecipe:
+    """Read the recipe of a tagger."""
+    path = RECIPES / f"{name}.toml"
+    return from_dict(TaggerRecipe, tomllib.loads(path.read_text("utf-8")), source=str(path))
+
+
+def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, Path]:
+    """Write the training set in two parts; random blocks make the second, ``held_out`` long."""
+    data = find_task(recipe.run.task).divide(source)
+    numbers = range(len(data.units))
+    blocks = [numbers[start : start + recipe.block] for start in numbers[:: recipe.block]]
+    random.Random(0).shuffle(blocks)
+    order = [number for block in blocks for number in block]
+    train, held_out = (directory / f"{name}.txt" for name in PART_NAMES)
+    parts = {train: order[recipe.held_out :], held_out: order[: recipe.held_out]}
+    for path, part in parts.items():
+        text = data.join([data.units[index] for index in sorted(part)])
+        with atomic_file(path) as temp_path:
+            temp_path.write_text(text, encoding="utf-8")
+    return train, held_out
+
+
+def train(recipe: TaggerRecipe, source: Path, directory: Path) -> TaskResult:
+    """Train, or go on, in ``directory/run``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    parts, run_dir = divide(recipe, source, directory), directory / "run"
+    return train_task(
+        recipe.run, *parts, run_dir, model=recipe.model, cache_dir=directory / "layers",
+        resume=latest_checkpoint(run_dir / CHECKPOINTS) is not None, save_on_signals=True,
+        on_epoch=lambda report: print(
+            f"epoch {report.epoch}: loss {report.loss:.4f}, held out {report.dev.value:.2f}",
+            flush=True,
+        ),
+    )  # fmt: skip
+
+
+def facts(
+    name: str, recipe: TaggerRecipe, result: TaskResult, score: TaskScore, dev: Path
+) -> dict[str, Any]:
+    """Return the facts of the card."""
+    details = "".join(f", {key} {value:.2f}" for key, value in score.details.items())
+    epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
+    return {
+        "name": name,
+        **recipe.card,
+        "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
+        "held out": f"{recipe.held_out:,} sentences of the training set, which chose settings and "
+        f"epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
+        "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}`",
+        "score": score.value,
+        "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), which chose neither "
+        "settings nor epoch, with the weights as they are here: "
+        f"**{score.metric} {score.value:.2f}**{details}. In percent.",
+        "scores": {
+            label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}
+            for label, found in score.by_label.items()
+        },
+    }
+
+
+def package(name: str, recipe: TaggerRecipe, result: TaskResult, dev: Path) -> Path:
+    """Round, score and write a trained tagger; return its directory."""
+    run = TaskRun.load(result.run_dir, cache_dir=result.run_dir.parent / "layers")
+    run.round_to("int8")
+    score = run.evaluate(dev)
+    run.metadata["data"] |= dict(zip(("train", "dev"), PART_NAMES, strict=True))
+    run.metadata["card"] = facts(name, recipe, result, score, dev)
+    target = PACKAGED_RUNS / name
+    target.parent.mkdir(exist_ok=True)
+    run.save(target, dtype="int8")
+    return target
+
+
+def table(taggers: Path) -> str:
+    """Return the scores and sizes of the packaged taggers as a table."""
+    rows = ["| | dev | MB |", "|---|---|---|"]
+    for directory in sorted(path.parent for path in taggers.glob(f"*/{CONFIG_FILE}")):
+        metadata, size = read_metadata(directory), size_of(directory)
+        rows.append(
+            f"| `{directory.name}` | {metadata['dev']['metric']} "
+            f"{metadata['card']['score']:.2f} | {size / 1e6:.1f} |"
+        )
+    return "\n".join(rows)
+
+
+def size_of(directory: Path) -> int:
+    """Return the bytes of all files of a tagger."""
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def publish(page: Path, taggers: Path) -> None:
+    """Put the table into a page."""
+    before, rest = page.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    with atomic_file(page) as temp_path:
+        text = f"{before}{MARKS[0]}\n{table(taggers)}\n{MARKS[1]}{after}"
+        temp_path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Parse, train, write, publish, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=sorted(path.stem for path in RECIPES.glob("*.toml")))
+    parser.add_argument("--data", type=Path, required=True, help="one train… and one dev… file")
+    parser.add_argument("--work", type=Path, required=True, help="where the training is kept")
+    options = parser.parse_args()
+    recipe = read_recipe(options.name)
+    suffixes = find_task(recipe.run.task).suffixes
+    sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
+    result = train(recipe, sources[0], options.work / options.name)
+    target = package(options.name, recipe, result, sources[1])
+    size = size_of(target)
+    if size > MAX_BYTES:
+        raise SystemExit(
+            f"{target} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
+        )
+    for page in PAGES:
+        publish(page, PACKAGED_RUNS)
+    print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
+
+
+if __name__ == "__main__":
+    main()

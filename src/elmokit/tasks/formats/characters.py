@@ -1,0 +1,84 @@
+"""Texts whose characters are tagged, one per row, as in KLUE-NER."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from elmokit.files.atomic import StrPath
+from elmokit.files.location import shown
+from elmokit.metrics.span_f1 import Span, read_spans, write_tags
+from elmokit.tasks.formats.conll import TaggedSentence, read_columns
+from elmokit.text.alignment import Offsets, align
+from elmokit.text.given_sentences import Tokenize
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggedCharacters(TaggedSentence):
+    """A text in tokens of a tokenizer, with tags of tokens and of characters, both IOB2.
+
+    Tokens are tagged where they hold a character of a span, so their spans may be longer.
+    """
+
+    character_tags: tuple[str, ...]
+
+
+def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharacters]:
+    """Yield the texts of a file with one character and its IOB2 tag per row, spaces included.
+
+    Raises:
+        FileNotFoundError: at once, if there is no such file.
+        FormatError: while reading, for a row that is more than one character, a text whose tokens
+            cannot be found in it, and whatever `read_columns` rejects.
+    """
+    return (_tokenized(sentence, tokenize) for sentence in read_columns(path, spaces="keep"))
+
+
+def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:
+    begin = characters.location
+    for number, piece in enumerate(characters.tokens):
+        if len(piece) != 1:
+            raise replace(begin, line=(begin.line or 1) + number).error(
+                f"{shown(piece)} is not one character, but units=characters reads a character and "
+                "its tag per row, spaces included. Read rows of words with units=words."
+            )
+    text = "".join(characters.tokens)
+    tokens = tuple(tokenize(text))
+    offsets = align(tokens, text)
+    if offsets is None:
+        raise begin.error(f"the tokenizer's words cannot be found in {shown(text)}.")
+    spans = spans_of_tokens(read_spans(characters.tags), offsets)
+    return TaggedCharacters(
+        tokens=tokens, tags=tuple(write_tags(spans, len(tokens), scheme="iob2")),
+        location=begin, text=text, character_tags=characters.tags,
+    )  # fmt: skip
+
+
+def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
+    """Return the tokens that hold a character of each span; each token is in one span at most.
+
+    A span all of whose tokens are in an earlier one is left out.
+    """
+    found: list[Span] = []
+    for kind, start, end in sorted(spans, key=lambda span: span[1:]):
+        after = found[-1][2] if found else 0
+        held = [
+            token
+            for token, (first, last) in enumerate(offsets)
+            if token >= after and first < end and start < last and first < last
+        ]
+        if held:
+            found.append((kind, held[0], held[-1] + 1))
+    return found
+
+
+def spans_of_characters(spans: list[Span], offsets: Offsets) -> list[Span]:
+    """Return the characters of each span of tokens.
+
+    Of spans that share characters, the first one has them.
+    """
+    found: list[Span] = []
+    for kind, start, end in spans:
+        first, last = offsets[start][0], offsets[end - 1][1]
+        first = max(first, found[-1][2] if found else 0)
+        if first < last:
+            found.append((kind, first, last))
+    return found
