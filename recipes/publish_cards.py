@@ -65,7 +65,8 @@ def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
         directions = (found["forward"], found["backward"], found["mean"])
         columns.append((
             f"`{name}`", " / ".join(f"{value:.1f}" for value in directions),
-            f"{found['tokens']:,}, {100 * found['oov_rate']:.1f} %", f"{found['bits_per_byte']:.3f}",
+            f"{found['tokens']:,}, {100 * found['oov_rate']:.1f} %",
+            f"{found['bits_per_byte']:.3f}",
             f"{tokenizer.name} {tokenizer.version}", model.config.char_vocab.normalization,
             f"{model.output_dim}차원 {model.num_layers}개(셀 {model.config.lstm.cell_dim})",
             f"{model.num_parameters():,}", "–" if vocab is None else f"{len(vocab):,}단어",

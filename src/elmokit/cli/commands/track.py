@@ -8,6 +8,7 @@ import typer
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 
+
 def track(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or train.")],
     tracker: Annotated[
