@@ -135,7 +135,13 @@ def _embeddings(path: Path) -> Description:
 def _vectors(path: Path) -> Description:
     beside = path.with_name(f"{path.name}.json")
     made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
-    vectors = read_vectors(path)
+    try:
+        vectors = read_vectors(path)
+    except FormatError as error:
+        raise FormatError(
+            f"{path} is nothing that elmokit writes: no embedding file ({', '.join(suffixes())}), "
+            f"and read as word vectors, {error}"
+        ) from error
     if not vectors.words:
         raise FormatError(f"{path} holds no word vector.")
     return {
