@@ -101,8 +101,8 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
             whole = f"a text of {counted(num_lines, 'line')}, as all files have together,"
             raise InputError(
                 f"{shard.path} has {counted(len(shard), 'sentence')}, but shard {number}/"
-                f"{len(shards)} of {whole} has {len(expected):,}: they are not of the same text, or "
-                "one of them is not whole."
+                f"{len(shards)} of {whole} has {len(expected):,}: they are not of the same text, "
+                "or one of them is not whole."
             )
     return shards
 

@@ -165,7 +165,8 @@ def find_neighbors(
     if len(found) < 2:
         raise InputError(
             f"The text has only {counted(len(found), 'distinct sentence')} with "
-            f"{' '.join(_parts(word))!r}, as the tokenizer writes the word: too few for neighbors. Give more text."
+            f"{' '.join(_parts(word))!r}, as the tokenizer writes the word: too few "
+            "for neighbors. Give more text."
         )
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]
