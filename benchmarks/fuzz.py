@@ -29,13 +29,15 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import psutil
 from common import print_result
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW = {"model", "model-older", "original", "task", "kernels"}
 SLOW_SHARE = 0.1
-HANG_SECONDS = 60.0
-"""Without an answer for so long, a process is ended; machines may be busy."""
+HANG_SECONDS, BUSY_FACTOR = 30.0, 20
+"""After so many seconds of the processor, or this times as many of the clock, a process without an
+answer is ended."""
 MEMORY_BYTES = 500 << 20
 _STATE = struct.Struct("<qq")
 """Input in work, inputs done."""
@@ -136,16 +138,17 @@ def _rows(path: Path) -> list[str]:
 
 def _wait(process: subprocess.Popen, state: Path) -> bool:
     """Wait for the end; kill and return True if the same input is in work for too long."""
-    before, since = b"", time.monotonic()
+    watched, before, begun = psutil.Process(process.pid), b"", (0.0, 0.0)
     while True:
         try:
             process.wait(timeout=1)
             return False
         except subprocess.TimeoutExpired:
-            now = state.read_bytes()
-        if now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > HANG_SECONDS:
+            used = sum(watched.cpu_times()[:2])
+        if (now := state.read_bytes()) != before:
+            before, begun = now, (used, time.monotonic())
+        seconds = used - begun[0], time.monotonic() - begun[1]
+        if seconds[0] > HANG_SECONDS or seconds[1] > BUSY_FACTOR * HANG_SECONDS:
             process.kill()
             process.wait()
             return True
