@@ -241,5 +241,8 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
 
 
 def _damage(path: Path, what: str, expected: str = "") -> AbstractContextManager[None]:
-    advice = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
-    return damage(path, f"{advice} It has {path.stat().st_size:,} bytes.", what=what)
+    def advice() -> str:
+        told = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
+        return f"{told} It has {path.stat().st_size:,} bytes."
+
+    return damage(path, advice, what=what)

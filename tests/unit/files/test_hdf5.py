@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -228,3 +229,14 @@ def test_what_is_no_hdf5_file_is_named(path, content):
         pass
     with pytest.raises(FileNotFoundError, match=r"none\.h5"), open_hdf5(path.with_name("none.h5")):
         pass
+
+
+def test_the_size_of_the_file_is_asked_for_only_after_an_error(tmp_path, monkeypatch):
+    path, asked, stat = tmp_path / "a.h5", [], Path.stat
+    with h5py.File(path, "w") as file:
+        file["0"] = np.ones(3)
+    with open_hdf5(path) as opened:
+        monkeypatch.setattr(Path, "stat", lambda *a, **k: asked.append(a) or stat(*a, **k))
+        for _ in range(9):
+            opened.read(opened.dataset("0"))
+        assert asked == []
