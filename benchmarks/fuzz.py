@@ -19,11 +19,13 @@ import mmap
 import os
 import re
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -64,7 +66,6 @@ class Outcome:
 
 def child(kind: str, first: int, count: int, folder: Path) -> None:
     """Damage and read; the seed in work stands in `state`, the outcomes in `outcomes.jsonl`."""
-    sys.path.insert(0, str(ROOT))
     from tests.builders.fuzz_targets import TARGETS
 
     warnings.simplefilter("error")  # what NumPy warns of, we have not checked
@@ -107,10 +108,9 @@ def attack(kind: str, *, first: int, count: int) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="elmokit-fuzz-") as name:
             folder = Path(name)
             (folder / "state").write_bytes(_STATE.pack(-1, 0))
-            command = [sys.executable, __file__, "--child", kind, str(first), str(last - first)]
-            with (folder / "log").open("w") as log:
-                process = subprocess.Popen([*command, name], stdout=log, stderr=log)
-                is_hung = _wait(process, folder / "state")
+            if (pid := os.fork()) == 0:
+                _become_child(kind, first, last - first, folder)
+            code, is_hung = _wait(pid, folder / "state")
             seed, done = _STATE.unpack((folder / "state").read_bytes())
             rows = [json.loads(row) for row in _rows(folder / "outcomes.jsonl")]
             for row in rows:
@@ -123,8 +123,8 @@ def attack(kind: str, *, first: int, count: int) -> Outcome:
                 raise SystemExit(f"{kind} does not start: {(folder / 'log').read_text()[-2000:]}")
             outcome.inputs += done
             first += done
-            if process.returncode != 0 or is_hung:
-                how = f"no answer for {HANG_SECONDS} s" if is_hung else f"exit {process.returncode}"
+            if code != 0:
+                how = f"no answer for {HANG_SECONDS} s" if is_hung else f"exit {code}"
                 outcome.find(f"{how}: {(folder / 'log').read_text()[-200:]}", seed)
                 outcome.inputs += 1
                 first = seed + 1
@@ -136,22 +136,37 @@ def _rows(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _wait(process: subprocess.Popen, state: Path) -> bool:
-    """Wait for the end; kill and return True if the same input is in work for too long."""
-    watched, before, begun = psutil.Process(process.pid), b"", (0.0, 0.0)
+def _become_child(kind: str, first: int, count: int, folder: Path) -> None:
+    """Run the inputs in this process, and end it."""
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    code = 1
+    try:
+        child(kind, first, count, folder)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait(pid: int, state: Path) -> tuple[int, bool]:
+    """Wait for the end; return its code, and whether an input was in work for too long."""
+    watched, before, begun = psutil.Process(pid), b"", (0.0, 0.0)
     while True:
-        try:
-            process.wait(timeout=1)
-            return False
-        except subprocess.TimeoutExpired:
-            used = sum(watched.cpu_times()[:2])
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), False
+        time.sleep(0.1)
+        used = sum(watched.cpu_times()[:2])
         if (now := state.read_bytes()) != before:
             before, begun = now, (used, time.monotonic())
         seconds = used - begun[0], time.monotonic() - begun[1]
         if seconds[0] > HANG_SECONDS or seconds[1] > BUSY_FACTOR * HANG_SECONDS:
-            process.kill()
-            process.wait()
-            return True
+            os.kill(pid, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), True
 
 
 def attack_kernels(*, seed: int, count: int) -> Outcome:
@@ -178,10 +193,6 @@ def attack_kernels(*, seed: int, count: int) -> Outcome:
 
 def main() -> None:
     """Parse, attack, print."""
-    if sys.argv[1:2] == ["--child"]:
-        kind, first, count, folder = sys.argv[2:]
-        child(kind, int(first), int(count), Path(folder))
-        return
     sys.path.insert(0, str(ROOT))
     from tests.builders.fuzz_targets import TARGETS
 
