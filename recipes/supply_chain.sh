@@ -5,7 +5,8 @@
 #
 # PYTHON is an interpreter in which `pip install -c constraints.txt -e '.[test,docs]'` was run (default: python). The
 # tools come into an environment of their own. Writes docs/reference/dependencies.md (the table) and
-# dist/elmokit.cdx.json (CycloneDX). Fails if a package has a known vulnerability; that step asks PyPI.
+# dist/elmokit.cdx.json (CycloneDX). Fails if a package has a known vulnerability, or cannot be looked up: that
+# step asks pypi.org.
 set -euo pipefail
 python=$(command -v "${1:-python}")
 cd "$(dirname "$0")/.."
@@ -24,4 +25,4 @@ cp "$tools/page" "$page"
 mkdir -p dist
 "$tools/bin/cyclonedx-py" environment "$python" --pyproject pyproject.toml --mc-type library \
     --output-reproducible -o dist/elmokit.cdx.json
-"$tools/bin/pip-audit" --requirement constraints.txt --no-deps --disable-pip
+"$tools/bin/pip-audit" --requirement constraints.txt --no-deps --disable-pip --strict

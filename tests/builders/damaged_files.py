@@ -19,6 +19,14 @@ VALUES = (
     math.nan, math.inf, "", "x", "12", "none", "\ud800", "../../etc/passwd", "\0",
     [], {}, [[]], [None], [1, 2], {"x": 1}, ["a", "a"], json.loads("[" * 80 + "]" * 80),
 )  # fmt: skip
+CHARACTERS = (
+    "\0", "\t", "\n", "\r", "\r\n", " ", "\x1c", "\x85", "\u2028", "\u3000", "\xa0", "\ufeff",
+    "\u200b", "\xad", "\u0301", "\u0316", "\u1100", "\u1161", "\u11a8", "\u115f", "\u3131",
+    "ㅋ", "강", "\uac01\u11a8", "\ud800", "\U0010ffff", "\U0001f469\u200d\U0001f4bb", "\u202e",
+    "İ", "ß", "ﬁ", "½", "٣", "“", "…", "-LRB-", '"', "'", ",", ";", "(", ")", "[", "]", "{",
+    "}", "|", "*", "_", "-", "#", "+", "=", ".", "0", "-1", "1e999", "nan", "9" * 400, "B-",
+    "I-X", "O", "null", "true", "<S>", "<UNK>",
+)  # fmt: skip
 
 
 @dataclass
@@ -44,7 +52,7 @@ class Target:
         name = rng.choices(names, [self.weights.get(name, 1) for name in names])[0]
         path = self.directory / name
         path.write_bytes(damaged(self.files[name], rng, is_json=name.endswith(".json")))
-        started = time.monotonic()
+        started = time.process_time()  # a busy machine is no hang
         try:
             self.read()
             outcome = "read"
@@ -59,8 +67,8 @@ class Target:
             for other, content in self.files.items():  # reading may remove what it cannot use
                 (self.directory / other).parent.mkdir(parents=True, exist_ok=True)
                 (self.directory / other).write_bytes(content)
-        if time.monotonic() - started > SLOW_SECONDS:
-            outcome = f"{time.monotonic() - started:.1f} seconds, {outcome}"
+        if (seconds := time.process_time() - started) > SLOW_SECONDS:
+            outcome = f"{seconds:.1f} seconds, {outcome}"
         return outcome
 
 
@@ -71,6 +79,10 @@ def damaged(content: bytes, rng: random.Random, *, is_json: bool) -> bytes:
         for _ in range(rng.choice((1, 1, 1, 2))):
             data = _with_other_value(data, rng)
         return json.dumps(data).encode()
+    if rng.random() < 0.5 and (text := _text(content)) is not None:
+        for _ in range(rng.choice((1, 1, 2, 5))):
+            text = _with_other_characters(text, rng)
+        return text.encode("utf-8", "surrogatepass")
     data = bytearray(content)
     kind = rng.random()
     if kind < 0.1:
@@ -84,6 +96,31 @@ def damaged(content: bytes, rng: random.Random, *, is_json: bool) -> bytes:
             end = min(len(data), 2048) if rng.random() < 0.6 else len(data)
             data[rng.randrange(end)] = rng.choice((*BYTES, rng.randrange(256)))
     return bytes(data)
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _with_other_characters(text: str, rng: random.Random) -> str:
+    """Insert, repeat, replace or remove something, or exchange two lines."""
+    at = rng.randrange(len(text) + 1)
+    end = min(len(text), at + rng.choice((1, 1, 2, 8, 40)))
+    action = rng.random()
+    if action < 0.4:
+        piece = rng.choice(CHARACTERS) * rng.choice((1, 1, 1, 2, 60))
+        return text[:at] + piece + text[at if rng.random() < 0.5 else end :]
+    if action < 0.6:
+        return text[:at] + text[end:]
+    if action < 0.8:
+        return text[:end] + text[at:end] * rng.choice((1, 1, 30)) + text[end:]
+    lines = text.split("\n")
+    a, b = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[a], lines[b] = lines[b], lines[a]
+    return "\n".join(lines)
 
 
 def _with_other_value(data: object, rng: random.Random) -> object:

@@ -307,7 +307,7 @@ def test_a_new_format_is_one_module_and_one_line(embedder, text, tmp_path, monke
         embed_files(embedder, text, tmp_path / "out.h5", file_format="lengths")
     monkeypatch.delitem(sys.modules, "elmokit.cli.commands.embed", raising=False)
     result = CliRunner().invoke(app, ["embed", "--help"])
-    assert "lengths .tsv: sentence lengths" in " ".join(result.output.split())
+    assert "lengths: .tsv (sentence lengths)" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("one", registry.FORMATS, ids=lambda one: one.name + one.suffixes[0])

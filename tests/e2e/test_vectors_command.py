@@ -5,6 +5,8 @@ from importlib.resources import files
 
 import pytest
 
+from elmokit.corpus.shards import write_shards
+
 from ..builders.command_line import elmokit
 
 pytestmark = pytest.mark.e2e
@@ -115,6 +117,15 @@ def test_shards_of_a_run_give_the_vectors_of_its_text(corpora, tmp_path):
     shards, text = (json.loads(done.stdout) for done in (of_shards, of_text))
     assert shards["tokenizer"] == text["tokenizer"]
     assert shards["corpus_sentences"] < text["corpus_sentences"] == 800  # some were held out
+
+
+def test_damaged_shards_are_refused_before_anything_is_written(tmp_path):
+    write_shards([["by", "the", "river"]] * 20, tmp_path / "shards", metadata={"sources": []})
+    path = tmp_path / "shards" / "shard-00000.bin"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    refused = elmokit("vectors", tmp_path / "shards", "-o", tmp_path / "v.bin", expect=2).stderr
+    assert "shard-00000.bin: damaged" in refused
+    assert not (tmp_path / "v.bin").exists()
 
 
 def test_the_same_command_gives_the_same_file(corpora, tmp_path):

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_ranges
+from elmokit.config import check_ranges, is_number
+from elmokit.files.location import shown
 
 MAX_CLUSTERS = 100  # of an adaptive softmax
 MAX_LOGITS = 1 << 20  # that the exact loss holds at once
@@ -45,6 +46,8 @@ class SoftmaxConfig:
         check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
         if len(self.cutoffs) > MAX_CLUSTERS:
             raise ValueError(f"`cutoffs` must be at most {MAX_CLUSTERS} numbers")
+        if not all(is_number(first, whole=True) for first in self.cutoffs):
+            raise ValueError(f"`cutoffs` must be whole numbers, got {shown(self.cutoffs)}")
         if list(self.cutoffs) != sorted(set(self.cutoffs)) or min(self.cutoffs, default=1) < 1:
             raise ValueError(
                 "`cutoffs` must be increasing numbers of classes, each at least 1, got "

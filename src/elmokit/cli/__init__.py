@@ -2,7 +2,8 @@
 
 Command `name` is the function `name` in `elmokit.cli.commands.name`, with `_` for `-`; the first
 line of its docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid
-input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP.
+input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP and 141 if
+nobody reads the results to their end.
 """
 
 import sys
@@ -140,4 +141,7 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # escape characters that the terminal cannot show
             reconfigure(errors="backslashreplace")
-    app(prog_name="elmokit")
+    try:
+        app(prog_name="elmokit")
+    finally:
+        sys.stdout.flush()  # here, where a failure still changes the exit code

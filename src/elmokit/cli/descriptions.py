@@ -1,10 +1,11 @@
 """What anything that elmokit writes is, for `elmokit info`: a function per kind."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import to_dict
+from elmokit.config import known_part, parse_record, to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import read_metadata as read_embedding_metadata
 from elmokit.embed.formats.registry import suffixes
@@ -21,6 +22,17 @@ from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Results:
+    """What is shown of an experiment's results."""
+
+    experiment: str
+    title: str | None = None
+    runs: list[Any]
+    missing: list[Any]
+    made: dict[str, Any]
 
 
 def describe(name_or_path: str) -> Description:
@@ -96,16 +108,16 @@ def _task_run(directory: Path) -> Description:
 
 
 def _experiment(directory: Path) -> Description:
-    results = read_json(
-        directory / RESULTS_FILE, advice=_ADVICE, required=["experiment", "made", "runs", "missing"]
-    )
+    path = directory / RESULTS_FILE
+    data = known_part(_Results, read_json(path, advice=_ADVICE))
+    results = parse_record(_Results, data, source=path, advice=_ADVICE)
     return {
         "kind": "experiment",
-        "experiment": results["experiment"],
-        "title": results.get("title"),
-        "runs": len(results["runs"]),
-        "missing_runs": len(results["missing"]),
-        "made": results["made"],
+        "experiment": results.experiment,
+        "title": results.title,
+        "runs": len(results.runs),
+        "missing_runs": len(results.missing),
+        "made": results.made,
     }
 
 
@@ -135,7 +147,13 @@ def _embeddings(path: Path) -> Description:
 def _vectors(path: Path) -> Description:
     beside = path.with_name(f"{path.name}.json")
     made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
-    vectors = read_vectors(path)
+    try:
+        vectors = read_vectors(path)
+    except FormatError as error:
+        raise FormatError(
+            f"{path} is nothing that elmokit writes: no embedding file ({', '.join(suffixes())}), "
+            f"and read as word vectors, {error}"
+        ) from error
     if not vectors.words:
         raise FormatError(f"{path} holds no word vector.")
     return {

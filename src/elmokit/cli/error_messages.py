@@ -60,6 +60,11 @@ def describe_error(error: BaseException) -> str:
         if has_notes:
             return "interrupted."
         return "interrupted. No file is half-written, and what an earlier run has finished is kept."
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return (
+            "error: out of memory. Close other programs, or give a smaller batch or model; "
+            "`ulimit -v` shows whether memory is limited."
+        )
     if (number := no_room(error)) is not None:
         return _describe_no_room(number, getattr(error, "filename", None), has_notes=has_notes)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -1,49 +1,91 @@
-"""Standard streams that are closed (``2>&-``), or go away while a command runs."""
+"""Standard streams that are closed (``2>&-``), full, or go away while a command runs."""
 
 import os
 import sys
-from typing import Any, cast
+from typing import Any, NoReturn, cast
+
+BROKEN_PIPE = 141
+"""Exit code after ``elmokit … | head``: 128 + SIGPIPE, as the shell reports it of others."""
 
 
 def open_standard_streams() -> None:
-    """Make all three streams usable; what is written to a closed one is dropped.
+    """Make all three streams usable, and refuse to start without standard output.
 
-    Their descriptors are taken, too: otherwise the next file that is opened would get the number of
+    Closed descriptors are taken: otherwise the next file that is opened would get the number of
     standard error, and libraries would write their messages into it. Messages that can no longer be
-    written, such as after the terminal was closed, do not end the command.
+    written, such as after the terminal was closed, do not end the command; results that cannot be
+    written do, with exit code 1, or `BROKEN_PIPE` and no message if nobody reads on.
+
+    Raises:
+        SystemExit: if standard output is closed: results would be lost.
     """
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    is_closed = [_take_if_closed(descriptor) for descriptor in (0, 1, 2)]
     streams = cast(Any, sys)  # a closed one is None
     streams.stdin = sys.stdin or _nowhere("r")
-    streams.stdout = sys.stdout or _nowhere("w")
     streams.stderr = _Messages(sys.stderr or _nowhere("w"))
+    if is_closed[1] or sys.stdout is None:
+        streams.stdout = _nowhere("w")
+        sys.stderr.write(
+            "elmokit: error: standard output is closed, so results would be lost. Give a file or a "
+            "pipe, or /dev/null to drop them.\n"
+        )
+        raise SystemExit(2)
+    streams.stdout = _Results(sys.stdout)
+
+
+def _take_if_closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        return True
+    return False
 
 
 def _nowhere(mode: str) -> Any:
     return open(os.devnull, mode, encoding="utf-8")
 
 
-class _Messages:
-    """Standard error; a write that the system refuses is dropped."""
+class _Stream:
+    """A stream whose failing writes are handled by `fail`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
+    def fail(self, error: OSError) -> None:
+        """Do what a write that the system refuses leads to."""
+
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except OSError:
+        except OSError as error:
+            self.fail(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except OSError:
-            return
+        except OSError as error:
+            self.fail(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class _Messages(_Stream):
+    """Standard error; a write that the system refuses is dropped."""
+
+
+class _Results(_Stream):
+    """Standard output; a write that the system refuses ends the command."""
+
+    def fail(self, error: OSError) -> NoReturn:
+        # what is buffered goes nowhere, or the interpreter would try, and complain, once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(BROKEN_PIPE) from None
+        sys.stderr.write(
+            f"elmokit: error: standard output could not be written: {error.strerror}. What was "
+            "printed may be cut; files that the command named are whole.\n"
+        )
+        raise SystemExit(1) from None

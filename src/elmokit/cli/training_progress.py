@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.progress import progress_bar
+from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.corpus.text_shards import Preparation
@@ -53,7 +54,7 @@ class Listeners:
 
     def on_preparation(self, event: "Preparation") -> None:
         """Show the text prepared so far."""
-        status = f"{event.sentences:,} sentences, {event.words:,} words"
+        status = f"{counted(event.sentences, 'sentence')}, {counted(event.words, 'word')}"
         self._update(event.words, total=event.total_words, status=status, description=event.stage)
 
     def on_validation(self, done: int, total: int) -> None:

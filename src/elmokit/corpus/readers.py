@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
+from elmokit.files.location import counted
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
@@ -66,9 +67,8 @@ def read_text_lines(
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
     if num_lines == 0:
         names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
-        files_text = "1 file" if len(files) == 1 else f"{len(files)} files"
         raise FormatError(
-            f"{names}: the corpus holds no text in {files_text} "
+            f"{names}: the corpus holds no text in {counted(len(files), 'file')} "
             f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
             f"paragraph per line, in UTF-8."
         )

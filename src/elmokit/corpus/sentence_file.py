@@ -10,6 +10,7 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
+from elmokit.files.location import counted
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -130,8 +131,8 @@ def write_sentence_file(
         num_words = counter.num_words
     if not counts:
         raise FormatError(
-            f"No word occurs {min_count} times among the {num_words:,} words of this corpus, so "
-            "nothing is left. Give more text or a smaller min_count."
+            f"No word occurs {min_count} times among the {counted(num_words, 'word')} of this "
+            "corpus, so nothing is left. Give more text or a smaller min_count."
         )
     return SentenceFile(path, num_sentences, num_words, counts)
 

@@ -19,6 +19,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.changes import changes
+from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
@@ -88,7 +89,8 @@ class WindowStream:
         if shards.num_targets < batch_size * num_steps:
             raise InputError(
                 f"the corpus is smaller than one window: it has {shards.num_targets} targets "
-                f"({shards.num_words} words in {shards.num_sentences} sentences), a window takes "
+                f"({counted(shards.num_words, 'word')} in "
+                f"{counted(shards.num_sentences, 'sentence')}), a window takes "
                 f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
                 f"Use a smaller batch_size or num_steps, or more text."
             )
@@ -151,8 +153,8 @@ class WindowStream:
         if windows == 0:
             raise InputError(
                 f"no window of {self.batch_size} x {self.num_steps} could be filled: "
-                f"{self.shards.num_sentences} sentences do not reach every row. Use a smaller "
-                f"batch_size or num_steps, or more text."
+                f"{counted(self.shards.num_sentences, 'sentence')} cannot reach every row. "
+                f"Use a smaller batch_size or num_steps, or more text."
             )
 
     def _restarts(self, window: int) -> np.ndarray:

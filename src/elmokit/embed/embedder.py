@@ -80,6 +80,7 @@ class Embedder:
             model.tokenizer,
             model.char_vocab,
             model.word_vocab,
+            sample=[word for text in model.warm_text for word in text.split()],
             by_characters=model.config.char_cnn is not None,
         )
 

@@ -22,6 +22,7 @@ from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore, check_same_job
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.location import counted
 from elmokit.files.sources import Paths
 from elmokit.files.temporary import remove_leftovers
 from elmokit.inference.batching import NUM_BOUNDARIES
@@ -266,8 +267,8 @@ class _Job:
         """Add to the error what is on disk; remove the directory of parts if it is empty."""
         if num_safe := self.store.num_safe:
             error.add_note(
-                f"{num_safe:,} sentences are safe in {self.store.directory}; the same command with "
-                "--resume continues after them."
+                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; the same command "
+                "with --resume continues there."
             )
         else:
             with suppress(InputError, FormatError):  # files of others; the first error is reported

@@ -16,6 +16,7 @@ from elmokit.embed.vector_sequence import VectorSequence, open_vectors
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.changes import changes
+from elmokit.files.location import counted
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
 _REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")
@@ -97,10 +98,11 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     for number, shard in enumerate(shards):
         expected = np.arange(number, num_lines, len(shards))
         if not np.array_equal(shard.line_numbers, expected):
+            whole = f"a text of {counted(num_lines, 'line')}, as all files have together,"
             raise InputError(
-                f"{shard.path} has {len(shard):,} sentences, but shard {number}/{len(shards)} of a "
-                f"text of {num_lines:,} lines, as all files have together, has {len(expected):,}: "
-                "they are not of the same text, or one of them is not whole."
+                f"{shard.path} has {counted(len(shard), 'sentence')}, but shard {number}/"
+                f"{len(shards)} of {whole} has {len(expected):,}: they are not of the same text, "
+                "or one of them is not whole."
             )
     return shards
 

@@ -12,6 +12,7 @@ from elmokit.embed.formats.block import READ_ADVICE
 from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.damage import damage
+from elmokit.files.location import counted
 
 
 class SentenceVectors(NamedTuple):
@@ -60,7 +61,9 @@ class VectorSequence(Sequence):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
-            raise IndexError(f"{self.path} has {len(self):,} sentences, and none at {index}.")
+            raise IndexError(
+                f"{self.path} has {counted(len(self), 'sentence')}, and none at {index}."
+            )
         with self._reading():
             return _checked(self._reader.read(position))
 
@@ -75,7 +78,7 @@ class VectorSequence(Sequence):
             yield checked
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {str(self.path)!r}: {len(self):,} sentences>"
+        return f"<{type(self).__name__} {str(self.path)!r}: {counted(len(self), 'sentence')}>"
 
     def __enter__(self) -> "VectorSequence":
         return self

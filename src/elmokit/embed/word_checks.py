@@ -1,14 +1,17 @@
 """Words that a model reads otherwise than it was trained to, told once with counts.
 
 Their vectors look like any others: words with punctuation that the model's own tokenizer splits off
-(``bank.``), words that are longer than the model's rows of characters, and text of which the
-model's vocabulary has few words, since it is in another language or split otherwise.
+(``bank.``), words that are longer than the model's rows of characters, text of which the model's
+vocabulary has few words, since it is in another language or split otherwise, and text in a script
+that the model has hardly read, which even a few words show.
 """
 
 import logging
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -30,6 +33,10 @@ MAX_UNKNOWN_SHARE = 0.4
 """Share of words outside the vocabulary above which the text is of another kind."""
 MIN_WORDS = 30
 """Words from which a share says something."""
+MIN_SCRIPT_WORDS = 4
+"""Words in scripts that the model does not know, from which they say something."""
+MAX_SAMPLE, MIN_SAMPLE, MIN_SCRIPT_SHARE = 5000, 20, 0.005
+"""Words by which a model's scripts are known, and the share of them that makes a script its own."""
 _LAST = frozenset(".,!?;:…。！？、，；：\"'”’)]")
 _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
 
@@ -37,7 +44,8 @@ _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$"
 class WordChecks:
     """Counts such words of one embedder. Cut words only matter ``by_characters``.
 
-    ``vocab`` holds the frequent words of the model's training text; None where it is not known.
+    ``vocab`` holds the frequent words of the model's training text; None where it is not known:
+    ``sample`` are then words that it was trained on or is warmed with, for their scripts.
     """
 
     def __init__(
@@ -46,6 +54,7 @@ class WordChecks:
         char_vocab: CharVocab,
         vocab: WordVocab | None,
         *,
+        sample: Iterable[str] = (),
         by_characters: bool,
     ) -> None:
         self._config, self._char_vocab = tokenizer, char_vocab
@@ -56,6 +65,8 @@ class WordChecks:
         self._vocab = vocab  # until enough words are looked up
         self._num_unknown = self._num_looked_up = 0
         self._example = ""
+        self._scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
+        self._num_foreign = self._num_lettered = 0
 
     def add(self, words: Sequence[str]) -> None:
         """Count the words of a sentence that was given as a list."""
@@ -74,6 +85,8 @@ class WordChecks:
             self._tell_glued()
         if self._looks_for_cut:
             self._tell_cut(tokens)
+        if self._scripts:
+            self._tell_scripts(tokens)
         if self._vocab is not None:
             self._tell_unknown(tokens, self._vocab)
 
@@ -123,6 +136,27 @@ class WordChecks:
         )  # fmt: skip
         self._looks_for_cut = False
 
+    def _tell_scripts(self, tokens: DistinctTokens) -> None:
+        words = np.concatenate(tokens.sentences)
+        found = [None, None] + [_script(word) for word in tokens.words[2:]]  # boundaries first
+        foreign = [index for index, one in enumerate(found) if one and one not in self._scripts]
+        lettered = [index for index, one in enumerate(found) if one]
+        self._num_foreign += int(np.isin(words, foreign).sum())
+        self._num_lettered += int(np.isin(words, lettered).sum())
+        if self._num_lettered < MIN_SCRIPT_WORDS:
+            return
+        if self._num_foreign > MAX_UNKNOWN_SHARE * self._num_lettered and foreign:
+            log.warning(
+                "%d of %d words are in a script that the model hardly knows, such as %r (%s): it "
+                "was trained on %s",
+                self._num_foreign, self._num_lettered, tokens.words[foreign[0]][:60],
+                found[foreign[0]], ", ".join(sorted(self._scripts)),
+            )  # fmt: skip
+            self._vocab = None  # it would say the same
+        elif self._num_lettered < MAX_WORDS:
+            return
+        self._scripts = frozenset()
+
     def _tell_unknown(self, tokens: DistinctTokens, vocab: WordVocab) -> None:
         form = self._char_vocab.config.normalization
         unknown = [
@@ -146,3 +180,23 @@ class WordChecks:
         elif self._num_looked_up < MAX_WORDS:
             return
         self._vocab = None
+
+
+def _scripts_of(words: Iterable[str]) -> frozenset[str]:
+    """Return the scripts that a fair share of the words is in; none if there are few words."""
+    counts = Counter(filter(None, map(_script, words)))
+    if counts.total() < MIN_SAMPLE:
+        return frozenset()
+    least = MIN_SCRIPT_SHARE * counts.total()
+    return frozenset(script for script, count in counts.items() if count >= least)
+
+
+def _script(word: str) -> str:
+    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
+    return next((_script_of(one) for one in word if one.isalpha()), "")
+
+
+@cache
+def _script_of(letter: str) -> str:
+    name = unicodedata.name(letter, "").partition(" ")[0].capitalize()
+    return {"Cjk": "Han", "Fullwidth": "Latin", "Halfwidth": "Hangul"}.get(name, name)

@@ -21,6 +21,7 @@ from elmokit.experiments.runs.store import RunResult, RunStore
 from elmokit.experiments.runs.task_runs import TaskRuns
 from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
 from elmokit.files.hashing import file_sha256
+from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
@@ -193,8 +194,8 @@ class _Session:
         runs = {run.id: run for run in (*tuning, *self.plan.runs)}
         done = sum(self.store.is_settled(run) for run in runs.values())
         self.listeners.on_plan(
-            f"{self.experiment.title}\n{len(runs)} runs planned, {done} of them already done; "
-            f"results go to {self.options.output}, runs to {self.store.directory}"
+            f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {done} of them already "
+            f"done; results go to {self.options.output}, runs to {self.store.directory}"
         )
 
     def _on_advance(self, advance: Advance) -> None:

@@ -1,7 +1,7 @@
 """What other libraries raise about a damaged file, as one error."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,12 +12,12 @@ _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFI
 
 
 @contextmanager
-def damage(path: Path, advice: str, *, what: str = "damaged") -> Iterator[None]:
+def damage(path: Path, advice: str | Callable[[], str], *, what: str = "damaged") -> Iterator[None]:
     """Turn any error of a library that reads ``path`` into `FormatError`.
 
     Keep the block to calls of the library: a bug inside it would be reported as a damaged file.
     Errors of elmokit, system errors (such as a disk that cannot be read), and lack of memory are
-    passed on.
+    passed on. ``advice`` ends the message; a function is called only then.
     """
     try:
         yield
@@ -29,4 +29,5 @@ def damage(path: Path, advice: str, *, what: str = "damaged") -> Iterator[None]:
                 error.filename = str(path)
             if error.filename is not None:
                 raise
-        raise FormatError(f"{path}: {what}: {error}. {advice}") from error
+        mending = advice if isinstance(advice, str) else advice()
+        raise FormatError(f"{path}: {what}: {error}. {mending}") from error

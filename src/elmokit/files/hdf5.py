@@ -33,6 +33,10 @@ _MIN_LINK_BYTES = 8
 """A link in a group takes more."""
 _ATTRIBUTE_HEADER, _LONGEST_HEADER = struct.Struct("<BBHHH"), 1 << 20
 """Version, flags, and the sizes of name, type and shape, which follow in this order."""
+_REFERENCE = struct.Struct("<IQI")
+"""Of a text of variable length: bytes, address of its heap, index there."""
+_HEAP, _HEAP_MARK, _HEAP_OBJECT = struct.Struct("<8sQ"), b"GCOL", struct.Struct("<H6xQ")
+"""Mark and version, and size of a heap with its head; index and size of an object in it."""
 _ATTRIBUTE_VERSIONS = ((1, 0, 8), (3, 1, 1))
 """Version, bytes between header and name, and what name, type and shape are padded to."""
 
@@ -74,7 +78,8 @@ class Hdf5File:
                 raise FormatError(f"{self.path}: dataset `{name}` must be one text, not in chunks.")
             with self.path.open("rb") as file:
                 file.seek(start)
-                length = int.from_bytes(file.read(4), "little")
+                reference = file.read(_REFERENCE.size)
+            length = self._check_reference(reference, f"dataset `{name}`")
             self._check_length(length, f"dataset `{name}`", self.path.stat().st_size)
             return cast(Any, dataset.asstr()[...]).item()
 
@@ -199,7 +204,7 @@ class Hdf5File:
         with self.path.open("rb") as file:
             file.seek(begin)
             header = file.read(_LONGEST_HEADER)
-        lengths: list[int] = []
+        what, lengths = f"attribute `{name.decode()}`", list[int]()
         for found in re.finditer(re.escape(name + b"\0"), header):
             for version, gap, padding in _ATTRIBUTE_VERSIONS:
                 start = found.start() - gap - _ATTRIBUTE_HEADER.size
@@ -208,13 +213,42 @@ class Hdf5File:
                 sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
                 if sizes[0] == len(name) + 1:
                     data = found.start() + sum(size + -size % padding for size in sizes)
-                    lengths.append(int.from_bytes(header[data : data + 4], "little"))
+                    reference = header[data : data + _REFERENCE.size]
+                    lengths.append(self._check_reference(reference, what))
         if not lengths:
             raise FormatError(
-                f"{self.path}: attribute `{name.decode()}` is not stored as elmokit writes it. "
-                "Embed the text again."
+                f"{self.path}: {what} is not stored as elmokit writes it. Embed the text again."
             )
         return max(lengths)
+
+    def _check_reference(self, reference: bytes, what: str) -> int:
+        """Check the heap that holds a text of variable length; return the length that is stated.
+
+        The library reads every object of that heap, and never ends if one states no size.
+
+        Source: HDF5 file format specification, global heap.
+        """
+        sizes = self._file.id.get_create_plist().get_sizes()
+        if len(reference) < _REFERENCE.size or tuple(sizes) != (8, 8):
+            raise FormatError(f"{self.path}: damaged: {what} is not stored as HDF5 stores texts.")
+        length, address, _ = _REFERENCE.unpack(reference)
+        if address >= self.path.stat().st_size:
+            return length  # the library says so
+        with self.path.open("rb") as file:
+            file.seek(address)
+            head = file.read(_HEAP.size)
+            if len(head) < _HEAP.size or not head.startswith(_HEAP_MARK):
+                return length
+            _, size = _HEAP.unpack(head)
+            rest = file.read(min(size, self.path.stat().st_size))
+        at = 0
+        while at + _HEAP_OBJECT.size <= min(len(rest), size - _HEAP.size):
+            index, num_bytes = _HEAP_OBJECT.unpack_from(rest, at)
+            step = num_bytes if index == 0 else _HEAP_OBJECT.size + num_bytes + -num_bytes % 8
+            if step < _HEAP_OBJECT.size:
+                raise FormatError(f"{self.path}: damaged: the heap that holds {what} has no end.")
+            at += step
+        return length
 
 
 def _names(group: h5py.Group, most: int) -> list[str]:
@@ -241,5 +275,8 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
 
 
 def _damage(path: Path, what: str, expected: str = "") -> AbstractContextManager[None]:
-    advice = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
-    return damage(path, f"{advice} It has {path.stat().st_size:,} bytes.", what=what)
+    def advice() -> str:
+        told = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
+        return f"{told} It has {path.stat().st_size:,} bytes."
+
+    return damage(path, advice, what=what)

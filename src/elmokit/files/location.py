@@ -1,4 +1,4 @@
-"""Positions in files, and values, as error messages show them."""
+"""Positions in files, values and numbers of things, as messages show them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,3 +32,8 @@ def shown(value: object) -> str:
     text = repr(value)
     is_long = len(text) > _MAX_SHOWN_CHARACTERS
     return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..." if is_long else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, such as "1 file" or "2,000 files"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

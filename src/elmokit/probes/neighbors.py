@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from elmokit.errors import InputError
+from elmokit.files.location import counted
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import StaticVectors
@@ -163,8 +164,9 @@ def find_neighbors(
         found = [query, *others]
     if len(found) < 2:
         raise InputError(
-            f"The text has only {len(found)} distinct sentences with {' '.join(_parts(word))!r}, "
-            "as the tokenizer writes the word: too few for neighbors. Give more text."
+            f"The text has only {counted(len(found), 'distinct sentence')} with "
+            f"{' '.join(_parts(word))!r}, as the tokenizer writes the word: too few "
+            "for neighbors. Give more text."
         )
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]

@@ -174,7 +174,9 @@ def _means(
             stream.path, "<f4", mode="r", offset=stream.position, shape=(num_rows, dim)
         )
     for word, of_word in rows:
-        yield word, np.asarray(matrix[of_word].mean(axis=0, dtype=np.float32))
+        with np.errstate(all="ignore"):  # values that are not finite are refused by who keeps them
+            mean = matrix[of_word].mean(axis=0, dtype=np.float32)
+        yield word, np.asarray(mean)
 
 
 def _read_rows(stream: ByteStream, needed: list[int], dim: int) -> np.ndarray:

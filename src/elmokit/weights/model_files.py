@@ -1,11 +1,13 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
+import hashlib
 import itertools
+import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from safetensors import safe_open
 from torch import Tensor, nn
@@ -15,7 +17,6 @@ from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import check_ranges, from_dict
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME
@@ -116,19 +117,29 @@ def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> 
     fp32 tensors are memory-mapped: writing to a tensor does not change the file.
 
     Raises:
-        FormatError: if a tensor is missing or damaged, or the file has not the hash ``sha256``.
+        FormatError: if a tensor is missing or damaged, or the file has not the hash ``sha256``, or
+            is replaced meanwhile.
     """
-    if sha256 is None:
+    if sha256 is None or not path.is_file():
         _read_tensors(model, path)
         return
-    with ThreadPoolExecutor(1) as pool:  # hashed while the tensors are read
-        digest = pool.submit(file_sha256, path)
+    with path.open("rb") as file, ThreadPoolExecutor(1) as pool:
+        digest = pool.submit(hashlib.file_digest, file, "sha256")  # while the tensors are read
         _read_tensors(model, path)
-    if digest.result() != sha256:
+        found = digest.result().hexdigest()
+        is_same = _is_unchanged(file, path)
+    if not is_same:
+        raise FormatError(f"{path} was replaced while it was read. Load the model again.")
+    if found != sha256:
         raise FormatError(
-            f"{path}: damaged, or of another model: its SHA-256 is {digest.result()[:12]}…, but "
+            f"{path}: damaged, or of another model: its SHA-256 is {found[:12]}…, but "
             f"{CONFIG_NAME} says {sha256[:12]}…. Copy the whole model directory again."
         )
+
+
+def _is_unchanged(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file is still the one at a path, so that both were read alike."""
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
 def _read_tensors(model: nn.Module, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 
+import jaxtyping
 import pytest
 import torch
 
@@ -308,3 +309,9 @@ class TestBuild:
     def test_settings_that_cannot_work_are_refused(self, settings, message):
         with pytest.raises(ValueError, match=message):
             SoftmaxConfig(**settings)
+
+    @pytest.mark.parametrize("cutoffs", [("5", "9"), (5.0, 9.0), (5, None), (True, 3)])
+    def test_cutoffs_that_are_no_whole_numbers_are_refused(self, cutoffs, monkeypatch):
+        monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as in normal use
+        with pytest.raises(ValueError, match="`cutoffs` must be whole numbers, got"):
+            SoftmaxConfig(cutoffs=cutoffs)

@@ -32,7 +32,7 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
         (FileExistsError(17, "File exists", "a"), True, r"error: .*: a\n.+"),
         (OSError(5, "Input/output error", "a"), False, r"error: .*: a\n\(--debug"),
         (RuntimeError("boom"), False, "error: RuntimeError: boom"),
-        (MemoryError(), False, "error: MemoryError"),
+        (MemoryError(), False, "error: out of memory.*ulimit"),
         (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, r"o\.h5\b.* MB "),
         (OSError(errno.ENOSPC, "No space left on device"), False, "standard output"),
         (OSError(errno.EFBIG, "File too large", "o.h5"), False, r"o\.h5\b.*ulimit -f"),

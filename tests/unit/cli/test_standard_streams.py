@@ -7,22 +7,32 @@ import sys
 import pytest
 
 from elmokit.cli import COMMANDS
-from elmokit.cli.standard_streams import open_standard_streams
+from elmokit.cli.standard_streams import BROKEN_PIPE, open_standard_streams
 
 
-def test_closed_streams_can_be_read_and_written(monkeypatch):
-    names = ("stdin", "stdout", "stderr")
-    for name in names:
-        monkeypatch.setattr(sys, name, None)
+def test_closed_streams_can_be_read_and_written_to(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
     open_standard_streams()
     assert sys.stdin.read() == ""
-    sys.stdout.write("result")
     sys.stderr.write("message")
     sys.stderr.flush()
     assert not sys.stderr.isatty()
-    for name in names:
+    for name in ("stdin", "stderr"):
         assert getattr(sys, name).name == os.devnull
         getattr(sys, name).close()
+
+
+def test_without_standard_output_nothing_is_started(monkeypatch, capsys):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as refused:
+        open_standard_streams()
+    assert refused.value.code == 2
+    assert "standard output is closed" in capsys.readouterr().err
+    sys.stdout.close()
 
 
 def test_messages_to_a_terminal_that_is_gone_are_dropped(monkeypatch):
@@ -69,3 +79,42 @@ def test_no_file_gets_the_number_of_standard_error(tmp_path):
     assert (done.returncode, "two" in output.read_text().split()) == (0, True)
     done = run("vocab", tmp_path / "gone.txt", "-o", output, "--overwrite", close="2>&-")
     assert done.returncode == 2
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["info", "en"], ["embed", "--help"]])
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [(">&-", 2, "closed"), (">/dev/full", 1, "No space left on device")],
+)
+def test_results_that_cannot_be_written_are_no_success(words, redirection, code, message):
+    done = run(*words, close=redirection)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+    assert message in done.stderr
+
+
+@pytest.mark.e2e
+def test_nothing_is_written_when_the_report_of_it_would_be_lost(tmp_path):
+    (tmp_path / "text.txt").write_text("one two\n" * 10)
+    output = tmp_path / "vocab.txt"
+    assert run("vocab", tmp_path / "text.txt", "-o", output, close=">&-").returncode == 2
+    assert not output.exists()
+    assert run("vocab", tmp_path / "text.txt", "-o", output, close=">/dev/full").returncode == 1
+    assert "two" in output.read_text().split()
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("words", [["--help"], ["tokenize", "en"]])
+def test_a_reader_that_has_enough_ends_the_command_quietly(words, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("one two three\n" * 5000)
+    code = "import sys; from elmokit.cli import main; main()"
+    arguments = [*words, *([] if words == ["--help"] else [str(text)])]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (BROKEN_PIPE, "")

@@ -81,7 +81,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, 
 
     with pytest.raises(KeyboardInterrupt) as caught:
         embed_files(embedder, text, output, state=state, batch_tokens=16, on_progress=stop)
-    assert "25 sentences are safe in" in caught.value.__notes__[0]
+    assert "25 sentences safe in" in caught.value.__notes__[0]
     assert not output.exists()
     done_again = []
     report = embed_files(
@@ -181,7 +181,7 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     with pytest.raises(FormatError, match=r"text\.txt, line 42.*UTF-8") as caught:
         embed_files(embedder, text, output, batch_tokens=16)
-    assert "are safe in" in caught.value.__notes__[0]
+    assert "sentences safe in" in caught.value.__notes__[0]
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts .*--resume.*--overwrite"):
         embed_files(embedder, text, output)
     text.write_bytes(good + b"mended\n")
@@ -218,7 +218,7 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     output = tmp_path / "out.h5"
     with pytest.raises(OSError, match="No space left") as caught:
         embed_files(embedder, text, output)
-    assert "sentences are safe in" in caught.value.__notes__[0]
+    assert "sentences safe in" in caught.value.__notes__[0]
     assert "--resume" in caught.value.__notes__[0]
     assert len(calls) == 4
     monkeypatch.setattr(part_store, "atomic_file", real)
@@ -235,7 +235,7 @@ def test_a_disk_that_fills_at_the_end_keeps_the_parts(embedder, text, tmp_path, 
         patch.setattr(job, "write_embeddings", full)
         with pytest.raises(OSError, match="No space left") as caught:
             embed_files(embedder, text, tmp_path / "out.h5")
-    assert "41 sentences are safe" in caught.value.__notes__[0]
+    assert "41 sentences safe" in caught.value.__notes__[0]
     assert embed_files(embedder, text, tmp_path / "out.h5", resume=True).resumed_sentences == 41
 
 

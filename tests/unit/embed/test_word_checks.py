@@ -164,3 +164,53 @@ class TestUnknownWords:
         vectors, _ = embedder.embed_batch(sentences)
         assert [array.shape for array in vectors] == [(3, 0, 16)] * len(sentences)
         assert messages(caplog) == []
+
+
+class TestScripts:
+    """A few words in a script that the model was not trained on are told."""
+
+    LATIN = tuple(f"word{chr(97 + number)}" for number in range(26))
+
+    @pytest.fixture(params=["vocabulary", "warm text"])
+    def embedder(self, request):
+        known = {"word_vocab": WordVocab.build([(word, 9) for word in self.LATIN])}
+        if request.param == "warm text":
+            known = {"warm_text": (" ".join(self.LATIN),)}
+        return Embedder(PretrainedBiLM(toy_model().config, **known))
+
+    def test_told_once_with_counts_and_both_scripts(self, embedder, caplog):
+        for _ in range(2):
+            embedder.embed([["김민수는", "서울에", "갔다", "worda", "."]])
+        (message,) = messages(caplog)
+        assert "3 of 4 words" in message
+        assert "'김민수는' (Hangul)" in message
+        assert "trained on Latin" in message
+
+    @pytest.mark.parametrize(
+        "sentence",
+        [
+            ["김민수는", "서울에"],
+            ["김민수는", *LATIN[:3]],
+            ["Ünal", "naïve", "ß"] * 2,
+            ["3", "."] * 9,
+        ],
+        ids=["few", "names", "accents", "no letters"],
+    )
+    def test_not_told_of_few_words_and_of_names_among_others(self, sentence, embedder, caplog):
+        embedder.embed([sentence])
+        assert messages(caplog) == []
+
+    def test_a_model_of_which_nothing_is_known_tells_nothing(self, caplog):
+        Embedder(toy_model()).embed([["김민수는", "서울에", "갔다", "."]] * 9)
+        assert messages(caplog) == []
+
+    @pytest.mark.parametrize(
+        ("name", "text", "script"),
+        [
+            ("en", "김민수는 어제 서울에 갔다 .", "Hangul"),
+            ("ko", "Он поехал вчера в Москву .", "Cyrillic"),
+        ],
+    )
+    def test_the_packaged_models_tell_it_of_one_sentence(self, name, text, script, caplog):
+        Embedder.load(name).embed([text.split()])
+        assert sum(f"({script})" in message for message in messages(caplog)) == 1

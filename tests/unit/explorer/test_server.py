@@ -1,10 +1,15 @@
 import http.client
 import json
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from elmokit import explorer
 from elmokit.errors import InputError
 from elmokit.explorer import server as server_module
 from elmokit.explorer.calls import Calls, check_run_dir
@@ -255,3 +260,18 @@ def test_what_is_no_run_is_told(tmp_path):
         check_run_dir(tmp_path)
     with pytest.raises(FileNotFoundError, match="missing"):
         check_run_dir(tmp_path / "missing")
+
+
+def test_a_package_behind_a_link_serves_its_files(tmp_path):
+    """Files are served from below the folder of the page only: both paths must be without links."""
+    package = Path(explorer.__file__).parents[1]
+    (tmp_path / "elmokit").symlink_to(package, target_is_directory=True)
+    code = (
+        "from elmokit.explorer.export import STATIC; "
+        "print((STATIC / 'index.html').resolve().is_relative_to(STATIC), STATIC)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", str((package / "explorer/static").resolve())]

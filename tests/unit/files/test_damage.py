@@ -33,3 +33,17 @@ def test_a_system_error_without_a_name_gets_it():
 def raise_in(error, context):
     with context:
         raise error
+
+
+def test_advice_that_takes_work_is_made_for_errors_only():
+    asked = []
+
+    def advice():
+        asked.append(1)
+        return "Mend it."
+
+    with damage(Path("f.h5"), advice):
+        pass
+    assert asked == []
+    with pytest.raises(FormatError, match=r"Mend it\.$"), damage(Path("f.h5"), advice):
+        raise KeyError("x")

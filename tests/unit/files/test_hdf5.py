@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -228,3 +229,33 @@ def test_what_is_no_hdf5_file_is_named(path, content):
         pass
     with pytest.raises(FileNotFoundError, match=r"none\.h5"), open_hdf5(path.with_name("none.h5")):
         pass
+
+
+def test_the_size_of_the_file_is_asked_for_only_after_an_error(tmp_path, monkeypatch):
+    path, asked, stat = tmp_path / "a.h5", [], Path.stat
+    with h5py.File(path, "w") as file:
+        file["0"] = np.ones(3)
+    with open_hdf5(path) as opened:
+        monkeypatch.setattr(Path, "stat", lambda *a, **k: asked.append(a) or stat(*a, **k))
+        for _ in range(9):
+            opened.read(opened.dataset("0"))
+        assert asked == []
+
+
+@pytest.mark.parametrize("place", ["attribute", "dataset"])
+def test_a_heap_of_texts_without_end_is_refused(tmp_path, place):
+    """The HDF5 library (1.14) reads such a heap for ever; a single byte makes one."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        if place == "attribute":
+            file.attrs["elmokit"] = "x" * 99
+        else:
+            file.create_dataset("elmokit", data="x" * 99)
+    data = bytearray(path.read_bytes())
+    heap = data.index(b"GCOL")
+    free = heap + 16 + 16 + 104  # behind the head of the heap and the text with its own
+    assert struct.unpack_from("<H6xQ", data, free) == (0, 4096 - 136)
+    struct.pack_into("<Q", data, free + 8, 0)
+    path.write_bytes(data)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match="`elmokit` has no end"):
+        (file.text_attribute if place == "attribute" else file.text)("elmokit")

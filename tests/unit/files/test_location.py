@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 
 PATH = Path("train.tsv")
 
@@ -24,3 +24,10 @@ def test_a_location_in_words(parts, text):
 def test_long_values_are_cut_in_messages():
     assert shown("short") == "'short'"
     assert shown("x" * 999) == "'" + "x" * 56 + "..."
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 shards"), (1, "1 shard"), (2, "2 shards"), (1000, "1,000 shards")]
+)
+def test_one_thing_is_not_told_in_the_plural(number, told):
+    assert counted(number, "shard") == told

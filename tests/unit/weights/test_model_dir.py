@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import re
 import unicodedata
 from dataclasses import replace
@@ -18,6 +19,7 @@ from elmokit.files import temporary
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
+from elmokit.weights import model_files
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 CONFIG = BiLMConfig(
@@ -183,6 +185,28 @@ class TestSave:
         assert len(data.pop("weights_sha256")) == 64
         path.write_text(json.dumps(data), encoding="utf-8")
         assert load_model(directory).word_vocab == VOCAB
+
+    def test_weights_that_are_replaced_while_they_are_read_are_refused(
+        self, directory, tmp_path, monkeypatch
+    ):
+        """Otherwise the tensors of one file could pass under the hash of the other."""
+        other, path = tmp_path / "other.safetensors", directory / "model.safetensors"
+        read = model_files._read_tensors
+
+        def read_while_it_is_replaced(model, path):
+            content = bytearray(path.read_bytes())
+            content[-1] ^= 1
+            other.write_bytes(content)
+            os.replace(other, path)
+            read(model, path)
+
+        monkeypatch.setattr(model_files, "_read_tensors", read_while_it_is_replaced)
+        with pytest.raises(FormatError, match=r"model\.safetensors was replaced"):
+            load_model(directory)
+        monkeypatch.undo()
+        with pytest.raises(FormatError, match="SHA-256"):
+            load_model(directory)
+        assert path.exists()
 
     def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
         training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}

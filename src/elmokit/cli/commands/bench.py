@@ -25,7 +25,7 @@ def bench(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure embedding speed on this machine: tokens/s, bottleneck, hours for a text."""
+    """Measure embedding speed on this CPU: tokens/s, bottleneck, hours for a text."""
     from elmokit.embed.bench import bench as measure
 
     choose_threads(threads)

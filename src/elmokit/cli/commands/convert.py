@@ -8,6 +8,7 @@ import typer
 from elmokit.cli.options import JsonOption, OverwriteOption
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
+from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.weights.convert import ConversionReport
@@ -69,7 +70,7 @@ def convert(
     else:
         raise InputError(
             "convert takes SRC and DST, or --options FILE --weights FILE and DST; got "
-            f"{len(paths)} path(s)."
+            f"{counted(len(paths), 'path')}."
         )
     report = convert_model(
         source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
@@ -82,7 +83,7 @@ def convert(
 
 
 def _describe(report: "ConversionReport") -> str:
-    vocabulary = "none" if report.vocabulary is None else f"{report.vocabulary:,} words"
+    vocabulary = "none" if report.vocabulary is None else counted(report.vocabulary, "word")
     bits = "bit for bit identical" if report.same_bits else "NOT identical"
     rows = [
         ("source", f"{report.source} ({report.source_format})"),
@@ -90,7 +91,10 @@ def _describe(report: "ConversionReport") -> str:
         ("layers", f"{report.num_layers} of {report.output_dim}"),
         ("parameters", f"{report.num_parameters:,} (without softmax), {bits}"),
         ("vocabulary", vocabulary + (", softmax" if report.softmax else ", no softmax")),
-        ("difference", f"{report.max_difference:.1e} at most, over {report.num_tokens} tokens"),
+        (
+            "difference",
+            f"{report.max_difference:.1e} at most, over {counted(report.num_tokens, 'token')}",
+        ),
         ("model hash", report.model_hash),
     ]
     if report.num_mixes:

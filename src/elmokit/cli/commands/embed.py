@@ -36,7 +36,8 @@ def embed(
     precision: options.PrecisionOption = "fp32",
     dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
     format_: Annotated[
-        str, typer.Option("--format", help=f"Layout of OUT. {describe_formats()}.")
+        str,
+        typer.Option("--format", help=f"Layout of OUT, by name and suffix. {describe_formats()}."),
     ] = "elmokit",
     state: Annotated[
         str,
@@ -112,7 +113,7 @@ def _print(report: "EmbedReport") -> None:
     typer.echo(f"words       {report.words:,}")
     typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
     typer.echo(
-        f"vectors     layers {metadata['layers']}, {metadata['dim']} dimensions, "
+        f"vectors     {options.name_layers(metadata['layers'])}, {metadata['dim']} dimensions, "
         f"{metadata['dtype']}, state {metadata['state']}, precision {metadata['precision']}"
     )
     typer.echo(

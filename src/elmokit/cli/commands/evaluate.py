@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
+from elmokit.files.location import counted
 
 
 def evaluate(
@@ -33,7 +34,7 @@ def evaluate(
         by_label = {"by_label": score.by_label} if score.by_label else {}
         emit_json({**given, "examples": len(score.counts), **by_label})
         return
-    typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({len(score.counts):,} examples)")
+    typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})")
     for name, value in score.details.items():
         typer.echo(f"{name:<12}{value:8.2f}")
     if score.by_label:

@@ -51,7 +51,11 @@ def experiment(
         ),
     ] = False,
     keep_models: Annotated[
-        bool, typer.Option("--keep-models", help="Keep the task models in DIR/models.")
+        bool,
+        typer.Option(
+            "--keep-models",
+            help="Keep the task models of new runs in DIR/models; finished runs keep none.",
+        ),
     ] = False,
     set_: options.SetOption = None,
     device: options.DeviceOption = "auto",

@@ -10,6 +10,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
+from elmokit.files.location import counted
 
 
 def explore(
@@ -80,9 +81,9 @@ def explore(
             emit_json(report)
         else:
             typer.echo(
-                f"{report.directory}: {report.num_files} files, {report.num_bytes:,} bytes, models "
-                f"{', '.join(report.models)}. Serve it with any web server, such as: python -m "
-                f"http.server -d {report.directory}"
+                f"{report.directory}: {counted(report.num_files, 'file')}, "
+                f"{report.num_bytes:,} bytes, models {', '.join(report.models)}. Serve it "
+                f"with any web server, such as: python -m http.server -d {report.directory}"
             )
         return
     choose_threads(threads)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli import options
+from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.output import emit_json
 
 
@@ -23,18 +24,32 @@ def info(
 ) -> None:
     """Show what a model, run or file is and what made it.
 
-    Kind, version, hash, sizes, tokenizer and normalization, as far as the files say.
+    Kind, version, hash, sizes, tokenizer and normalization, as far as the files say. What cannot be
+    described is told (with --json, also as `error` in its place); the others follow, and the exit
+    code is 2.
     """
     from elmokit.cli.descriptions import describe
 
-    found = [describe(path) for path in paths]
+    items: list[dict[str, Any]] = []
+    failed = False
+    for path in paths:
+        try:
+            items.append(describe(path))
+        except Exception as error:
+            if not is_user_error(error) or len(paths) == 1:
+                raise
+            failed = True
+            items.append({"path": path, "error": str(error)})
+            print_error(error, debug=False)
+            continue
+        if not json:
+            if len(items) > 1:
+                typer.echo("")
+            _print(items[-1])
     if json:
-        emit_json({"items": found})
-        return
-    for number, description in enumerate(found):
-        if number:
-            typer.echo("")
-        _print(description)
+        emit_json({"items": items})
+    if failed:
+        raise typer.Exit(2)
 
 
 def _print(description: Mapping[str, Any], indent: str = "") -> None:

@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.embed.formats.registry import suffixes
+from elmokit.files.location import counted
 
 
 def merge(
@@ -35,6 +36,6 @@ def merge(
     if json:
         emit_json(report)
         return
-    typer.echo(f"output      {report.output}, from {report.shards} shards")
+    typer.echo(f"output      {report.output}, from {counted(report.shards, 'shard')}")
     typer.echo(f"sentences   {report.sentences:,}")
     typer.echo(f"words       {report.words:,}")

@@ -10,6 +10,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, as_input_error
+from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Layers, Neighborhood
@@ -48,6 +49,7 @@ def neighbors(
     ] = 8,
     vectors: options.VectorsOption = None,
     tokenizer: options.OtherTokenizerOption = None,
+    device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -73,7 +75,8 @@ def neighbors(
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
     choose_threads(threads)
-    embedder = Embedder.load(model)
+    with as_input_error():  # checks the device
+        embedder = Embedder.load(model, device=device)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     form = embedder.normalization
@@ -106,7 +109,7 @@ def neighbors(
         })  # fmt: skip
         return
     if query is None:
-        typer.echo(f"{word}: {len(found):,} occurrences, layers {chosen}")
+        typer.echo(f"{word}: {counted(len(found), 'occurrence')}, {options.name_layers(chosen)}")
     _print(found if query is not None else spread(found, show), context)
     if static:
         typer.echo(f"\nstatic: {', '.join(f'{other} {cosine:.2f}' for other, cosine in static)}")

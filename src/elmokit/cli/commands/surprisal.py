@@ -10,6 +10,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
+from elmokit.files.location import counted
 
 
 def surprisal(
@@ -71,7 +72,8 @@ def surprisal(
         emit_json({**dataclasses.asdict(report), "skipped": read.skipped, "output": output})
     typer.echo(
         f"perplexity {report.forward:.2f} forward, {report.backward:.2f} backward, "
-        f"{report.mean:.2f} mean; {report.tokens:,} rows of {report.sentences:,} sentences, "
+        f"{report.mean:.2f} mean; {counted(report.tokens, 'row')} of "
+        f"{counted(report.sentences, 'sentence')}, "
         f"{report.oov_rate:.2%} of the words unknown",
         err=True,
     )

@@ -46,7 +46,10 @@ def tokenize(
     if json:
         emit_json({"texts": shown, "counts": counts, "skipped": read.skipped})
         return
-    told = (f"{value:,} {name}" for name, value in counts.items())
+    told = (
+        f"{value:,} {name}" if value != 1 else f"1 {name.removesuffix('s')}"
+        for name, value in counts.items()
+    )
     typer.echo(", ".join(told), err=True)
 
 

@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.vectors.training import VectorsReport
@@ -80,7 +81,7 @@ def vectors(
         report = train_vectors(
             corpus, output, config, model=model, tokenizer=tokenizer, threads=threads,
             overwrite=overwrite, on_progress=lambda stage, done, total: update(
-                done, total=total, description=stage, status=f"{done:,} words"
+                done, total=total, description=stage, status=counted(done, 'word')
             ),
         )  # fmt: skip
     if json:
@@ -91,10 +92,13 @@ def vectors(
 
 def _print(report: "VectorsReport") -> None:
     tokenizer = report.tokenizer
-    typer.echo(f"vectors        {report.path}: {report.words:,} words, {report.dim} dimensions")
+    typer.echo(
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions"
+    )
     typer.echo(f"metadata       {report.metadata_path}")
     typer.echo(
-        f"corpus         {report.corpus_words:,} words in {report.corpus_sentences:,} sentences, "
+        f"corpus         {counted(report.corpus_words, 'word')} in "
+        f"{counted(report.corpus_sentences, 'sentence')}, "
         f"{report.coverage:.2%} of them with a vector"
     )
     typer.echo(f"tokenizer      {tokenizer.name} {tokenizer.version}, {report.normalization}")

@@ -11,11 +11,13 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
+from elmokit.files.location import counted
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
     from elmokit.text.vocab_doctor import CorpusFit, VocabReport
+    from elmokit.text.word_counter import BuiltVocab
 
 _SENTENCES_PER_UPDATE = 10_000
 
@@ -91,7 +93,7 @@ def vocab(
         return
     typer.echo(f"vocabulary     {target}")
     typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
-    typer.echo(f"corpus         {built.num_words:,} words in {built.num_sentences:,} sentences")
+    typer.echo(f"corpus         {_sizes(built)}")
     typer.echo(f"coverage       {built.coverage:.2%} of the words")
 
 
@@ -112,7 +114,7 @@ def _sentences(
         )
         for i, sentence in enumerate(sentences):
             if i % _SENTENCES_PER_UPDATE == 0:
-                update(report.words, status=f"{report.words:,} words")
+                update(report.words, status=f"{counted(report.words, 'word')}")
             yield sentence
 
 
@@ -121,12 +123,12 @@ def _print(report: "VocabReport") -> None:
         f"{word} {f'line {line}' if line else 'missing'}"
         for word, line in report.special_lines.items()
     )
-    typer.echo(f"vocabulary     {report.path}: {report.num_words:,} words")
+    typer.echo(f"vocabulary     {report.path}: {counted(report.num_words, 'word')}")
     typer.echo(f"specials       {lines}")
     typer.echo(f"bytes a word   {_numbers(report.bytes_per_word)}")
     typer.echo(
-        f"cut            {report.num_truncated:,} words are longer than {report.max_bytes} bytes"
-        f"{_examples(report.truncated)}"
+        f"cut            {counted(report.num_truncated, 'word')} longer than {report.max_bytes} "
+        f"bytes{_examples(report.truncated)}"
     )
     if report.corpus is not None:
         _print_fit(report.corpus)
@@ -138,12 +140,18 @@ def _print(report: "VocabReport") -> None:
         typer.echo("no problem found")
 
 
+def _sizes(corpus: "BuiltVocab | CorpusFit") -> str:
+    return f"{counted(corpus.num_words, 'word')} in {counted(corpus.num_sentences, 'sentence')}"
+
+
 def _print_fit(fit: "CorpusFit") -> None:
     order = (
         "sorted by descending count" if fit.is_sorted else "not sorted by the counts in this text"
     )
-    typer.echo(f"corpus         {fit.num_words:,} words in {fit.num_sentences:,} sentences")
-    typer.echo(f"coverage       {fit.coverage:.2%}; {fit.num_unseen:,} words not in the corpus")
+    typer.echo(f"corpus         {_sizes(fit)}")
+    typer.echo(
+        f"coverage       {fit.coverage:.2%}; {counted(fit.num_unseen, 'word')} not in the corpus"
+    )
     typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")
     typer.echo(f"bytes a word   {_numbers(fit.bytes_per_word)} (running words)")
     share = fit.num_truncated / max(fit.num_words, 1)

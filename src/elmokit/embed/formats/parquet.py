@@ -22,8 +22,6 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
-_VALUE_BYTES = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8}
-"""By the type in the file; of others, at least 2."""
 _SMALL_BYTES = 1 << 20
 """A file may always state so much, and `MAX_COMPRESSION` times its size."""
 
@@ -79,13 +77,15 @@ class Reader:
     """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group.
 
     A file whose metadata state more than `MAX_COMPRESSION` times its size is refused. Pages that
-    hold more than the metadata say, and missing vectors, are not found before they are in memory.
+    hold more than the metadata say, such as by dictionaries, and missing vectors are not found
+    before they are in memory.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         groups = range(self._file.num_row_groups)
-        stated = sum(_stated_bytes(self._file.metadata.row_group(k)) for k in groups)
+        # not those of columns: pyarrow ends the process where their statistics are damaged
+        stated = sum(self._file.metadata.row_group(k).total_byte_size for k in groups)
         if stated > path.stat().st_size * MAX_COMPRESSION + _SMALL_BYTES:
             raise ValueError(f"{stated:,} bytes of values in a file of {path.stat().st_size:,}")
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
@@ -121,13 +121,6 @@ class Reader:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _stated_bytes(group: Any) -> int:
-    """Return the size of a row group's values; with dictionaries, more than it has as pages."""
-    columns = [group.column(k) for k in range(group.num_columns)]
-    values = sum(one.num_values * _VALUE_BYTES.get(one.physical_type, 2) for one in columns)
-    return max(values, sum(one.total_uncompressed_size for one in columns))
 
 
 def _array(words: Any) -> np.ndarray:

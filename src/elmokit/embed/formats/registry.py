@@ -54,7 +54,7 @@ class OutputFormat:
 HDF5_SUFFIXES = (".h5", ".hdf5")
 FORMATS = (
     OutputFormat("elmokit", HDF5_SUFFIXES, "hdf5", "HDF5"),
-    OutputFormat("elmokit", (".parquet",), "parquet", "Parquet, a row per sentence"),
+    OutputFormat("elmokit", (".parquet",), "parquet", "a row per sentence"),
     OutputFormat("elmokit", (".npz",), "npz", "NumPy archive, up to some 100,000 sentences"),
     OutputFormat("bilm-tf", HDF5_SUFFIXES, "hdf5", "HDF5 as the original wrote it", True),
     OutputFormat("allennlp", HDF5_SUFFIXES, "allennlp", "HDF5 with sentence_to_index"),
@@ -74,7 +74,11 @@ def format_names() -> list[str]:
 
 def describe_formats() -> str:
     """Return every format with its suffixes, for help texts."""
-    return "; ".join(f"{one.name} {'/'.join(one.suffixes)}: {one.help}" for one in FORMATS)
+    files = {name: [one for one in FORMATS if one.name == name] for name in format_names()}
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{'/'.join(one.suffixes)} ({one.help})" for one in its_files)
+        for name, its_files in files.items()
+    )
 
 
 def find_format(path: Path, name: str) -> OutputFormat:

@@ -70,19 +70,11 @@ def open_run_dir(
             the directory holds the run of a biLM, or a model without checkpoints.
         FormatError: if ``run.json`` or the checkpoint is damaged.
     """
-    _check_is_no_bilm_run(run_dir)
-    has_model = (run_dir / CONFIG_FILE).exists()
-    if has_model and latest_checkpoint(run_dir / CHECKPOINTS) is None:
-        raise FileExistsError(
-            f"{run_dir} holds a trained model and no checkpoint to resume from. Use the model "
-            "(`elmokit evaluate`, `elmokit predict`), or train in another directory."
-        )
-    starts_over = not resume and is_recorded(run_dir) and not has_model
-    if not starts_over:
-        check_run(run_dir, config, origin, resume=resume, fixed=FIXED_SETTINGS)
+    _check_can_be_taken(run_dir, config, origin, resume=resume)
     mark_run(run_dir)
     with exclusive_lock(run_dir) as lock:
-        if starts_over:
+        # again: another process may have trained here, and ended, since
+        if _check_can_be_taken(run_dir, config, origin, resume=resume):
             log.info("starting over: the training in %s was stopped in its first epoch", run_dir)
             _clear(run_dir)
         record_run(run_dir, config, origin)
@@ -99,6 +91,23 @@ def open_run_dir(
                     lock.unlink(missing_ok=True)
                     run_dir.rmdir()
             raise
+
+
+def _check_can_be_taken(
+    run_dir: Path, config: TaskRunConfig, origin: Mapping[str, Any], *, resume: bool
+) -> bool:
+    """Return whether to start over a training that was stopped in its first epoch."""
+    _check_is_no_bilm_run(run_dir)
+    has_model = (run_dir / CONFIG_FILE).exists()
+    if has_model and latest_checkpoint(run_dir / CHECKPOINTS) is None:
+        raise FileExistsError(
+            f"{run_dir} holds a trained model and no checkpoint to resume from. Use the model "
+            "(`elmokit evaluate`, `elmokit predict`), or train in another directory."
+        )
+    starts_over = not resume and is_recorded(run_dir) and not has_model
+    if not starts_over:
+        check_run(run_dir, config, origin, resume=resume, fixed=FIXED_SETTINGS)
+    return starts_over
 
 
 def _check_is_no_bilm_run(run_dir: Path) -> None:

@@ -423,6 +423,22 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         train("run", settings={"epochs": 1, "batch_size": 3}, resume=True)
 
 
+def test_a_run_that_ended_just_before_the_lock_is_not_replaced(train, tmp_path, monkeypatch):
+    """Between the check of a directory and its lock, a second process trained there and ended."""
+    mark = saved_training.mark_run
+
+    def other_trains_first(run_dir):
+        monkeypatch.setattr(saved_training, "mark_run", mark)
+        train("run")
+        mark(run_dir)
+
+    monkeypatch.setattr(saved_training, "mark_run", other_trains_first)
+    with pytest.raises(FileExistsError, match="already holds a training run"):
+        train("run")
+    train("alone")
+    assert_same_run(tmp_path / "run", tmp_path / "alone")
+
+
 def test_two_processes_do_not_train_in_one_directory(train, tmp_path):
     def on_step(step):
         with pytest.raises(FileExistsError, match="Another process trains"):

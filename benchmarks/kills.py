@@ -1,0 +1,298 @@
+"""Kill commands at random moments, go on, and compare with what was never killed.
+
+    python benchmarks/kills.py --kills 500 --seed 0 [--only NAME …]
+
+Each command runs to its end once. Then it is started again and again in new directories and ended
+by SIGKILL after a random time, up to six times in a row, until one run ends by itself. What is
+there at the end must be bit for bit what the first run left, and nothing else may lie beside it;
+whatever has its final name after a kill must be whole, too. Processes are forked from one that has
+imported PyTorch, so that the kills fall into the work; checkpoints and parts are more frequent than
+usual (`FREQUENT`). Exit code 1 if anything differs.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+
+from common import print_result
+
+ROOT = Path(__file__).resolve().parents[1]
+MAX_KILLS_IN_A_ROW = 6
+FREQUENT = {
+    ("elmokit.embed.job", "PART_SENTENCES"): 40,
+    ("elmokit.tasks.runs.saved_training", "CHECKPOINT_SECONDS"): 0.0,
+}
+"""(Module, name) -> value, in the processes that are killed and in the one that is not."""
+
+NEEDED = (
+    "training.pretraining.finetune", "embed.job", "tasks.runs.train_task", "vectors.training",
+    "experiments.run_experiment", "text.word_counter",
+)  # fmt: skip
+"""Modules that the commands import when they run."""
+Signature = dict[str, object]
+
+
+@dataclass
+class Job:
+    """A command, how it goes on, and what its result is."""
+
+    name: str
+    arguments: Sequence[object]
+    output: str
+    """Added with ``-o``."""
+    again: Sequence[str]
+    """Options of a second start."""
+    result: Callable[[Path], Signature]
+    whole_with: str = ""
+    """Below the output: if this file is there, the result must be whole."""
+
+
+@dataclass
+class Outcome:
+    """What came of a command's kills."""
+
+    name: str
+    seconds: float
+    """Of the run that was not killed."""
+    kills: int = 0
+    trials: int = 0
+    findings: list[str] = field(default_factory=list)
+
+
+def digest(path: Path) -> str:
+    """Hash a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def pretrained(run: Path) -> Signature:
+    """Weights, vocabulary, and the losses of every step."""
+    rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    losses = {row["step"]: row["loss"] for row in rows if "loss" in row}
+    names = ("model.safetensors", "vocab.txt")
+    return {"losses": losses, **{name: digest(run / name) for name in names}}
+
+
+def trained(run: Path) -> Signature:
+    """Weights and settings of a task model."""
+    return {name: digest(run / name) for name in ("model.safetensors", "task.json")}
+
+
+def embedded(path: Path) -> Signature:
+    """Words and vectors, read back."""
+    from elmokit import open_vectors
+
+    found = hashlib.sha256()
+    with open_vectors(path) as sentences:
+        for words, vectors in sentences:
+            found.update(f"{words} {vectors.shape}".encode() + vectors.tobytes())
+        return {"sentences": len(sentences), "content": found.hexdigest()}
+
+
+def results(directory: Path) -> Signature:
+    """The score of every run of an experiment."""
+    report = json.loads((directory / "results.json").read_text())
+    return {"runs": [(run["id"], run["value"]) for run in report["runs"]]}
+
+
+def word_vectors(path: Path) -> Signature:
+    """The file of vectors, and its metadata without the time."""
+    made = json.loads(path.with_name(f"{path.name}.json").read_text())
+    del made["seconds"]
+    return {"vectors": digest(path), "made": made}
+
+
+def jobs(folder: Path) -> list[Job]:
+    """Write data and a model, and return the commands."""
+    sys.path.insert(0, str(ROOT))
+    from tests.builders.experiment_data import write_data, write_vectors
+    from tests.builders.task_models import toy_model
+
+    lines = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8").splitlines()
+    text, other = folder / "text.txt", folder / "other.txt"
+    text.write_text("\n".join(lines[:300]) + "\n", encoding="utf-8")
+    other.write_text("\n".join(lines[300:500]) + "\n", encoding="utf-8")
+    rows = "".join(f"{line}\t{number % 2}\n" for number, line in enumerate(lines[:40]))
+    for split in ("train", "dev"):
+        (folder / f"{split}.tsv").write_text(f"text\tlabel\n{rows}", encoding="utf-8")
+    toy_model().save(folder / "toy")
+    data, static = write_data(folder / "data"), write_vectors(folder / "static.txt")
+    base = folder / "base"
+    often = ("--set", "train.checkpoint_steps=3", "--set", "train.log_steps=1")
+    toy = ("--preset", "toy", "--tokenizer", "whitespace", "--epochs", 1, *often)
+    if run(["pretrain", other, "-o", base, *toy], folder / "log") != 0:
+        raise SystemExit((folder / "log").read_text())
+    embed = ("embed", text, "--model", folder / "toy")
+    resume, overwrite = ("--resume",), ("--overwrite",)
+    learn = ("--layer-cache", folder / "layers")
+    task = ("train", "sentiment", "--data", folder, "--model", folder / "toy", *learn)
+    tables = ("experiment", "figure1", "--tasks", "ner", "--seeds", 1, "--data", data,
+              "--model", folder / "toy", "--vectors", static, *learn, *SMALL)  # fmt: skip
+    return [
+        Job("pretrain", ("pretrain", text, *toy), "run", resume, pretrained, "model.safetensors"),
+        Job("finetune", ("finetune", base, text, "--epochs", 1, *often), "run", resume, pretrained,
+            "model.safetensors"),
+        *(Job(f"embed{suffix}", embed, f"out{suffix}", resume, embedded)
+          for suffix in (".h5", ".parquet", ".npz")),
+        Job("train", (*task, "--set", "train.epochs=3"), "run", resume, trained),
+        Job("experiment", tables, "out/figure1", (), results, "results.json"),
+        Job("vectors", ("vectors", text, "--dim", 8, "--min-count", 2), "v.bin", overwrite,
+            word_vectors),
+        Job("vocab", ("vocab", text), "vocab.txt", overwrite, lambda path: {"": digest(path)}),
+    ]  # fmt: skip
+
+
+SMALL = tuple(
+    part
+    for setting in ("train.epochs=1", "hidden_dims=[4]", "inputs.characters=false")
+    for part in ("--set", setting)
+)
+
+
+def run(arguments: Sequence[object], log: Path, *, after: float | None = None) -> int:
+    """Run a command in a fork; kill it ``after`` so many seconds. Return its code, or -9."""
+    pid = os.fork()
+    if pid == 0:
+        _become(list(map(str, arguments)), log)
+    if after is not None:
+        until = time.monotonic() + after
+        while time.monotonic() < until:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.002)
+        os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _become(arguments: list[str], log: Path) -> None:
+    """Run the command in this process and end it."""
+    code = 1
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for (module, name), value in FREQUENT.items():
+            setattr(import_module(module), name, value)
+        sys.argv = ["elmokit", *arguments]
+        from elmokit.cli import app
+
+        app(arguments)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def names_below(folder: Path) -> set[str]:
+    """Return what lies in a directory; runs of experiments have names of their own."""
+    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {path for path in paths if "/runs/" not in f"/{path}" and "checkpoints/" not in path}
+
+
+def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcome:
+    """Kill the command so often."""
+    log = folder / "log"
+
+    def place(name: str) -> tuple[Path, Path]:
+        (folder / name).mkdir()
+        output = folder / name / job.output
+        output.parent.mkdir(parents=True, exist_ok=True)
+        return folder / name, output
+
+    beside, output = place("whole")
+    started = time.monotonic()
+    if run([*job.arguments, "-o", output], log) != 0:
+        raise SystemExit(f"{job.name}: {log.read_text()}")
+    outcome = Outcome(job.name, round(time.monotonic() - started, 2))
+    expected, expected_names = job.result(output), names_below(beside)
+    while outcome.kills < num_kills:
+        outcome.trials += 1
+        beside, output = place(f"trial-{outcome.trials}")
+        code, arguments, in_a_row = -9, [*job.arguments, "-o", output], 0
+        while code == -signal.SIGKILL:
+            spared = in_a_row >= MAX_KILLS_IN_A_ROW
+            after = None if spared else rng.uniform(0, 1.1 * outcome.seconds)
+            code = run(arguments, log, after=after)
+            arguments = [*job.arguments, "-o", output, *job.again]
+            if code == -signal.SIGKILL:
+                outcome.kills, in_a_row = outcome.kills + 1, in_a_row + 1
+                if (output / job.whole_with).is_file() and not job.name.startswith("vectors"):
+                    _check(job, output, expected, outcome, "after a kill")
+        if code != 0:
+            outcome.findings.append(f"trial {outcome.trials}: {code}: {log.read_text()[-300:]}")
+        else:
+            _check(job, output, expected, outcome, f"after {in_a_row} kills")
+            if names_below(beside) != expected_names:
+                found = names_below(beside) ^ expected_names
+                outcome.findings.append(f"trial {outcome.trials} left or lacks {sorted(found)}")
+    return outcome
+
+
+def _check(job: Job, output: Path, expected: Signature, outcome: Outcome, when: str) -> None:
+    try:
+        found = job.result(output)
+    except Exception as error:
+        outcome.findings.append(f"trial {outcome.trials} {when}: {error!r}")
+        return
+    if different := [key for key in expected if found.get(key) != expected[key]]:
+        outcome.findings.append(f"trial {outcome.trials} {when}: other {different}")
+
+
+def main() -> None:
+    """Parse, kill, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=45, help="over all commands")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--json", type=Path, help="also write every command here when it is done")
+    options = parser.parse_args()
+    from elmokit.cli import COMMANDS
+
+    for name in COMMANDS:  # in this process, so that forks need not
+        import_module(f"elmokit.cli.commands.{name.replace('-', '_')}")
+    for name in NEEDED:
+        import_module(f"elmokit.{name}")
+    import torch
+
+    torch.set_num_threads(1)
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="elmokit-kills-") as name:
+        chosen = [
+            job for job in jobs(Path(name)) if options.only is None or job.name in options.only
+        ]
+        for job in chosen:
+            folder = Path(name) / f"kills-{job.name}"
+            folder.mkdir()
+            rng = random.Random(f"{job.name} {options.seed}")
+            outcome = attack(job, folder, rng, -(-options.kills // len(chosen)))
+            outcomes.append(outcome)
+            print(json.dumps(asdict(outcome)), file=sys.stderr, flush=True)
+            if options.json is not None:
+                options.json.write_text(json.dumps([asdict(one) for one in outcomes], indent=1))
+    results = {
+        "kills": sum(one.kills for one in outcomes),
+        "findings": sum(len(one.findings) for one in outcomes),
+        "commands": [asdict(one) for one in outcomes],
+    }
+    print_result("kills", {"kills": options.kills, "seed": options.seed}, results)
+    sys.exit(1 if results["findings"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Every kind of file that elmokit reads, for `damaged_files`: a function, a line in `TARGETS`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.cli.descriptions import describe
+from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.formats.block import Block
+from elmokit.embed.formats.registry import read_metadata
+from elmokit.embed.job import embed_files
+from elmokit.embed.part_store import PartStore
+from elmokit.embed.vector_sequence import open_vectors
+from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
+from elmokit.training.metrics_log import read_log
+from elmokit.training.pretraining.pretrain import PretrainConfig
+from elmokit.training.pretraining.run_dir import check_run, record_run
+from elmokit.vectors.vector_files import read_vectors, write_vectors
+from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+from .damaged_files import Target
+from .embedding_models import WORDS, toy_model
+from .fuzz_foreign_targets import FOREIGN_TARGETS
+from .fuzz_text_targets import TEXT_TARGETS
+
+
+def model_with_vocab() -> PretrainedBiLM:
+    vocab, softmax = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]), SoftmaxConfig(num_samples=4)
+    return PretrainedBiLM(toy_model(cell_dim=12).config, word_vocab=vocab, softmax_config=softmax)
+
+
+def model_dir(folder: Path) -> Target:
+    model_with_vocab().save(folder)
+    names = {"config.json": 6, "model.safetensors": 4, "vocab.txt": 1, "README.md": 0}
+    return Target("model directory", folder, lambda: load_model(folder), names)
+
+
+def original(folder: Path) -> Target:
+    paths = folder / "options.json", folder / "weights.hdf5"
+    write_bilm_tf(model_with_vocab(), *paths)
+    return Target("original files", folder, lambda: read_bilm_tf(*paths))
+
+
+def older_model_dir(folder: Path) -> Target:
+    """Without the hash of the weights, which refuses whatever is damaged in them."""
+    target = model_dir(folder)
+    config = json.loads(target.files["config.json"])
+    target.files["config.json"] = json.dumps(config | {"weights_sha256": None}).encode()
+    (folder / "config.json").write_bytes(target.files["config.json"])
+    target.name, target.weights = "older model", {"model.safetensors": 8, "README.md": 0}
+    return target
+
+
+def results(folder: Path) -> Target:
+    report = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1]}
+    (folder / "results.json").write_text(json.dumps(report | {"missing": [3]}))
+    return Target("results", folder, lambda: describe(str(folder)))
+
+
+def shards(folder: Path) -> Target:
+    sentences = [["I", "sat"], ["배", "를"], ["\ud800", "x"]]
+    tokenizer = {"name": "whitespace", "version": ""}
+    write_shards(sentences, folder, tokens_per_shard=3, metadata={"tokenizer": tokenizer})
+
+    def read() -> None:
+        opened = ShardSet.open(folder)
+        assert all(opened.sentences())
+
+    return Target("shards", folder, read, {"manifest.json": 4})
+
+
+def shard_file(folder: Path) -> Target:
+    """A shard whose manifest was made to fit: only its own structure protects."""
+    from elmokit.corpus.shard_file import _decode_shard
+
+    write_shards([["I", "sat"], ["배", "를"]], folder.with_name("whole"))
+    path = folder / "shard-00000.bin"
+    path.write_bytes((folder.with_name("whole") / path.name).read_bytes())
+    return Target("shard file", folder, lambda: _decode_shard(path.read_bytes(), path=path))
+
+
+def task_run(folder: Path) -> Target:
+    model, data = folder.with_name("bilm"), folder.with_name("train.txt")
+    toy_model(cell_dim=12).save(model)
+    data.write_text("Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n", encoding="utf-8")
+    folder.rmdir()
+    config = TaskRunConfig(
+        task="ner",
+        hidden_dims=(3,),
+        inputs=InputSettings(characters=False),
+        train=TaskTrainConfig(epochs=1),
+    )
+    cache = folder.with_name("layers")
+    train_task(config, data, data, folder, model=str(model), device="cpu", cache_dir=cache)
+    (folder / "metrics.jsonl").unlink()
+    for unneeded in [*folder.glob("run.json"), *folder.glob("checkpoints/*/*")]:
+        unneeded.unlink()
+    read = lambda: TaskRun.load(folder, device="cpu")  # noqa: E731
+    return Target("task run", folder, read, {"task.json": 3})
+
+
+def vectors(suffix: str) -> Callable[[Path], Target]:
+    def make(folder: Path) -> Target:
+        path = folder / f"vectors{suffix}"
+        write_vectors(path, ["a", "b", "강"], np.arange(12, dtype=np.float32).reshape(3, 4))
+        return Target(f"vectors{suffix}", folder, lambda: read_vectors(path))
+
+    return make
+
+
+def embedded(suffix: str) -> Callable[[Path], Target]:
+    def make(folder: Path) -> Target:
+        text, path = folder.with_name("text.txt"), folder / f"out{suffix}"
+        text.write_text("I sat\nby the bank\n", encoding="utf-8")
+        embed_files(Embedder(toy_model()), text, path)
+
+        def read() -> None:
+            read_metadata(path)
+            with open_vectors(path) as vectors:
+                for number, (_, layers) in enumerate(vectors):
+                    assert (vectors[number][1] == layers).all() or np.isnan(layers).any()
+
+        return Target(f"embeddings{suffix}", folder, read)
+
+    return make
+
+
+def parts(folder: Path) -> Target:
+    output = folder.with_name("out.h5")
+    folder.rmdir()
+    store, settings = PartStore(folder), {"layers": "all"}
+    store.start(settings, output=output)
+    block = Block([0, 1], ["a b", ""], [["a", "b"], []], [np.ones((2, 2, 4)), np.ones((2, 0, 4))])
+    store.add(0, block, BiLMState(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 8)))
+
+    def read() -> None:
+        opened = PartStore(folder)
+        opened.resume(settings, output=output)
+        _ = list(opened.texts()), list(opened.blocks()), opened.num_words(), opened.last_state()
+
+    return Target("parts", folder, read)
+
+
+def checkpoint(folder: Path) -> Target:
+    layer = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    metadata = {"progress": {"step": 1}, "best": float("inf")}
+    path = save_checkpoint(
+        folder, 1, model=layer.state_dict(), optimizer=optimizer, carry={}, metadata=metadata
+    )
+    return Target("checkpoint", folder, lambda: load_checkpoint(path))
+
+
+def run_record(folder: Path) -> Target:
+    origin = {"corpus": ["a.txt"], "valid": [], "vocab": "counted"}
+    record_run(folder, PretrainConfig(), origin)
+    rows = [{"step": step, "loss": 1.5} for step in range(4)]
+    log = folder / "metrics.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def read() -> None:
+        check_run(folder, PretrainConfig(), origin, resume=True)
+        assert all(isinstance(row["step"], int) for row in read_log(log))
+
+    return Target("run record", folder, read)
+
+
+def senses(folder: Path) -> Target:
+    (folder / "text.xml").write_text(
+        '<corpus><text><sentence><wf>I</wf><instance id="a" lemma="sit" pos="VERB">sat</instance>'
+        "</sentence></text></corpus>"
+    )
+    (folder / "keys.txt").write_text("a sit%1\n")
+    header = "lemma\tpos\trank\tsense_key\tsynset\tgloss\n"
+    (folder / "senses.tsv").write_text(f"{header}sit\tv\t1\tsit%1\tsit.v.01\tbe seated\n")
+
+    def read() -> None:
+        _ = list(read_senses(folder / "text.xml", folder / "keys.txt"))
+        read_sense_inventory(folder / "senses.tsv").first_sense("sit", "VERB")
+
+    return Target("senses", folder, read)
+
+
+TARGETS = {
+    "model": model_dir, "original": original, "shards": shards, "shard": shard_file,
+    "task": task_run, "vectors-txt": vectors(".txt"), "vectors-bin": vectors(".bin"),
+    "h5": embedded(".h5"), "npz": embedded(".npz"), "parquet": embedded(".parquet"),
+    "parts": parts, "checkpoint": checkpoint, "run": run_record, "senses": senses,
+    "model-older": older_model_dir, "results": results, **TEXT_TARGETS,
+    **FOREIGN_TARGETS,
+}  # fmt: skip

@@ -1,0 +1,217 @@
+"""What users give elmokit to read, for `damaged_files`: text, labels, vocabularies, settings."""
+
+import gzip
+import json
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from elmokit.config import apply_overrides
+from elmokit.corpus.readers import read_sentences
+from elmokit.embed.numbered_lines import NumberedLines
+from elmokit.errors import FormatError
+from elmokit.files.lines import text_of_line
+from elmokit.inspection.tokens import tokenize
+from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.ontonotes import read_coreference
+from elmokit.tasks.formats.pairs import read_pairs
+from elmokit.tasks.formats.propbank import read_propbank
+from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.formats.text_labels import read_sentiment_trees, read_text_labels
+from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.vocab_doctor import check_vocab
+from elmokit.text.word_vocab import WordVocab
+from elmokit.training.pretraining.presets import finetune_config, pretrain_config
+from elmokit.vectors.vector_files import read_vectors
+
+from .damaged_files import Target
+from .embedding_models import toy_model
+
+Make = Callable[[Path], Target]
+
+HOSTILE = (
+    "They sat on the bank .\n강가에 앉아 있었다.\n\n“Don't!” he said … (No. 3, U.S.)\n"
+    "e\u0301 ㅋㅋㅋㅋ \u1100\u1161\u11a8 \ufeffx\u200by "
+    "\U0001f469\u200d\U0001f4bb ｆｕｌｌ −1\t2\r\n"
+)
+ROWS = {
+    "columns.conll": "Mina NNP B-PER\nKim NNP I-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n",
+    "tabs.conll": "Mina\tB-PER\nKim\tI-PER\n\n서울\tB-LOC\n은\tO\n",
+    "treebank.conllu": "# text = 강이\n1\t강이\t강+이\tNOUN\tncn+jcs\t_\t0\t_\t_\t_\n"
+    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\t길다\t길+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n",
+    "coref.conll": "#begin document (GUM_news_a); part 000\n"
+    + "".join(
+        f"GUM_news_a\t0\t{n}\t{word}" + "\t-" * 5 + f"\tAnn\t-\t{mark}\n"
+        for n, (word, mark) in enumerate((("Mina", "(4"), ("Kim", "4)"), ("her", "(4)|(7)")))
+    )
+    + "\n#end document\n",
+    "trees.txt": "(3 (2 It) (4 (2 really) (3 shines)))\n(0 (1 bad) (2 .))\n",
+}
+TABLES = {
+    "labels": [{"text": "비가 온다.", "label": "1"}, {"text": 'a, "b"', "label": "0"}],
+    "pairs": [
+        {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": "contradiction"},
+        {"premise": "a", "hypothesis": "b", "label": "neutral"},
+    ],
+}
+OBJECTS = {
+    "roles": {
+        "id": "s", "tokens": ["Mina", "began", "it"], "pos": ["NNP", "VBD", "PRP"],
+        "predicates": [{"index": 1, "lemma": "begin", "sense": "begin.01",
+                        "tags": ["B-ARG0", "B-V", "B-ARG1"]}],
+    },
+    "wic": {"lemma": "bank", "sentence1": "The bank rose.", "start1": 4, "end1": 8,
+            "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False},
+    "kobest": {"SENTENCE1": "[배]를 탔다.", "SENTENCE2": "[배]가 아프다.", "Target": "배",
+               "ANSWER": False},
+}  # fmt: skip
+QUESTIONS = {"version": "1.1", "data": [{"title": "강", "paragraphs": [{
+    "context": "한강은 길다. 한강은 서울을 지난다.",
+    "qas": [{"id": "q", "question": "어디를?", "answers": [{"text": "서울", "answer_start": 12}]}],
+}]}]}  # fmt: skip
+RECIPE = (
+    'preset = "tiny"\ninput = "chars"\n[model.lstm]\ncell_dim = 64\nprojection_dim = 16\n'
+    '[model.char_cnn]\nfilters = [[1, 8], [2, 8]]\n[softmax]\nkind = "sampled"\n'
+    'num_samples = 100\n[train]\nbatch_size = 8\n[optimizer]\nlearning_rate = 0.1\n'
+)  # fmt: skip
+OVERRIDES = (
+    "train.batch_size=4\nmodel.lstm.cell_clip=3.0\nsoftmax.cutoffs=[10,20]\nvocab.min_count=2"
+)
+
+
+def _file(name: str, content: str | bytes, read: Callable[[Path], object], kind: str = "") -> Make:
+    def make(folder: Path) -> Target:
+        path = folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return Target(kind or name, folder, lambda: read(path))
+
+    return make
+
+
+def _all(read: Callable[[Path], Iterable[object]]) -> Callable[[Path], object]:
+    return lambda path: [None for _ in read(path)]
+
+
+def _lines(*objects: object) -> str:
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in objects)
+
+
+def _table(rows: list[dict[str, str]], separator: str) -> str:
+    quoted = [['"' + value.replace('"', '""') + '"' for value in row.values()] for row in rows]
+    lines = [
+        list(rows[0]),
+        *([list(row.values()) for row in rows] if separator == "\t" else quoted),
+    ]
+    return "".join(separator.join(line) + "\n" for line in lines)
+
+
+def fasttext_model() -> bytes:
+    """A fastText model of three words, two-number vectors and five buckets."""
+    words = ["</s>", "the", "강물"]
+    return b"".join((
+        struct.pack("<2i", 793712314, 12),
+        struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 5, 2, 3, 100, 1e-4),
+        struct.pack("<3i2q", len(words), len(words), 0, 100, -1),
+        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
+        struct.pack("<?2q", False, len(words) + 5, 2),
+        np.arange(2 * (len(words) + 5), dtype="<f4").tobytes(),
+        struct.pack("<?2q", False, len(words), 2), bytes(8 * len(words)),
+    ))  # fmt: skip
+
+
+def _read_corpus(path: Path) -> None:
+    for _ in read_sentences([path], build_tokenizer(TokenizerConfig(name="simple"))):
+        pass
+
+
+def _read_numbered(path: Path) -> None:
+    lines = NumberedLines([str(path)]).share(0, 1)
+    for _ in lines:
+        pass
+    lines.sha256()
+
+
+def tokens(name: str) -> Make:
+    """Each line through a tokenizer and back to its place in the text."""
+
+    def make(folder: Path) -> Target:
+        model = toy_model(tokenizer=TokenizerConfig(name=name))
+
+        def read(path: Path) -> None:
+            for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
+                line = text_of_line(raw, path, number, reason="")
+                for token in tokenize(model, line).tokens:
+                    if token.start is not None and not 0 <= token.start <= (token.end or 0):
+                        raise AssertionError(f"{token} has no place")
+
+        return _file("text.txt", HOSTILE, read, f"tokens-{name}")(folder)
+
+    return make
+
+
+def _read_vocab(path: Path) -> None:
+    check_vocab(path, char_vocab=CharVocab(CharVocabConfig()))
+    WordVocab.read(path)
+
+
+def _read_recipe(path: Path) -> None:
+    pretrain_config(recipe=path)
+
+
+def _override(path: Path) -> None:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    overrides = text.split("\n")
+    apply_overrides({}, overrides)
+    pretrain_config("toy", overrides=overrides)
+    finetune_config(overrides=[one for one in overrides if not one.startswith("model")])
+
+
+def _read_padded(path: Path) -> None:
+    if not read_vectors(path).words:
+        raise FormatError(f"{path}: none")
+
+
+TEXT_TARGETS: dict[str, Make] = {
+    "corpus-txt": _file("corpus.txt", HOSTILE, _read_corpus),
+    "corpus-jsonl": _file("corpus.jsonl", _lines(*({"text": one} for one in ("a b", "강 가"))),
+                          _read_corpus),
+    "corpus-gz": _file("corpus.txt.gz", gzip.compress(HOSTILE.encode()), _read_corpus),
+    "numbered": _file("lines.txt", HOSTILE, _read_numbered),
+    "tokens-simple": tokens("simple"), "tokens-english": tokens("english"),
+    "tokens-korean": tokens("korean"),
+    "vocab": _file("vocab.txt", "<S>\n</S>\n<UNK>\nthe\n강\nbank\n", _read_vocab),
+    "recipe": _file("recipe.toml", RECIPE, _read_recipe),
+    "overrides": _file("overrides", OVERRIDES, _override),
+    "fasttext": _file("fasttext.bin", fasttext_model(), _read_padded),
+    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), _read_padded),
+    "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", _read_padded),
+    "columns": _file("a.conll", ROWS["columns.conll"], _all(read_columns), "columns"),
+    "columns-iob1": _file("a.conll", ROWS["tabs.conll"],
+                          _all(lambda path: read_columns(path, scheme="iob1", spaces="drop")),
+                          "iob1"),
+    "treebank": _file("a.conllu", ROWS["treebank.conllu"], _all(read_conllu)),
+    "morphemes": _file("a.conllu", ROWS["treebank.conllu"], _all(read_morphemes), "morphemes"),
+    "coref": _file("a.conll", ROWS["coref.conll"], _all(read_coreference), "coref"),
+    "trees": _file("a.txt", ROWS["trees.txt"],
+                   _all(lambda path: read_sentiment_trees(path, min_phrase_tokens=1)), "trees"),
+    "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), _all(read_propbank), "roles"),
+    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), _all(read_wic), "wic"),
+    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), _all(read_kobest_wic), "kobest"),
+    "squad": _file("a.json", json.dumps(QUESTIONS), _all(read_squad), "squad"),
+    **{
+        f"{kind}-{suffix}": _file(
+            f"a.{suffix}",
+            _lines(*rows) if separator is None else _table(rows, separator),
+            _all(read), f"{kind}-{suffix}",
+        )
+        for kind, read, rows in (("text", read_text_labels, TABLES["labels"]),
+                                 ("pairs", read_pairs, TABLES["pairs"]))
+        for suffix, separator in (("jsonl", None), ("tsv", "\t"), ("csv", ","))
+    },
+}  # fmt: skip

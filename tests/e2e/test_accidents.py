@@ -1,0 +1,127 @@
+"""A system that denies something: a clear error, an exit code, and old files as they were."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ..builders.command_line import elmokit, start_elmokit
+from ..builders.embedding_models import toy_model
+
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name != "posix", reason="needs limits")]
+
+WORK = {
+    "embed": ("elmokit.embed.job", "embed_files"),
+    "vocab": ("elmokit.text.word_counter", "build_vocab"),
+}
+OUTPUTS = {"embed": "out.h5", "vocab": "vocab.txt"}
+BEFORE = """
+import h5py, importlib, os, resource
+from pathlib import Path
+module = importlib.import_module({module!r})
+work = module.{name}
+def denied(*arguments, **options):
+    {limit}
+    return work(*arguments, **options)
+module.{name} = denied
+"""
+LIMITS = {
+    "full disk": ("resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))", 1, "largest file size"),
+    "no descriptors": (
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir('/proc/self/fd')) - 1, 4096))",
+        1, "Too many open files",
+    ),
+    "no memory": (
+        "used = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize();"
+        " resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 18), -1))",
+        1, "error: out of memory",
+    ),
+    "nobody's folder": ("os.setgid(65534); os.setuid(65534)", 2, "Permission denied"),
+}  # fmt: skip
+"""What is denied -> code that does it when the work begins, exit code, a part of the message."""
+
+
+@pytest.fixture
+def folder():
+    """A directory that other users can read, with a model, a text and an old output."""
+    with tempfile.TemporaryDirectory(prefix="elmokit-accidents-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        toy_model().save(folder / "model")
+        (folder / "text.txt").write_text("I sat by the bank of a river .\n" * 300)
+        (folder / "out").mkdir()
+        for output in OUTPUTS.values():
+            (folder / "out" / output).write_bytes(b"old")
+        yield folder
+
+
+def arguments(command, folder):
+    model = ("--model", folder / "model") if command == "embed" else ()
+    output = folder / "out" / OUTPUTS[command]
+    return (command, folder / "text.txt", *model, "-o", output, "--overwrite")
+
+
+def run(command, folder, before):
+    process = start_elmokit(
+        *arguments(command, folder), before=before, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    _, message = process.communicate(timeout=300)
+    assert "Traceback" not in message, message
+    return process.returncode, message
+
+
+def assert_old_files_are_whole(command, folder):
+    assert (folder / "out" / OUTPUTS[command]).read_bytes() == b"old"
+    left = {path.name for path in (folder / "out").iterdir()} - set(OUTPUTS.values())
+    assert left <= {"out.h5.parts"}  # what is safe of it, for --resume
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
+@pytest.mark.parametrize("denied", LIMITS)
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_what_the_system_denies_is_told_and_old_files_stay(command, denied, folder):
+    if denied == "nobody's folder" and os.geteuid() != 0:
+        pytest.skip("only root can become nobody")
+    limit, code, told = LIMITS[denied]
+    module, name = WORK[command]
+    before = BEFORE.format(module=module, name=name, limit=limit)
+    returned, message = run(command, folder, before)
+    assert (returned, told in message) == (code, True), message
+    assert_old_files_are_whole(command, folder)
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_a_clock_that_is_set_back_changes_nothing(command, folder):
+    before = (
+        "import itertools, time\nclock = itertools.count(10**9, -3600)\n"
+        "time.time = lambda: float(next(clock))"
+    )
+    returned, message = run(command, folder, before)
+    assert returned == 0, message
+    output = folder / "out" / OUTPUTS[command]
+    found = output.read_bytes()
+    elmokit(*arguments(command, folder))
+    assert output.read_bytes() == found
+
+
+def test_a_text_that_is_replaced_while_it_is_read_is_read_as_it_was(folder):
+    """A file that takes the name of another does not get into its vectors."""
+    text, replaced = folder / "text.txt", folder / "new.txt"
+    replaced.write_text("another text\n" * 9)
+    before = (
+        "import os, elmokit.embed.numbered_lines as lines\nread = lines.raw_lines\n"
+        "def replaced(path, most):\n"
+        "    for number, line in enumerate(read(path, most)):\n"
+        f"        if number == 5: os.replace({str(replaced)!r}, path)\n"
+        "        yield line\n"
+        "lines.raw_lines = replaced\n"
+    )
+    expected = len(text.read_text().splitlines())
+    returned, message = run("embed", folder, before)
+    assert returned == 0, message
+    assert f'"num_sentences": {expected}' in elmokit(
+        "info", folder / "out" / "out.h5", "--json"
+    ).stdout.replace(str(replaced), "")
