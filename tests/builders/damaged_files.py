@@ -150,10 +150,13 @@ def _places(data: object, path: tuple = ()) -> Iterator[tuple]:
 
 
 def attack(target: Target, *, first: int, seconds: float) -> tuple[int, Counter[str]]:
-    """Damage and read until the time is over; return the number of inputs and their outcomes."""
+    """Damage and read until the time is over; return the number of inputs and their outcomes.
+
+    A busy machine reads a few more inputs, until one was refused.
+    """
     outcomes: Counter[str] = Counter()
     deadline, seed = time.monotonic() + seconds, first
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline or (not outcomes["refused"] and seed < first + 50):
         outcomes[target.attempt(seed)] += 1
         seed += 1
     return seed - first, outcomes

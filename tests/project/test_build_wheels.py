@@ -1,5 +1,6 @@
 """Wheels with compiled kernels: their libraries compute the same on every platform."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -9,12 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recipes import build_wheels
-from recipes.build_wheels import PLATFORMS, add_kernels, compile_kernels, compile_library
 
 from elmokit.kernels.interface import SOURCE_DIR
 from elmokit.kernels.prebuilt import VARIANTS, library_file
 
+SPEC = importlib.util.spec_from_file_location(
+    "build_wheels", Path(__file__).parents[2] / "recipes/build_wheels.py"
+)
+build_wheels = sys.modules["build_wheels"] = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(build_wheels)
+PLATFORMS, compile_library = build_wheels.PLATFORMS, build_wheels.compile_library
 PROGRAM = Path(__file__).parents[1] / "builders/run_library.c"
 RUNNERS = {
     "linux-x86_64": (),
@@ -96,8 +101,8 @@ def test_a_wheel_has_the_libraries_and_a_record_of_all_its_files(tmp_path, monke
         wheel.writestr("elmokit/data/models/en/model.safetensors", "large")
         wheel.writestr("elmokit-1.dist-info/WHEEL", metadata)
         wheel.writestr("elmokit-1.dist-info/RECORD", "")
-    files = compile_kernels(target)
-    path = add_kernels(plain, tmp_path, target, files, models=False)
+    files = build_wheels.compile_kernels(target)
+    path = build_wheels.add_kernels(plain, tmp_path, target, files, models=False)
     assert path.name == "elmokit-1-py3-none-manylinux_2_28_x86_64.whl"
     with zipfile.ZipFile(path) as wheel:
         names = wheel.namelist()
@@ -108,4 +113,4 @@ def test_a_wheel_has_the_libraries_and_a_record_of_all_its_files(tmp_path, monke
     assert not any("models" in name for name in names)
     names = [library_file(name, VARIANTS[-2], "Linux") for name in build_wheels.LIBRARIES]
     assert sorted(manifest["libraries"]) == sorted(names)
-    assert compile_kernels(target) == files  # the same bytes again
+    assert build_wheels.compile_kernels(target) == files  # the same bytes again

@@ -45,7 +45,7 @@ class Network(torch.nn.Module):
 network = Network()
 ids = torch.from_numpy(network.elmo.bilm.char_vocab.encode([["a", "bank"]], boundaries=False))
 expected = network(ids)
-assert network.elmo._frozen is not None
+assert network.elmo._packed._packed is not None
 traced = torch.jit.trace(network, ids.flip(1))
 torch.testing.assert_close(traced(ids), expected, atol=1e-5, rtol=0)
 """
@@ -301,7 +301,7 @@ class TestKernels:
         before = elmo(ids.flip(0)).state
         for given in ({}, {"state": before}):
             out, expected = elmo(ids, **given), plain(elmo, ids, **given)
-            assert elmo._frozen is not None
+            assert elmo._packed._packed is not None
             assert torch.equal(out.mask, expected.mask)
             for ours, theirs in zip(
                 (*out.mixes, out.state.hidden, out.state.cell),
@@ -336,13 +336,13 @@ class TestKernels:
         elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(3), boundaries=False)
         for name, weight in elmo.bilm.named_parameters():
             elmo(ids)
-            packed = elmo._frozen
+            packed = elmo._packed._packed
             elmo(ids)
-            assert elmo._frozen is packed
+            assert elmo._packed._packed is packed
             weight.data.mul_(scale)
             second = elmo(ids).mixes[0]
             torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
-            assert weight.count_nonzero() == 0 or elmo._frozen is not packed, name
+            assert weight.count_nonzero() == 0 or elmo._packed._packed is not packed, name
 
     def test_weights_of_any_layout_are_seen(self):
         model = toy_model()
@@ -350,10 +350,10 @@ class TestKernels:
         weight = model.forward_layers[0].get_parameter("input_weight")
         weight.data = weight.data.T.contiguous().T
         elmo(ids)
-        packed = elmo._frozen
+        packed = elmo._packed._packed
         weight.data.mul_(2)
         elmo(ids)
-        assert elmo._frozen is not packed
+        assert elmo._packed._packed is not packed
 
     @pytest.mark.parametrize("keep_boundaries", [True, False])
     @pytest.mark.parametrize("word_input", [True, False])
@@ -363,7 +363,7 @@ class TestKernels:
         ids = model.encode([["a", "bank"]], boundaries=False)[:0]
         for given in ({}, {"state": elmo(model.encode([["a"]], boundaries=False)).state}):
             out, expected = elmo(ids, **given), plain(elmo, ids, **given)
-            assert elmo._frozen is not None
+            assert elmo._packed._packed is not None
             assert out.mixes[0].shape == expected.mixes[0].shape
             assert out.mask.shape == expected.mask.shape
             assert out.state.hidden.shape == expected.state.hidden.shape
@@ -385,7 +385,7 @@ class TestKernels:
         assert ELMo(model).double()(ids).mixes[0].dtype == torch.float64
         elmo = ELMo(toy_model(), trainable_bilm=True)
         elmo(ids).mixes[0].sum().backward()
-        assert elmo._frozen is None
+        assert elmo._packed._packed is None
         assert all(p.grad is not None for p in elmo.bilm.parameters())
 
     def test_without_a_compiler_it_is_said_once(self, monkeypatch, caplog):
@@ -398,7 +398,7 @@ class TestKernels:
             elmo(model.encode([["bank"]], boundaries=False))
         for function in (build.load_library, build.say_once, load_kernels):
             function.cache_clear()
-        assert elmo._frozen is None
+        assert elmo._packed._packed is None
         (record,) = [one for one in caplog.records if one.levelname == "WARNING"]
         assert "PyTorch" in record.getMessage()
 
