@@ -87,7 +87,7 @@ function App() {
   }; // prettier-ignore
   const failed = connected.error ?? opened.error;
   useEffect(() => {
-    if (info !== null && state.panel in PANELS) document.getElementById(state.panel).scrollIntoView();
+    if (info !== null && state.panel in PANELS) return holdInView(document.getElementById(state.panel));
   }, [info === null, state.panel]);
 
   return html`<${Page.Provider} value=${page}>
@@ -114,6 +114,17 @@ function App() {
     </main>
     <footer><p>${t("page.footer")} <a href="https://arxiv.org/abs/1802.05365">arXiv 1802.05365</a></p></footer>
   <//>`;
+}
+
+/** Show an element, and keep it in place while those above it fill in, until the reader moves. */
+function holdInView(element) {
+  const observer = new ResizeObserver(() => element.scrollIntoView());
+  const stop = () => observer.disconnect();
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+    addEventListener(kind, stop, { once: true, passive: true });
+  }
+  observer.observe(document.body);
+  return stop;
 }
 
 function skip(event) {
