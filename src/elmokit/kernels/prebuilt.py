@@ -28,6 +28,7 @@ _BF16 = _VNNI | {"avx512_bf16"}
 _AMX = _BF16 | {"amx_tile", "amx_bf16", "amx_int8"}
 _V4_FLAGS = ("-march=x86-64-v4",)
 _BF16_FLAGS = (*_V4_FLAGS, "-mavx512vnni", "-mavx512bf16")
+_ZEN_FLAGS = (*_BF16_FLAGS, "-mtune=znver3")  # bf16 without AMX: nearly always a Zen 4 or 5
 _AMX_FLAGS = (*_BF16_FLAGS, "-mamx-tile", "-mamx-bf16", "-mamx-int8")
 
 
@@ -46,7 +47,7 @@ class Variant:
 
 VARIANTS = (
     Variant("x86-64-v4-amx", "x86_64", _AMX_FLAGS, _AMX),
-    Variant("x86-64-v4-bf16", "x86_64", _BF16_FLAGS, _BF16),
+    Variant("x86-64-v4-bf16", "x86_64", _ZEN_FLAGS, _BF16),
     Variant("x86-64-v4-vnni", "x86_64", (*_V4_FLAGS, "-mavx512vnni"), _VNNI),
     Variant("x86-64-v4", "x86_64", _V4_FLAGS, _V4),
     Variant("x86-64-v3", "x86_64", ("-march=x86-64-v3",), _V3),
