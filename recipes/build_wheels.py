@@ -31,7 +31,7 @@ LIBRARIES = ("inference", "training")
 ROOT = Path(__file__).parents[1]
 OLDEST_GLIBC = (2, 28)
 FOLDER = "elmokit/kernels/prebuilt"
-MODELS = "elmokit/data/models/"
+MODELS = ("elmokit/data/models/", "elmokit/data/taggers/")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path, help="folder for the wheels")
     parser.add_argument("--platform", action="append", choices=list(PLATFORMS))
-    parser.add_argument("--without-models", action="store_true", help="leave the models out")
+    parser.add_argument(
+        "--without-models", action="store_true", help="leave models and taggers out"
+    )
     arguments = parser.parse_args()
     for path in build_wheels(
         arguments.out, arguments.platform or ["linux-x86_64"], models=not arguments.without_models

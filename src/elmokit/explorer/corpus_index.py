@@ -145,7 +145,8 @@ class CorpusIndex:
                 for rows, layer in zip(layers, own[1:], strict=True):
                     rows.append(unit_rows(layer.astype(np.float32)).astype(np.float16))
                 for word, vector in zip(sentence, own[0], strict=True):
-                    tokens.setdefault(word, vector)
+                    if word not in tokens:
+                        tokens[word] = vector.copy()  # a view would keep the whole sentence
                 self._sentences.append(sentence)
                 lengths.append(len(sentence))
         if self._sentences:

@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found is not None:
             return found.made_file(Path(path).name)
         parts = PurePosixPath(path).parts
-        if "\0" in path or "\\" in path or ".." in parts or path.startswith("/"):
+        if set("\0\\:") & set(path) or ".." in parts or path.startswith("/"):
             return None
         file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
         return file.read_bytes() if file.is_file() else None

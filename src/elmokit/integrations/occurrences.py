@@ -61,6 +61,8 @@ def occurrence_batches(
         raise InputError(f"`rows` must be at least 1, got {rows}.")
     check_is_list(texts, name="texts")
     schema = _schema(embedder, layers)
+    if isinstance(words, str):
+        raise InputError(f"`words` must be a list of words, got one string: {words!r:.60}.")
     wanted = None if words is None else frozenset(words)
     found = _occurrences(embedder, texts, layers, wanted)
     return _batches(found, schema, rows)

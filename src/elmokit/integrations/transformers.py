@@ -305,6 +305,10 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         edges = self._boundaries() if add_special_tokens else None
         cut = truncation_strategy is not None and truncation_strategy.value != "do_not_truncate"
         room = max_length - 2 * (edges is not None) if cut and max_length is not None else None
+        if room is not None and room < 0:
+            raise InputError(
+                f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
+            )
         batch: dict[str, list[Any]] = {"input_ids": []}
         for words in split_sentences([text] if is_single else text, self._splitter.tokenize):  # pyright: ignore[reportArgumentType]
             rows = self._ids(words[:room])

@@ -102,7 +102,7 @@ def _load_prebuilt(name: str) -> ctypes.CDLL | None:
     try:
         path = find_prebuilt(name)
         return None if path is None else _open(name, path)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
         log.warning("kernels that came with the package cannot be loaded: %s", error)
         return None
 

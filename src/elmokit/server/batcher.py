@@ -88,7 +88,7 @@ class Batcher:
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._num_open = 0
-        self._is_stopping = False
+        self._is_stopping = self._drops_queue = False
         self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
 
     def start(self) -> None:
@@ -100,6 +100,7 @@ class Batcher:
         """Finish what is queued, or only the batch at hand, then end the thread; blocks."""
         with self._changed:
             self._is_stopping = True
+            self._drops_queue = drop_queue
             if drop_queue:
                 self._jobs.clear()
             self._changed.notify()
@@ -198,7 +199,7 @@ class Batcher:
         tokens = 0
         while tokens < self._batch_tokens and (job := self._next_job()) is not None:
             if batch and job.computation is not batch[0].job.computation:
-                self._jobs.appendleft(job)
+                self._put_back([job], first=True)
                 break
             pieces = self._prepare(job, self._batch_tokens - tokens)
             batch += pieces
@@ -208,8 +209,13 @@ class Batcher:
                 self._tell([job])
             elif not job.is_over and job.next_text < len(job.texts):
                 unfinished.append(job)
-        self._jobs.extend(unfinished)
+        self._put_back(unfinished)
         return [piece for piece in batch if not piece.job.is_over]
+
+    def _put_back(self, jobs: list[Job], *, first: bool = False) -> None:
+        with self._changed:
+            if not self._drops_queue:
+                (self._jobs.extendleft if first else self._jobs.extend)(jobs)
 
     def _next_job(self) -> Job | None:
         with self._changed:  # `stop` may clear the queue

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.archives import archive_kind
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
@@ -134,6 +135,11 @@ def convert(
         return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
     if path.is_file() and archive_kind(path) is None and weights is None:
         weights = path.name
+    if target.suffix == ".onnx":
+        raise InputError(
+            f"ONNX is written from a model directory: convert {path} to one first, then that to "
+            f"{target}."
+        )
     folder = path if path.is_dir() else path.parent
     _check_destination(folder, target, (options, weights, vocab, softmax), overwrite=overwrite)
     choices = Choices(
@@ -222,6 +228,8 @@ def _to_original(
 def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> ConversionReport:
     """Write an ONNX file, and compare what ONNX Runtime computes with the model, rounded or not."""
     check_target(target, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    if find_spec("onnxruntime") is None:  # better missed before the file is written
+        raise MissingExtraError("onnxruntime", extra="onnx")
     model = load_model(source)
     write_onnx(model, target, dtype=dtype)
     ids = _sample_ids(model)
