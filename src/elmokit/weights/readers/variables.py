@@ -65,11 +65,6 @@ class Variables:
         return entry.shape[0] if entry is not None and entry.shape else None
 
 
-def is_bilm(bundle: TensorBundle) -> bool:
-    """Tell whether a checkpoint has the first variable of a biLM."""
-    return bool(_scopes(bundle))
-
-
 def _scope(bundle: TensorBundle) -> str:
     scopes = _scopes(bundle)
     if len(scopes) == 1:
