@@ -56,8 +56,11 @@ def page(served, shared_browser_page):
 
 def show(page, panel, content):
     page.wait_for_selector(f"#{panel}")
-    page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
-    page.wait_for_selector(f"#{panel} {content}")
+    page.wait_for_function(  # panels above fill in and push it away
+        "([id, content]) => document.querySelector(`#${id} ${content}`)"
+        " ?? document.getElementById(id).scrollIntoView()",
+        arg=[panel, content],
+    )
 
 
 def test_kiwi_splits_what_is_typed(page):
