@@ -57,8 +57,8 @@ def page(served, shared_browser_page):
 def show(page, panel, content):
     page.wait_for_selector(f"#{panel}")
     page.wait_for_function(  # panels above fill in and push it away
-        "([id, content]) => document.querySelector(`#${id} ${content}`)"
-        " ?? document.getElementById(id).scrollIntoView()",
+        "([id, content]) => { document.getElementById(id).scrollIntoView();"
+        " return document.querySelector(`#${id} ${content}`) !== null; }",
         arg=[panel, content],
     )
 
@@ -104,10 +104,7 @@ def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, lan
         assert text in page.locator(f"#{panel} .failure").inner_text()
     for panel in ("follow", "map", "near"):
         page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
-    page.wait_for_function(  # panels above fill in and push it away
-        "() => document.querySelector('#reach .heat td')"
-        " ?? document.getElementById('reach').scrollIntoView()"
-    )
+    show(page, "reach", ".heat td")
     assert page.locator("#follow .failure, #map .failure, #reach .failure").count() == 0
 
 
