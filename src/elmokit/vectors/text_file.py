@@ -96,7 +96,8 @@ def _check_width(fields: list[str], dim: int, where: str) -> None:
 
 def _numbers(word: str, fields: list[str], where: str) -> np.ndarray:
     try:
-        return np.array(fields, dtype=np.float32)
+        with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
+            return np.array(fields, dtype=np.float32)
     except ValueError as error:
         raise FormatError(
             f"{where}: invalid numbers after the word {word!r:.40}: {error}. Word vectors in text "

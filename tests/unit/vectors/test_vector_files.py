@@ -103,6 +103,7 @@ def test_words_that_are_not_utf8_are_left_out_and_told(written, caplog):
         (binary(WORDS, VALUES) + b"more", r", byte 78: .*b'more'"),
         (binary(["a", "b"], [[1, 2], [np.nan, 1]]), r", byte 15: .*'b' .*nan"),
         (binary(["a", "b"], [[1, -np.inf], [1, 1]]), r", byte 4: .*'a' .*-inf"),
+        (b"a 1 2\nb 1 1e99\n", r", line 2: .*'b' .*inf"),
         (b"\x80\x04\x95anything", r".* pickle, .*gensim"),
         (b"", r": "),
         (b"\0\1\2\3 and so on\n", r", line 1: .*NUL .* 0\b"),

@@ -140,8 +140,11 @@ class TaskRun:
 
     def card(self) -> str:
         """Return the card of the run as Markdown."""
+        return self._card(self.metadata)
+
+    def _card(self, metadata: dict[str, Any]) -> str:
         return run_card(
-            self.metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
+            metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
             num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
         )  # fmt: skip
 
@@ -164,8 +167,10 @@ class TaskRun:
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
         target = Path(directory).expanduser().resolve()
-        self.metadata["weights"] = dtype
-        save_run(target, self.metadata, self._network, self._maker.static, self.card(), dtype)
+        metadata = self.metadata | {"weights": dtype}
+        static, card = self._maker.static, self._card(metadata)
+        save_run(target, metadata, self._network, static, card, dtype)
+        self.metadata = metadata
 
     def evaluate(self, path: Path) -> TaskScore:
         """Score the predictions for a file with gold answers.

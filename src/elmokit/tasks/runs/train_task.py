@@ -137,7 +137,7 @@ def train_task(
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors(vectors, only=set(task.words([*training, *dev, *(test or ())])))
+        static = read_vectors(vectors, only=set(task.words([*training, *dev])))
     with as_input_error():  # impossible widths
         network = build_network(task, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
@@ -188,6 +188,10 @@ def train_task(
     seconds, is_complete = saved.training.seconds, saved.training.is_complete
     score = None
     if test is not None and is_complete:
+        if static is not None and vectors is not None:
+            later = read_vectors(vectors, only=set(task.words(test)))
+            maker.static = static.extended(later)
+            network.inputs.set_static(maker.static)
         score = score_model(network, maker, Examples(task, test, bilm.keep))
     return TaskResult(run_dir, best, num_epochs, seconds, is_complete, score)
 

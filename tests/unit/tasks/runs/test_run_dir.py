@@ -56,6 +56,7 @@ class TestSavedRun:
         with pytest.raises(ValueError, match="round_to"):
             run.save(tmp_path / "saved", dtype="int8")
         assert not (tmp_path / "saved").exists()
+        assert run.metadata.get("weights", "float32") == "float32"
 
     def test_an_older_saved_run_is_replaced_and_nothing_else(self, run, ner_run, tmp_path):
         run.save(tmp_path / "saved")

@@ -126,6 +126,18 @@ def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, tra
     assert resumed.is_complete
 
 
+def test_a_test_set_changes_nothing_of_the_run(train, tmp_path):
+    test = tmp_path / "test.tsv"
+    test.write_text("text\tlabel\nriver\tbad\nunseen\tgood\n", encoding="utf-8")
+    (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 4\nunseen 5 6\n", encoding="utf-8")
+    train("whole")
+    resumed = train("run", test_path=test)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert resumed.test is not None
+    scored = TaskRun.load(tmp_path / "run").evaluate(test)
+    assert scored.by_label == resumed.test.by_label  # `evaluate` looks up "unseen", too
+
+
 def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_path):
     settings = {"schedule": "constant", "patience": 9}
     first = train("run", settings=settings)
