@@ -182,7 +182,7 @@ def neighborhoods(
     """Return the nearest neighbors of every occurrence among the others.
 
     The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
-    does not distinguish them.
+    does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
 
     Raises:
         ValueError: if there are fewer than two occurrences.
@@ -195,7 +195,9 @@ def neighborhoods(
         for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
     ]
     vectors = np.stack(rows)  # (O, 2D)
-    vectors = unit_rows(vectors - vectors.mean(axis=0))
+    if len(vectors) > 2:
+        vectors = vectors - vectors.mean(axis=0)
+    vectors = unit_rows(vectors)
     similarity = vectors @ vectors.T  # (O, O)
     np.fill_diagonal(similarity, -np.inf)
     order = (-similarity).argsort(axis=1, kind="stable")[:, : min(num_neighbors, len(vectors) - 1)]

@@ -53,6 +53,16 @@ def test_the_share_of_same_sense_counts_neighbors(found):
     assert share_of_same_sense(found, among=2) == 0.5
 
 
+def test_two_occurrences_have_their_plain_cosine(occurrences):
+    from elmokit.probes import neighbors
+
+    pairs = [(occurrences[0], occurrences[1]), (occurrences[0], occurrences[2])]
+    near, far = (neighbors.neighborhoods(FakeEmbedder(), pair)[0].similarities[0] for pair in pairs)
+    a, b = (FakeEmbedder().embed([one.tokens], layers="top")[0][1] for one in pairs[1])
+    assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    assert near > far > -1
+
+
 def test_a_single_occurrence_has_no_neighbors(occurrences):
     from elmokit.probes import neighbors
 
