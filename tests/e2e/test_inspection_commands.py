@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
+from elmokit.evaluation.text_scorer import open_scorer
 
 from ..builders.command_line import elmokit, start_elmokit
 from ..builders.training_models import random_sentences, toy_model, write_text
@@ -40,7 +41,7 @@ def test_surprisal_prints_a_row_a_word_and_the_perplexity(places):
         if row["word"] != "</S>":
             line = lines[int(row["line"]) - 1]
             assert line[int(row["start"]) : int(row["end"])] == row["word"]
-    expected = perplexity_of_files(str(model), [text], device="cpu")
+    expected = perplexity_of_files(*open_scorer(str(model), device="cpu"), [text])
     for way in ("forward", "backward", "mean"):
         mean = sum(float(row[way]) for row in rows) / len(rows)
         assert 2**mean == pytest.approx(getattr(expected, way), rel=1e-6)

@@ -23,6 +23,11 @@ def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of i
     return value
 
 
+def file_option(what: str, metavar: str = "FILE") -> Any:
+    """Return an option that takes a path."""
+    return typer.Option(metavar=metavar, help=what)
+
+
 DebugOption = Annotated[
     bool,
     typer.Option(
@@ -69,9 +74,11 @@ StartStateOption = Annotated[
 LayersOption = Annotated[
     str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
 ]
+OneLayerOption = Annotated[
+    str, typer.Option("--layers", help="top, average, or a layer number (0 is the token layer).")
+]
 VectorsOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Static word vectors (word2vec, GloVe, fastText)."),
+    Path | None, file_option("Static word vectors (word2vec, GloVe, fastText).")
 ]
 DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
@@ -127,8 +134,7 @@ SetOption = Annotated[
     typer.Option("--set", metavar="a.b=c", help="Override a setting; repeatable."),
 ]
 ValidOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Validation text; default: a held-out part of CORPUS."),
+    list[Path] | None, file_option("Validation text; default: a held-out part of CORPUS.")
 ]
 MinutesOption = Annotated[float | None, typer.Option(help="Stop after this many minutes.")]
 EpochsOption = Annotated[
@@ -157,8 +163,7 @@ TaskRunArgument = Annotated[
     ),
 ]
 LayerCacheOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Cache for biLM layers; default: the user cache folder."),
+    Path | None, file_option("Cache for biLM layers; default: the user cache folder.", "DIR")
 ]
 
 

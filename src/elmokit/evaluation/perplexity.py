@@ -7,19 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.bilm.device import pick_device
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.evaluation.text_scorer import (
     ScoredSentences,
     ScoringPrecision,
     StartState,
     TextScorer,
-    scoring_vocab,
 )
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 log = logging.getLogger(__name__)
@@ -57,10 +54,7 @@ def perplexity(
         model = load_model(model)
     given = split_sentences(sentences, model.tokenize)
     scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
-    counter = PerplexityCounter()
-    for scored in scorer.score(given, on_sentences=on_sentences):
-        count(scored, counter)
-    return counter.report(vocabulary=len(scorer.vocab), state=state)
+    return _perplexity(scorer, given, on_sentences)
 
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
@@ -78,35 +72,31 @@ def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
 
 
 def perplexity_of_files(
-    model_path: str,
+    scorer: TextScorer,
+    tokenizer: Tokenizer,
     paths: Sequence[Path],
     *,
-    batch_size: int = 64,
-    tokenizer: str | None = None,
-    device: str = "auto",
-    state: StartState | str = "warm",
     read: ReadReport | None = None,
 ) -> PerplexityReport:
-    """Score raw text files, read like a corpus, with a stored model; see `perplexity`.
+    """Score raw text files, read like a corpus; warn if too many words are unknown.
 
-    ``read`` counts lines read and skipped. Warns if ``tokenizer`` is not the model's own (the
-    default), and if too many words are unknown.
+    ``read`` counts lines read and skipped.
     """
-    model, splitter = scoring_model(model_path, tokenizer=tokenizer, device=device)
-    form = model.config.char_vocab.normalization
-    sentences = read_sentences(list(paths), splitter, normalization=form, report=read)
-    found = perplexity(model, sentences, batch_size=batch_size, state=state)
+    sentences = read_sentences(paths, tokenizer, normalization=scorer.form, report=read)
+    found = _perplexity(scorer, sentences)
     warn_of_unknown(found)
     return found
 
 
-def scoring_model(
-    model_path: str, *, tokenizer: str | None, device: str
-) -> tuple[PretrainedBiLM, Tokenizer]:
-    """Load a model that can score, and the tokenizer of its text, unless another is named."""
-    model = load_model(model_path).to(pick_device(device))
-    scoring_vocab(model)
-    return model, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
+def _perplexity(
+    scorer: TextScorer,
+    sentences: Iterable[Sequence[str]],
+    on_sentences: Callable[[int], None] = lambda done: None,
+) -> PerplexityReport:
+    counter = PerplexityCounter()
+    for scored in scorer.score(sentences, on_sentences=on_sentences):
+        count(scored, counter)
+    return counter.report(vocabulary=len(scorer.vocab), state=scorer.state)
 
 
 def warn_of_unknown(report: PerplexityReport) -> None:

@@ -13,7 +13,7 @@ from typing import get_args
 
 from elmokit.bilm.bilm import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
-from elmokit.evaluation.perplexity import count, scoring_model
+from elmokit.evaluation.perplexity import count
 from elmokit.evaluation.text_scorer import (
     ScoredSentences,
     ScoringPrecision,
@@ -23,6 +23,7 @@ from elmokit.evaluation.text_scorer import (
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
+from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 _BITS = 1 / math.log(2)
@@ -206,24 +207,17 @@ def surprisal_of_words(scorer: TextScorer, sentences: Iterable[list[str]]) -> Su
 
 
 def surprisal_of_lines(
-    model_path: str,
+    scorer: TextScorer,
+    tokenizer: Tokenizer,
     lines: Iterable[TextLine],
     *,
-    top: int = 0,
-    batch_size: int = 64,
-    tokenizer: str | None = None,
-    device: str = "auto",
-    state: StartState | str = "warm",
     read: ReadReport | None = None,
 ) -> SurprisalRows:
     """Score raw text (`elmokit.corpus.readers.read_text_lines`), a row a word; see `surprisal`.
 
     ``read`` counts sentences and words.
     """
-    model, splitter = scoring_model(model_path, tokenizer=tokenizer, device=device)
-    form = model.config.char_vocab.normalization
-    split = split_lines(lines, splitter, normalization=form, report=read)
-    scorer = TextScorer(model, top=top, batch_size=batch_size, state=state)
+    split = split_lines(lines, tokenizer, normalization=scorer.form, report=read)
     return SurprisalRows(scorer, _sourced_lines(split))
 
 

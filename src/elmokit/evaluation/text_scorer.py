@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
@@ -25,8 +26,10 @@ from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm
 from elmokit.inference.word_distributions import DistributionTable, WordDistributions
 from elmokit.kernels.inference import load_kernels
 from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 BATCH_TOKENS = 8192
 """Most positions computed together; a longer sentence goes alone."""
@@ -177,6 +180,24 @@ class TextScorer:
 
         state = self.start.rows(torch.zeros(len(sentences), dtype=torch.int64))
         self.bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
+
+
+def open_scorer(
+    model_path: str,
+    *,
+    tokenizer: str | None = None,
+    device: str = "auto",
+    batch_size: int = 64,
+    state: StartState | str = "warm",
+    top: int | None = None,
+) -> tuple[TextScorer, Tokenizer]:
+    """Load a model to score raw text, and its tokenizer; warn if another one is named.
+
+    The other arguments are those of `TextScorer`.
+    """
+    model = load_model(model_path).to(pick_device(device))
+    scorer = TextScorer(model, batch_size=batch_size, state=state, top=top)
+    return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,29 +16,24 @@ log = logging.getLogger(__name__)
 _OPENAI_PATHS = ("/v1/", "/embeddings")
 
 
+@dataclass(eq=False)
 class RequestError(Exception):
-    """A request that is not answered.
+    """A request that is not answered."""
 
-    Args:
-        status: HTTP status.
-        message: What was found, where, and what is allowed.
-        parameter: The field of the request that is at fault.
-        code: A word of the OpenAI dialect for programs.
-        retry_after: Seconds after which the same request may succeed.
-    """
+    status: int
+    """Of HTTP."""
+    message: str
+    """What was found, where, and what is allowed."""
+    _: KW_ONLY
+    parameter: str | None = None
+    """The field of the request that is at fault."""
+    code: str | None = None
+    """A word of the OpenAI dialect for programs."""
+    retry_after: int | None = None
+    """Seconds after which the same request may succeed."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        parameter: str | None = None,
-        code: str | None = None,
-        retry_after: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status, self.message, self.parameter, self.code = status, message, parameter, code
-        self.retry_after = retry_after
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def tei_type(self) -> str:

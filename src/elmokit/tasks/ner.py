@@ -13,7 +13,7 @@ from elmokit.tasks.formats.characters import (
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.tagging import SpanTaggingTask
-from elmokit.tasks.task import Task, Tokenize, Units
+from elmokit.tasks.task import Tokenize
 from elmokit.text.alignment import align
 
 
@@ -28,13 +28,6 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     all_units = ("words", "characters")
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
     default_hidden_dims = (200, 100)
-
-    def __init__(self, *, units: Units = "words") -> None:
-        self.units: Units = units
-
-    def in_units(self, units: Units) -> Task[TaggedSentence]:
-        super().in_units(units)
-        return NerTask(units=units)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         sentences: Iterator[TaggedSentence] = (

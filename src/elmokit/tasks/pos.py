@@ -6,7 +6,7 @@ from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.morphemes import read_morphemes
 from elmokit.tasks.tagging import TaggingTask
-from elmokit.tasks.task import Task, Tokenize, Units
+from elmokit.tasks.task import Tokenize
 
 
 class PosTask(TaggingTask[TaggedSentence]):
@@ -14,13 +14,6 @@ class PosTask(TaggingTask[TaggedSentence]):
 
     name, suffixes = "pos", (".conllu",)
     all_units = ("words", "morphemes")
-
-    def __init__(self, *, units: Units = "words") -> None:
-        self.units: Units = units
-
-    def in_units(self, units: Units) -> Task[TaggedSentence]:
-        super().in_units(units)
-        return PosTask(units=units)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         return list(read_conllu(path) if self.units == "words" else read_morphemes(path))

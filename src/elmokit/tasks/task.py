@@ -110,6 +110,9 @@ class Task(ABC, Generic[Example]):
     labels_are_answers: ClassVar[bool] = True
     """False: labels are inputs, such as genres, and may be new in other data."""
 
+    def __init__(self, *, units: Units = "words") -> None:
+        self.units: Units = units
+
     @staticmethod
     @abstractmethod
     def score_from_counts(totals: Counts) -> Counts:
@@ -127,7 +130,7 @@ class Task(ABC, Generic[Example]):
                 f"units={units!r} is not for the task {self.name}, whose data come in "
                 f"{' or '.join(self.all_units)}."
             )
-        return self
+        return type(self)(units=units)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:

@@ -1,6 +1,7 @@
 """Experiment trackers: they get the rows of a run's ``metrics.jsonl``, also while it grows.
 
-A new tracker is a class that follows `Tracker` and a line in `TRACKERS`.
+A new tracker is a class that follows `Tracker`, or a function that returns one, and a line in
+`TRACKERS`.
 """
 
 import time
@@ -50,13 +51,11 @@ class TensorBoard:
         self._writer.close()
 
 
-class WeightsAndBiases:
-    """A run of W&B; its own variables (``WANDB_MODE=offline``, ``WANDB_PROJECT``) are respected."""
+class LibraryRun:
+    """A run of a library that has the functions ``log`` and ``finish``."""
 
-    def __init__(self, run_dir: Path, settings: Mapping[str, Any]) -> None:
-        self._run = _library("wandb").init(
-            name=run_dir.name, config=dict(settings), dir=str(run_dir)
-        )
+    def __init__(self, run: Any) -> None:
+        self._run = run
 
     def log(self, step: int, figures: Mapping[str, float]) -> None:
         """Add a row."""
@@ -65,6 +64,19 @@ class WeightsAndBiases:
     def close(self) -> None:
         """Finish the run."""
         self._run.finish()
+
+
+def weights_and_biases(run_dir: Path, settings: Mapping[str, Any]) -> LibraryRun:
+    """Start a run of W&B, whose own variables are respected (``WANDB_MODE=offline``)."""
+    wandb = _library("wandb")
+    return LibraryRun(wandb.init(name=run_dir.name, config=dict(settings), dir=str(run_dir)))
+
+
+def trackio(run_dir: Path, settings: Mapping[str, Any]) -> LibraryRun:
+    """Start a run of Trackio, in the project ``elmokit``."""
+    library = _library("trackio")
+    library.init(project=PROJECT, name=run_dir.name, config=dict(settings))
+    return LibraryRun(library)
 
 
 class MLflow:
@@ -84,27 +96,11 @@ class MLflow:
         self._mlflow.end_run()
 
 
-class Trackio:
-    """A run of Trackio, in the project ``elmokit``."""
-
-    def __init__(self, run_dir: Path, settings: Mapping[str, Any]) -> None:
-        self._trackio = _library("trackio")
-        self._trackio.init(project=PROJECT, name=run_dir.name, config=dict(settings))
-
-    def log(self, step: int, figures: Mapping[str, float]) -> None:
-        """Add a row."""
-        self._trackio.log(dict(figures), step=step)
-
-    def close(self) -> None:
-        """Finish the run."""
-        self._trackio.finish()
-
-
 TRACKERS: dict[str, Callable[[Path, Mapping[str, Any]], Tracker]] = {
     "tensorboard": TensorBoard,
-    "wandb": WeightsAndBiases,
+    "wandb": weights_and_biases,
     "mlflow": MLflow,
-    "trackio": Trackio,
+    "trackio": trackio,
 }
 """(run directory, settings) -> tracker."""
 

@@ -12,6 +12,7 @@ from elmokit.corpus.readers import ReadReport
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
+from elmokit.evaluation.text_scorer import open_scorer
 from elmokit.inference.engine import Engine
 from elmokit.text.word_vocab import WordVocab
 
@@ -254,7 +255,7 @@ class TestFiles:
 
     def test_a_stored_model_on_a_file(self, model, stored):
         model_path, text = stored
-        report = perplexity_of_files(model_path, [text], device="cpu")
+        report = perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
         expected = perplexity_in(model, SENTENCES)
         assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
 
@@ -262,26 +263,26 @@ class TestFiles:
         model_path, text = stored
         text.write_bytes(b"\n" + text.read_bytes() * 20 + b"a\0b\n")
         read = ReadReport()
-        report = perplexity_of_files(model_path, [text], device="cpu", read=read)
+        report = perplexity_of_files(*open_scorer(model_path, device="cpu"), [text], read=read)
         assert read.skipped == {"blank": 1 + 20 * SENTENCES.count([]), "nul": 1}
         assert report.sentences == read.sentences
 
     def test_another_tokenizer_is_warned_about(self, stored, caplog):
         model_path, text = stored
-        perplexity_of_files(model_path, [text], tokenizer="simple", device="cpu")
+        perplexity_of_files(*open_scorer(model_path, tokenizer="simple", device="cpu"), [text])
         assert "tokenizer 'simple', but the model was trained with 'whitespace'" in caplog.text
 
     def test_the_same_tokenizer_is_not(self, stored, caplog):
         model_path, text = stored
-        perplexity_of_files(model_path, [text], tokenizer="whitespace", device="cpu")
+        perplexity_of_files(*open_scorer(model_path, tokenizer="whitespace", device="cpu"), [text])
         assert "tokenizer" not in caplog.text
 
     def test_a_text_of_unknown_words_is_warned_about(self, stored, caplog):
         model_path, text = stored
-        perplexity_of_files(model_path, [text], device="cpu")
+        perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
         assert "are unknown to the model" not in caplog.text
         text.write_text("hwaet we gardena\n", encoding="utf-8")
-        perplexity_of_files(model_path, [text], device="cpu")
+        perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
         assert "100 % of the words are unknown to the model" in caplog.text
 
 

@@ -12,6 +12,7 @@ from elmokit.corpus.readers import ReadReport, TextLine
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
+from elmokit.evaluation.text_scorer import open_scorer
 from elmokit.inference import target_scores
 from elmokit.inference.warm_state import warm_text
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -156,7 +157,9 @@ def test_lines_of_a_file_have_their_numbers(tmp_path, model):
     model.save(tmp_path / "model")
     read = ReadReport()
     lines = [TextLine(tmp_path / "a.txt", 1, "the river"), TextLine(tmp_path / "a.txt", 4, "is a")]
-    rows = surprisal_of_lines(str(tmp_path / "model"), lines, device="cpu", read=read)
+    rows = surprisal_of_lines(
+        *open_scorer(str(tmp_path / "model"), device="cpu", top=0), lines, read=read
+    )
     assert [(row.line, row.sentence, row.word, row.start) for row in rows] == [
         (1, 0, "the", 0), (1, 0, "river", 4), (1, 0, "</S>", None),
         (4, 1, "is", 0), (4, 1, "a", 3), (4, 1, "</S>", None),

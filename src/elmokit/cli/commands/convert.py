@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import JsonOption, OverwriteOption
+from elmokit.cli.options import JsonOption, OverwriteOption, file_option
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 from elmokit.files.location import counted
@@ -25,20 +25,15 @@ def convert(
         ),
     ],
     *,
-    options: Annotated[
-        Path | None, typer.Option(help="Options file: a file name in SRC, or a path.")
-    ] = None,
+    options: Annotated[Path | None, file_option("Options file: a name in SRC, or a path.")] = None,
     weights: Annotated[
-        Path | None,
-        typer.Option(help="Weight file, or a checkpoint's prefix: a name in SRC, or a path."),
+        Path | None, file_option("Weight file, or a checkpoint's prefix: a name in SRC, or a path.")
     ] = None,
     vocab: Annotated[
-        Path | None,
-        typer.Option(help="Vocabulary; default: vocab.txt, or the only word list in SRC."),
+        Path | None, file_option("Vocabulary; default: vocab.txt, or the only word list in SRC.")
     ] = None,
     softmax: Annotated[
-        Path | None,
-        typer.Option(help="Separate HDF5 file of the softmax, to read or write."),
+        Path | None, file_option("Separate HDF5 file of the softmax, to read or write.")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Which ELMo of an archive that holds several.")

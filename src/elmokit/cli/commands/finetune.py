@@ -23,12 +23,10 @@ def finetune(
     set_: options.SetOption = None,
     valid: options.ValidOption = None,
     general: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Out-of-domain text to score before and after."),
+        list[Path] | None, options.file_option("Out-of-domain text to score before and after.")
     ] = None,
     vocab: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="New vocabulary, or `corpus` to count one from CORPUS."),
+        str | None, options.file_option("New vocabulary, or `corpus` to count one from CORPUS.")
     ] = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,

@@ -34,7 +34,7 @@ def neighbors(
         bool, typer.Option("--any-word", help="With --sentence: allow other words as neighbors.")
     ] = False,
     model: options.ModelOption = None,
-    layers: Annotated[str, typer.Option(help="top, average, or a layer number.")] = "top",
+    layers: options.OneLayerOption = "top",
     num_neighbors: Annotated[
         int, typer.Option("--neighbors", "-k", help="Neighbors per occurrence.", min=1)
     ] = 3,

@@ -26,13 +26,14 @@ def perplexity(
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation.perplexity import perplexity_of_files
+    from elmokit.evaluation.text_scorer import open_scorer
 
     choose_threads(threads)
     read = ReadReport()
-    report = perplexity_of_files(
-        model, text, batch_size=batch_size, tokenizer=tokenizer, device=device, state=state,
-        read=read,
-    )  # fmt: skip
+    scorer, splitter = open_scorer(
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state
+    )
+    report = perplexity_of_files(scorer, splitter, text, read=read)
     if json:
         emit_json({**dataclasses.asdict(report), "skipped": read.skipped})
         return

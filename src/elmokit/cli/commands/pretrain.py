@@ -47,7 +47,7 @@ def pretrain(
         ),
     ] = None,
     vocab: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Vocabulary; default: counted from CORPUS.")
+        Path | None, options.file_option("Vocabulary; default: counted from CORPUS.")
     ] = None,
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",

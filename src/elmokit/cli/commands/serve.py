@@ -51,9 +51,7 @@ def serve(
     name: Annotated[
         str | None, typer.Option(help="Name of the model for clients; default: its own.")
     ] = None,
-    layers: Annotated[
-        str, typer.Option(help="top, average, or a layer number (0 is the token layer).")
-    ] = "average",
+    layers: options.OneLayerOption = "average",
     pooling: Annotated[
         str, typer.Option("--pool", help="One vector per text: mean or max over its words.")
     ] = "mean",

@@ -49,6 +49,7 @@ def surprisal(
     from elmokit.evaluation import surprisal_files as files
     from elmokit.evaluation.perplexity import warn_of_unknown
     from elmokit.evaluation.surprisal import surprisal_of_lines
+    from elmokit.evaluation.text_scorer import open_scorer
     from elmokit.files.atomic import check_target
     from elmokit.files.sources import find_files
 
@@ -57,10 +58,11 @@ def surprisal(
         check_target(output, inputs=find_files(text) if text else (), overwrite=overwrite)
     choose_threads(threads)
     read = ReadReport()
-    rows = surprisal_of_lines(
-        model, options.text_lines(text, given, read), top=top, batch_size=batch_size,
-        tokenizer=tokenizer, device=device, state=state, read=read,
-    )  # fmt: skip
+    lines = options.text_lines(text, given, read)
+    scorer, splitter = open_scorer(
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top
+    )
+    rows = surprisal_of_lines(scorer, splitter, lines, read=read)
     if output is not None:
         files.write_surprisal(rows, output, top=top)
     else:

@@ -1,19 +1,19 @@
 """`elmokit track`: send a run's figures to an experiment tracker."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
+from elmokit.training.trackers import TRACKERS
 
 
 def track(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or train.")],
     tracker: Annotated[
-        Literal["tensorboard", "wandb", "mlflow", "trackio"],
-        typer.Argument(help="tensorboard, wandb, mlflow or trackio; each needs its library."),
+        str, typer.Argument(help=f"One of {', '.join(TRACKERS)}; each needs its library.")
     ],
     *,
     follow: Annotated[
@@ -21,14 +21,14 @@ def track(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send the figures of a run to TensorBoard, Weights & Biases, MLflow or Trackio.
+    """Send the figures of a run to an experiment tracker.
 
     They are read from RUN/metrics.jsonl, so training never waits for a tracker. The trackers' own
     environment variables apply (WANDB_MODE=offline, MLFLOW_TRACKING_URI).
     """
-    from elmokit.training.trackers import track as send
+    from elmokit.training import trackers
 
-    count = send(run, tracker, follow=follow)
+    count = trackers.track(run, tracker, follow=follow)
     if json:
         emit_json({"run": run, "tracker": tracker, "rows": count})
     else:

@@ -19,19 +19,16 @@ def train(
         Path, typer.Option("--output", "-o", metavar="RUN", help="Directory for the run.")
     ],
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Directory with one train… and one dev… file."),
+        Path | None, options.file_option("Directory with one train… and one dev… file.", "DIR")
     ] = None,
     train: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Training set, instead of the one in --data."),
+        Path | None, options.file_option("Training set, instead of the one in --data.")
     ] = None,
     dev: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Dev set, instead of the one in --data.")
+        Path | None, options.file_option("Dev set, instead of the one in --data.")
     ] = None,
     test: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Test set, scored once, when the training is complete."),
+        Path | None, options.file_option("Test set, scored once, when the training is complete.")
     ] = None,
     model: options.ModelOption = None,
     embeddings: Annotated[

@@ -40,6 +40,7 @@ class BiLMReference:
     """Whether it was trained with the task, and its weights are saved with the run."""
 
 
+@dataclass(frozen=True, eq=False)
 class TaskBiLM:
     """A biLM as a task sees it; conditions without layers only have its tokenizer, or a plain one.
 
@@ -47,25 +48,26 @@ class TaskBiLM:
     are not kept then.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        char_vocab: CharVocab,
-        *,
-        embedder: Embedder | None = None,
-        module: PretrainedBiLM | None = None,
-        reference: BiLMReference | None = None,
-        cache_dir: Path | None = None,
-        on_layers: OnLayers | None = None,
-    ) -> None:
-        self.tokenizer, self.char_vocab, self.reference = tokenizer, char_vocab, reference
-        self.module, self._embedder = module, embedder
-        self._cache_dir, self._on_layers = cache_dir, on_layers
-        self.num_layers = self.dim = 0
-        if embedder is not None:
-            self.num_layers, self.dim = embedder.num_layers, embedder.dim
-        elif module is not None:
-            self.num_layers, self.dim = module.num_layers, module.output_dim
+    tokenizer: Tokenizer
+    char_vocab: CharVocab
+    embedder: Embedder | None = None
+    module: PretrainedBiLM | None = None
+    reference: BiLMReference | None = None
+    cache_dir: Path | None = None
+    on_layers: OnLayers | None = None
+
+    @property
+    def num_layers(self) -> int:
+        """Layers that a mixture has; 0 if no biLM is read."""
+        found = self.embedder or self.module
+        return 0 if found is None else found.num_layers
+
+    @property
+    def dim(self) -> int:
+        """Their width."""
+        if self.embedder is not None:
+            return self.embedder.dim
+        return 0 if self.module is None else self.module.output_dim
 
     @classmethod
     def open(
@@ -136,19 +138,19 @@ class TaskBiLM:
 
         Its second argument is ``within`` of `keep_layers`.
         """
-        if self._embedder is None:
+        if self.embedder is None:
             return None
-        embedder = self._embedder
+        embedder = self.embedder
         return lambda sentences, within=(): keep_layers(
-            embedder, sentences, self._cache_dir, within=within, on_progress=self._on_layers
+            embedder, sentences, self.cache_dir, within=within, on_progress=self.on_layers
         )
 
     @property
     def compute(self) -> Callable[[list[Sentence]], Sequence[np.ndarray]] | None:
         """`keep` without keeping: for sentences that are read once."""
-        if self._embedder is None:
+        if self.embedder is None:
             return None
-        embedder = self._embedder
+        embedder = self.embedder
         return lambda sentences: [
             vectors.transpose(1, 0, 2) for vectors in embedder.embed([list(s) for s in sentences])
         ]

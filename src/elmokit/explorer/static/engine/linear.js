@@ -16,14 +16,8 @@
 export function multiply(weight, bias, cols, x, a, out, o, first, last) {
   let row = first;
   for (; row + 4 <= last; row += 4) {  // four rows read each x once
-    let w0 = row * cols;
-    let w1 = w0 + cols;
-    let w2 = w1 + cols;
-    let w3 = w2 + cols;
-    let s0 = 0;
-    let s1 = 0;
-    let s2 = 0;
-    let s3 = 0;
+    let w0 = row * cols, w1 = w0 + cols, w2 = w1 + cols, w3 = w2 + cols;
+    let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     for (let c = a, end = a + cols; c < end; c++) {
       const value = x[c];
       s0 += weight[w0++] * value;
@@ -48,18 +42,9 @@ export function multiply(weight, bias, cols, x, a, out, o, first, last) {
 function multiplyTwo(weight, bias, cols, x, a, b, out, o, q, first, last) {
   let row = first;
   for (; row + 4 <= last; row += 4) {
-    let w0 = row * cols;
-    let w1 = w0 + cols;
-    let w2 = w1 + cols;
-    let w3 = w2 + cols;
-    let s0 = 0;
-    let s1 = 0;
-    let s2 = 0;
-    let s3 = 0;
-    let t0 = 0;
-    let t1 = 0;
-    let t2 = 0;
-    let t3 = 0;
+    let w0 = row * cols, w1 = w0 + cols, w2 = w1 + cols, w3 = w2 + cols;
+    let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    let t0 = 0, t1 = 0, t2 = 0, t3 = 0;
     for (let c = a, d = b, end = a + cols; c < end; c++, d++) {
       const left = x[c];
       const right = x[d];
