@@ -48,6 +48,9 @@ def read_parquet(path):
         layers = []
         for name in columns:
             words = table[name][row].values
+            if "list" not in str(words.type):  # a pooled sentence
+                layers.append(words.to_numpy(zero_copy_only=False))
+                continue
             dim = words.type.list_size
             layers.append(words.flatten().to_numpy(zero_copy_only=False).reshape(len(words), dim))
         vectors[index] = np.stack(layers) if len(columns) > 1 else layers[0]
@@ -107,6 +110,28 @@ def test_one_layer_comes_back_as_it_was(kind, embedder, text, tmp_path, layers):
     output = tmp_path / f"out{suffix}"
     embed_files(embedder, text, output, file_format=file_format, layers=layers)
     assert_same(READERS[suffix](output), expected_vectors(embedder, layers=layers))
+
+
+@pytest.mark.parametrize("layers", ["all", "average"])
+def test_pooled_sentences_come_back_as_they_were(kind, embedder, text, tmp_path, layers):
+    suffix, file_format = kind
+    if file_format == "bilm-tf" and layers != "all":
+        pytest.skip("files of this format hold all layers")
+    output = tmp_path / f"out{suffix}"
+    report = embed_files(
+        embedder, text, output, file_format=file_format, pool="max", layers=layers, dtype="float16"
+    )
+    expected = embedder.embed_sentences(
+        [line.split() for line in LINES], pooling="max", layers=layers
+    )
+    assert_same(READERS[suffix](output), dict(enumerate(expected)), np.float16)
+    with elmokit.open_vectors(output) as sentences:
+        assert sentences.metadata["pool"] == "max"
+        assert [one.tokens for one in sentences] == [line.split() for line in LINES]
+        for read in (sentences, sentences[:]):
+            found = np.stack([one.vectors for one in read])
+            np.testing.assert_array_equal(found, expected.astype(np.float16))
+        assert sentences.metadata["num_words"] == report.words == 34
 
 
 def test_the_file_says_what_made_it(kind, embedder, text, tmp_path):
@@ -187,9 +212,18 @@ def kill(*args, **kwargs):
     raise Killed
 
 
-@pytest.mark.parametrize("moment", ["embedding", "merging", "merged", "renamed"])
+@pytest.mark.parametrize(
+    ("moment", "chosen"),
+    [
+        ("embedding", {}),
+        ("merging", {}),
+        ("merged", {}),
+        ("renamed", {}),
+        ("embedding", {"pool": "mean", "layers": "all"}),
+    ],
+)
 def test_a_killed_job_goes_on_without_gap_or_double(
-    kind, embedder, text, tmp_path, moment, monkeypatch
+    kind, embedder, text, tmp_path, moment, chosen, monkeypatch
 ):
     suffix, file_format = kind
     output = tmp_path / f"out{suffix}"
@@ -207,12 +241,18 @@ def test_a_killed_job_goes_on_without_gap_or_double(
         else:
             patch.setattr(PartStore, "remove", lambda self: kill() if output.exists() else None)
         with pytest.raises(Killed):
-            embed_files(embedder, text, output, file_format=file_format, batch_tokens=8, **options)
+            embed_files(
+                embedder, text, output, file_format=file_format, batch_tokens=8, **options, **chosen
+            )
     assert output.exists() == (moment == "renamed")
 
-    report = embed_files(embedder, text, output, file_format=file_format, resume=True)
+    report = embed_files(embedder, text, output, file_format=file_format, resume=True, **chosen)
     assert report.resumed_sentences == (3 if moment == "embedding" else 5)
-    assert_same(READERS[suffix](output), expected_vectors(embedder))
+    expected = expected_vectors(embedder)
+    if chosen:
+        pooled = embedder.embed_sentences([line.split() for line in LINES], layers="all")
+        expected = dict(enumerate(pooled))
+    assert_same(READERS[suffix](output), expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, "text.txt"]
 
 

@@ -1,12 +1,13 @@
 """Text files to one embedding file: streamed, resumable, optionally split over machines."""
 
+import json
 import logging
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,19 @@ from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_em
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore, check_same_job
+from elmokit.embed.pooling import pool
+from elmokit.embed.sif import (
+    SIF,
+    common_direction,
+    weighted_mean,
+    without_common,
+    word_probabilities,
+)
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.hashing import text_sha256
 from elmokit.files.location import counted
-from elmokit.files.sources import Paths
+from elmokit.files.sources import STANDARD_INPUT, Paths
 from elmokit.files.temporary import remove_leftovers
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -92,17 +102,23 @@ def embed_files(
     shard = options.shard
     tokenizer = tokenizer_for_model(embedder.tokenizer_config, options.tokenizer)
     splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
-    metadata = embedder.metadata(layers=options.layers, state=options.state) | {
+    metadata = embedder.metadata(layers=options.chosen_layers, state=options.state) | {
         "tokenizer": {"name": splitter.name, "version": splitter.version},
         "dtype": options.dtype,
         "format": options.file_format,
         "shard": f"{shard[0]}/{shard[1]}",
     }
     lines = NumberedLines(texts)
-    job = _Job(embedder, lines, lines.share(*shard), path, output_format, metadata)
-    store = job.store
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
+    if options.pool is not None:
+        metadata["pool"] = options.pool
+    probabilities: dict[str, float] = {}
+    if options.pool == SIF:
+        probabilities = _word_probabilities(lines, splitter)
+        metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
+    job = _Job(embedder, lines, lines.share(*shard), path, output_format, metadata, probabilities)
+    store = job.store
     with store.held():
         check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
         if store.exists and not may_replace:
@@ -120,6 +136,17 @@ def embed_files(
         return job.run(splitter.tokenize, options.batch_tokens, on_progress or (lambda *_: None))
 
 
+def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
+    """Read the text once before it is embedded, to count its words."""
+    if any(path == STANDARD_INPUT or not path.is_file() for path in lines.files):
+        raise InputError(
+            'pool="sif" reads the text twice, first to count its words: give files, not standard '
+            "input or a pipe."
+        )
+    text = NumberedLines(lines.files)
+    return word_probabilities(splitter.tokenize(line) for _, line in text)
+
+
 @dataclass
 class _Job:
     """One run of `embed_files`, with checked options."""
@@ -130,6 +157,8 @@ class _Job:
     path: Path
     output_format: OutputFormat
     metadata: dict[str, Any]
+    probabilities: dict[str, float]
+    """Of the words of the text, for SIF."""
     started: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -224,7 +253,7 @@ class _Job:
                     block.indices.append(index)
                     block.texts.append(text)
                     block.tokens.append(words)
-                    block.vectors.append(vectors.astype(dtype, copy=False))
+                    block.vectors.append(self._pooled(vectors, words).astype(dtype, copy=False))
                     num_bytes += block.vectors[-1].nbytes
                     num_words += len(words)
                     if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
@@ -242,6 +271,25 @@ class _Job:
             writer.add(block, last_state)
         return num_words
 
+    def _pooled(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:
+        match self.metadata.get("pool"):
+            case None:
+                return vectors
+            case str(name) if name == SIF:
+                return weighted_mean(vectors, words, self.probabilities)
+            case name:
+                return pool(vectors, pooling=name)
+
+    def _blocks(self) -> Iterator[Block]:
+        """Yield what is written: the parts, with SIF without the direction that all share."""
+        if self.metadata.get("pool") != SIF or not self.store.parts:
+            yield from self.store.blocks()
+            return
+        direction = common_direction(np.stack(block.vectors) for block in self.store.blocks())
+        for block in self.store.blocks():
+            vectors = [without_common(one, direction).astype(one.dtype) for one in block.vectors]
+            yield replace(block, vectors=vectors)
+
     def _finish(self) -> tuple[int, int]:
         """Merge the parts into the output; return its number of sentences and of words."""
         if not self.lines.count and not self.text.num_bytes:
@@ -255,7 +303,7 @@ class _Job:
         with atomic_file(self.path) as temp_path:
             write_embeddings(
                 temp_path,
-                self.store.blocks(),
+                self._blocks(),
                 output_format=self.output_format,
                 metadata=metadata,
                 num_bytes=sum(part.path.stat().st_size for part in self.store.parts),

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from elmokit.embed.formats.registry import OutputFormat, find_format
+from elmokit.embed.pooling import check_pooling
+from elmokit.embed.sif import SIF
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
@@ -17,8 +19,10 @@ FileDtype = Literal["float32", "float16"]
 class EmbedOptions:
     """User options of `embed_files`."""
 
-    layers: Layers | str = "all"
-    """As in `Embedder.embed`."""
+    layers: Layers | str | None = None
+    """As in `Embedder.embed`; default: ``"all"``, with ``pool`` ``"average"``."""
+    pool: str | None = None
+    """``"mean"``, ``"max"`` or ``"sif"``: one vector per sentence; default: one per word."""
     state: StatePolicy | str = "reset"
     """As in `Embedder.embed`."""
     dtype: FileDtype | str = "float32"
@@ -36,6 +40,13 @@ class EmbedOptions:
     overwrite: bool = False
     """Replace the output and discard an unfinished job; never replaces one of the texts."""
 
+    @property
+    def chosen_layers(self) -> Layers | str:
+        """``layers``, or its default."""
+        if self.layers is not None:
+            return self.layers
+        return "all" if self.pool is None else "average"
+
     def check(self, path: Path, *, num_layers: int) -> OutputFormat:
         """Check the options before the work starts; return the format of the output ``path``.
 
@@ -44,16 +55,18 @@ class EmbedOptions:
             MissingExtraError: if the format's library is not installed.
         """
         with as_input_error():
-            check_layers(self.layers, num_layers)
+            check_layers(self.chosen_layers, num_layers)
+            if self.pool is not None:
+                check_pooling(self.pool, others=[SIF])
             check_state_policy(self.state)
         output_format = find_format(path, self.file_format)
         _ = output_format.module  # raises without its library
         if self.dtype not in get_args(FileDtype):
             raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")
-        if output_format.all_layers_only and self.layers != "all":
+        if output_format.all_layers_only and self.chosen_layers != "all":
             raise InputError(
-                f"Files of the format {self.file_format} hold all layers: leave `layers` at "
-                f'"all", got {self.layers!r}.'
+                f'Files of the format {self.file_format} hold all layers: `layers` must be "all", '
+                f"got {self.chosen_layers!r}."
             )
         index, count = self.shard
         if not 0 <= index < count:
@@ -64,6 +77,11 @@ class EmbedOptions:
             raise InputError(
                 'state="carry" reads the text as one stream, which cannot be split: leave out '
                 f"`shard`, got {index}/{count}."
+            )
+        if self.pool == SIF and count > 1:
+            raise InputError(
+                'pool="sif" weighs words by their counts in the whole text, which a part of it '
+                f"does not have: leave out `shard`, got {index}/{count}."
             )
         if self.resume and self.overwrite:
             raise InputError("Give either --resume or --overwrite, not both.")

@@ -1,6 +1,6 @@
 """Word vectors of a sentence → one vector of the sentence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -18,10 +18,13 @@ POOLINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mean": _mean, "max":
 """Functions of at least one word: (…, W, 2D) to (…, 2D), by name."""
 
 
-def check_pooling(pooling: str) -> str:
-    """Return ``pooling``; raise `ValueError` with the choices if there is none of that name."""
-    if pooling not in POOLINGS:
-        choices = " or ".join(f'"{name}"' for name in POOLINGS)
+def check_pooling(pooling: str, *, others: Sequence[str] = ()) -> str:
+    """Return ``pooling``; raise `ValueError` with the choices if there is none of that name.
+
+    ``others`` are names that the caller allows besides.
+    """
+    if pooling not in (allowed := (*POOLINGS, *others)):
+        choices = " or ".join(f'"{name}"' for name in allowed)
         raise ValueError(f"`pooling` must be {choices}, got {pooling!r:.60}.")
     return pooling
 

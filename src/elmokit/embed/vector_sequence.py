@@ -21,7 +21,8 @@ class SentenceVectors(NamedTuple):
     tokens: list[str] | None
     """Its words; None in files of other programs and of elmokit 0.1."""
     vectors: np.ndarray
-    """(L, W, 2D), or (W, 2D) if the file holds one layer; in the data type of the file."""
+    """(L, W, 2D), or (W, 2D) if the file holds one layer; in the data type of the file. Of a file
+    of pooled sentences (L, 2D) or (2D,)."""
 
 
 class VectorSequence(Sequence):
@@ -65,7 +66,7 @@ class VectorSequence(Sequence):
                 f"{self.path} has {counted(len(self), 'sentence')}, and none at {index}."
             )
         with self._reading():
-            return _checked(self._reader.read(position))
+            return self._checked(self._reader.read(position))
 
     def __iter__(self) -> Iterator[SentenceVectors]:
         with self._reading():
@@ -74,7 +75,7 @@ class VectorSequence(Sequence):
             with self._reading():
                 if (sentence := next(sentences, None)) is None:
                     return
-                checked = _checked(sentence)
+                checked = self._checked(sentence)
             yield checked
 
     def __repr__(self) -> str:
@@ -95,6 +96,15 @@ class VectorSequence(Sequence):
         """Close the file; nothing can be read from it any more."""
         self._is_closed = True
         self._reader.close()
+
+    def _checked(self, sentence: tuple[list[str] | None, np.ndarray]) -> SentenceVectors:
+        tokens, vectors = sentence
+        is_pooled = self.metadata.get("pool") is not None
+        if vectors.ndim + is_pooled not in (2, 3) or vectors.dtype.kind != "f":
+            raise ValueError(f"vectors of shape {vectors.shape} and type {vectors.dtype}")
+        if tokens is not None and not is_pooled and len(tokens) != vectors.shape[-2]:
+            raise ValueError(f"{len(tokens)} words, but vectors of shape {vectors.shape}")
+        return SentenceVectors(tokens, vectors)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -134,12 +144,3 @@ def _format_of(path: Path) -> OutputFormat:
     if (first := next(found, None)) is None:
         raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")
     return first
-
-
-def _checked(sentence: tuple[list[str] | None, np.ndarray]) -> SentenceVectors:
-    tokens, vectors = sentence
-    if vectors.ndim not in (2, 3) or vectors.dtype.kind != "f":
-        raise ValueError(f"vectors of shape {vectors.shape} and type {vectors.dtype}")
-    if tokens is not None and len(tokens) != vectors.shape[-2]:
-        raise ValueError(f"{len(tokens)} words, but vectors of shape {vectors.shape}")
-    return SentenceVectors(tokens, vectors)

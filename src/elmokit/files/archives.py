@@ -94,8 +94,12 @@ class _Writer:
             raise self._too_large()
         if stated_bytes > shutil.disk_usage(self._folder).free:
             raise OSError(28, os.strerror(28), str(self._folder))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file = target.open("xb")
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise self.refuse(name, "needs a folder where a file is, or the reverse") from error
+        with file:
             while piece := source.read(_PIECE_BYTES):
                 self._left -= len(piece)
                 if self._left < 0:
@@ -112,7 +116,7 @@ class _Writer:
     def _inside(self, name: str) -> PurePosixPath:
         path = PurePosixPath(name)
         is_outside = path.is_absolute() or ".." in path.parts or not path.parts
-        if is_outside or "\\" in name or "\0" in name or ":" in path.parts[0]:
+        if is_outside or any(character in name for character in "\\\0:"):
             raise self.refuse(name, "has a name that leads out of the archive's folder")
         if str(path) in self._seen:
             raise self.refuse(name, "is there twice")

@@ -3,7 +3,6 @@
 # pyright: reportMissingImports=false
 
 import os
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import POOLINGS, pool
+from elmokit.embed.pooling import check_pooling
+from elmokit.embed.sif import (
+    SIF,
+    common_direction,
+    weighted_mean,
+    without_common,
+    word_probabilities,
+)
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.given_sentences import split_sentences
@@ -22,10 +28,6 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise MissingExtraError("scikit-learn", extra="sklearn") from error
-
-SIF = "sif"
-SIF_SMOOTHING = 1e-3
-"""a of the weights a / (a + p(w)): the value of the paper."""
 
 
 class ElmoVectorizer(TransformerMixin, BaseEstimator):
@@ -49,8 +51,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         probabilities_: p(w) in the training sentences (SIF).
         common_direction_: (2D,), of length 1, or zeros (SIF).
 
-    Source: Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for sentence embeddings",
-    algorithm 1; p(w) is that of the training sentences, and unseen words have weight 1.
+    Source of SIF: see `elmokit.embed.sif`; p(w) is that of the training sentences.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self.pooling != SIF:
             return self.embedder_.embed_sentences(X, pooling=self.pooling, layers=self.layers)
-        return self._without_common(self._weighted(X))
+        return without_common(self._weighted(X), self.common_direction_)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return ``elmo0``, ``elmo1``, …: one name for each dimension."""
@@ -102,9 +103,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         return tags
 
     def _fit(self, X: Any) -> Float[np.ndarray, "N E"] | None:
-        if self.pooling not in (choices := (*POOLINGS, SIF)):
-            named = ", ".join(f'"{name}"' for name in choices)
-            raise InputError(f"`pooling` must be one of {named}, got {self.pooling!r:.60}.")
+        check_pooling(self.pooling, others=[SIF])
         if self.layers == "all":
             raise InputError(
                 '`layers` must give one vector per word: "average", "top" or a number.'
@@ -114,14 +113,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         if self.pooling != SIF:
             return None
         sentences = list(self._words(X))
-        counts = Counter(word for words in sentences for word in words)
-        total = counts.total()
-        self.probabilities_ = {word: count / total for word, count in counts.items()}
+        self.probabilities_ = word_probabilities(sentences)
         vectors = self._weighted(sentences)
-        self.common_direction_ = np.zeros(self.embedder_.dim, dtype=np.float32)
-        if vectors.any():
-            self.common_direction_ = np.linalg.svd(vectors, full_matrices=False)[2][0]
-        return self._without_common(vectors)
+        self.common_direction_ = common_direction([vectors])
+        return without_common(vectors, self.common_direction_)
 
     def _words(self, X: Any) -> Iterable[list[str]]:
         return split_sentences(X, self.embedder_.tokenizer.tokenize)
@@ -129,17 +124,9 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
     def _weighted(self, X: Any) -> Float[np.ndarray, "N E"]:
         sentences = list(self._words(X))
         rows = [
-            pool(vectors * self._weights(words)) if words else pool(vectors)
+            weighted_mean(vectors, words, self.probabilities_)
             for words, vectors in zip(
                 sentences, self.embedder_.embed_stream(sentences, layers=self.layers), strict=True
             )
         ]
         return np.array(rows, dtype=np.float32).reshape(-1, self.embedder_.dim)
-
-    def _weights(self, words: list[str]) -> Float[np.ndarray, "W 1"]:
-        p = np.array([self.probabilities_.get(word, 0.0) for word in words], dtype=np.float32)
-        return (SIF_SMOOTHING / (SIF_SMOOTHING + p))[:, None]
-
-    def _without_common(self, vectors: Float[np.ndarray, "N E"]) -> Float[np.ndarray, "N E"]:
-        common = self.common_direction_
-        return vectors - np.outer(vectors @ common, common)

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from elmokit.errors import ElmokitError
+from elmokit.errors import InputError
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,17 @@ class RequestError(Exception):
 
 
 def as_request_error(error: Exception) -> RequestError:
-    """Return what to answer for an exception; what is no fault of the request is logged."""
+    """Return what to answer for an exception.
+
+    What is no fault of the request is logged, and the answer does not say what it was: it may name
+    files of this machine.
+    """
     if isinstance(error, RequestError):
         return error
-    if isinstance(error, ElmokitError | ValueError | TypeError):
+    if isinstance(error, InputError):
         return RequestError(422, str(error))
     log.error("a computation failed", exc_info=error)
-    return RequestError(500, f"The computation failed: {type(error).__name__}: {error}")
+    return RequestError(500, "The computation failed. The log of the server has the reason.")
 
 
 def error_response(path: str, error: RequestError, *, close: bool = False) -> Response:

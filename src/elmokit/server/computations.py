@@ -108,6 +108,11 @@ class Prediction:
                 413, f"{text.where} has {num_characters:,} characters: at most "
                 f"{self._settings.max_characters:,} are read.",
             )  # fmt: skip
+        if not isinstance(text.value, str):
+            try:
+                self.run.task.from_words(text.value, str.split)  # only whether lists are in place
+            except TypeError as error:
+                raise RequestError(422, f"{text.where}: {error}") from error
         return text.value, num_characters // 5 + NUM_BOUNDARIES
 
     def compute(self, items: list[Any]) -> Sequence[Any]:
@@ -120,7 +125,7 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
 
     Raises:
         RequestError: 413 if it is too long, 422 if it has no words.
-        ValueError: for NUL in it.
+        InputError: for NUL in it.
     """
     given: GivenSentence = text.value
     too_long = "{} has {:,} {}: at most {:,} are read, and of a longer one those with "

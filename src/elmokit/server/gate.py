@@ -27,7 +27,7 @@ class Gate:
         settings: Key, hosts and limits.
         host: Address that the server listens on.
         check_room: Raises `RequestError` if no more can be computed; called before a body is read.
-        on_error: Gets what was refused here.
+        on_error: Called with the error of every request that is refused here.
     """
 
     def __init__(
@@ -84,10 +84,12 @@ class Gate:
         origin = headers.get(b"origin", b"").decode("latin-1")
         if not self._is_allowed(host):
             raise RequestError(
-                403, f"This server is not called {host[:60]!r}: --allow-host adds a name."
+                403,
+                f"The Host header {host[:60]!r} is not a name of this server. The option "
+                "--allow-host of `elmokit serve` allows it.",
             )
         if origin and origin.partition("://")[2] != host:
-            raise RequestError(403, f"Pages of {origin[:60]!r} may not ask this server.")
+            raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
 
 
 async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:

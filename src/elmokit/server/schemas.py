@@ -71,7 +71,7 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
     if first["type"] == "extra_forbidden":
         known = ", ".join(schema.model_fields)
         raise RequestError(
-            422, f"There is no field `{field[:60]}`: known are {known}.", parameter=field[:60]
+            422, f"There is no field `{field[:60]}`. The fields are {known}.", parameter=field[:60]
         )
     raise RequestError(422, _what_is_wrong(field, first["input"]), parameter=field)
 
@@ -99,4 +99,4 @@ def _what_is_wrong(field: str, given: Any) -> str:
 def _holds_number(given: Any) -> bool:
     if isinstance(given, list):
         return bool(given) and _holds_number(given[0])
-    return isinstance(given, int)
+    return isinstance(given, int | float) and not isinstance(given, bool)

@@ -6,6 +6,8 @@ word; one string where a list of sentences belongs is refused.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from elmokit.errors import InputError
+
 GivenSentence = str | Sequence[str]
 """A string, or a list of words."""
 Tokenize = Callable[[str], list[str]]
@@ -15,17 +17,17 @@ def check_text(text: str, *, where: str) -> None:
     """Refuse strings that cannot be in a text file.
 
     Raises:
-        ValueError: for NUL or half of a surrogate pair.
+        InputError: for NUL or half of a surrogate pair.
     """
     if "\0" in text:
-        raise ValueError(
+        raise InputError(
             f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
             "text. Remove it: text.replace('\\0', '')."
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError(
+        raise InputError(
             f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
             "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
             "text.encode('utf-8', 'ignore').decode()."
@@ -48,7 +50,7 @@ def split_sentences(
     Raises:
         TypeError: at once if ``sentences`` is one string; later for a sentence that is neither a
             string nor a list of strings, or a string without ``tokenize``.
-        ValueError: for a string with NUL or half a surrogate pair.
+        InputError: for a string with NUL or half a surrogate pair.
     """
     check_is_list(sentences)
     return (

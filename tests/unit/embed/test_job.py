@@ -8,7 +8,7 @@ import pytest
 from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.part_store import PartStore
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.files import temporary
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -423,3 +423,78 @@ def test_a_text_without_lines_is_refused(embedder, tmp_path):
     with pytest.raises(FormatError, match=r"empty\.txt"):
         embed_files(embedder, tmp_path / "empty.txt", tmp_path / "out.h5")
     assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
+
+
+def sif_by_hand(embedder, text, layers):
+    """The paper's algorithm, with the singular vectors of all sentences at once."""
+    sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
+    words = [word for sentence in sentences for word in sentence]
+    rows = []
+    for sentence, vectors in zip(sentences, embedder.embed(sentences, layers=layers), strict=True):
+        share = np.array([words.count(word) / len(words) for word in sentence])
+        weighted = vectors.astype(np.float64) * (1e-3 / (1e-3 + share))[:, None]
+        rows.append(weighted.sum(axis=-2) / max(len(sentence), 1))
+    rows = np.array(rows)
+    stacked = rows[:, None] if rows.ndim == 2 else rows  # (N, L, E)
+    for k in range(stacked.shape[1]):
+        u = np.linalg.svd(stacked[:, k])[2][0]
+        stacked[:, k] -= np.outer(stacked[:, k] @ u, u)
+    return rows
+
+
+@pytest.mark.parametrize("layers", [None, "all"])
+def test_sif_is_the_papers_algorithm_over_the_whole_text(
+    embedder, text, tmp_path, layers, monkeypatch
+):
+    monkeypatch.setattr(job, "PART_SENTENCES", 7)
+    output = tmp_path / "out.h5"
+    embed_files(embedder, text, output, pool="sif", layers=layers)
+    found = read(output)
+    expected = sif_by_hand(embedder, text, layers or "average")
+    assert len(found) == len(expected) == 41
+    assert max(np.abs(found[k] - expected[k]).max() for k in found) < 1e-6
+
+
+def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_SENTENCES", 7)
+    embed_files(embedder, text, tmp_path / "whole.h5", pool="sif")
+
+    def stop(done, total, status):
+        if status.startswith("20 "):
+            raise KeyboardInterrupt
+
+    output = tmp_path / "out.h5"
+    with pytest.raises(KeyboardInterrupt):
+        embed_files(embedder, text, output, pool="sif", batch_tokens=20, on_progress=stop)
+    before = text.read_text(encoding="utf-8")
+    text.write_text(before + "another line\n", encoding="utf-8")  # changes every probability
+    with pytest.raises(ValueError, match="sif_words_sha256"):
+        embed_files(embedder, text, output, pool="sif", resume=True)
+    text.write_text(before, encoding="utf-8")
+    assert embed_files(embedder, text, output, pool="sif", resume=True).resumed_sentences == 20
+    assert_same(read(output), read(tmp_path / "whole.h5"))
+
+
+def test_sif_of_blank_lines_is_zeros(embedder, tmp_path):
+    (tmp_path / "t.txt").write_text("\n\n")
+    embed_files(embedder, tmp_path / "t.txt", tmp_path / "out.h5", pool="sif")
+    assert [array.tolist() for array in read(tmp_path / "out.h5").values()] == [[0.0] * 16] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pool": "first"}, '"mean" or "max" or "sif".*first'),
+        ({"pool": "sif", "shard": (0, 2)}, "whole text.*`shard`"),
+        ({"pool": "mean", "file_format": "bilm-tf"}, '"all".*average'),
+    ],
+)
+def test_pooling_that_cannot_be_is_refused(embedder, text, tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        embed_files(embedder, text, tmp_path / "out.h5", **options)
+    assert list(tmp_path.iterdir()) == [text]
+
+
+def test_sif_does_not_read_a_pipe(embedder, tmp_path):
+    with pytest.raises(InputError, match=r"twice.*standard input"):
+        embed_files(embedder, "-", tmp_path / "out.h5", pool="sif")

@@ -55,7 +55,7 @@ def test_other_files_are_no_archives(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["../out.txt", "/etc/x", "a/../../x", "..", "a\\..\\x", "C:/x", "a/\0b"]
+    "name", ["../out.txt", "/etc/x", "a/../../x", "..", "a\\..\\x", "C:/x", "a/b:c", "a/\0b"]
 )
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_names_that_lead_out_are_refused(kind, name, folder, tmp_path):
@@ -133,6 +133,14 @@ def test_too_many_files_are_refused(folder, tmp_path, monkeypatch):
 def test_a_file_twice_is_refused(folder, tmp_path):
     with pytest.raises(FormatError, match="'a' is there twice"):
         unpack(tar(tmp_path / "archive", [("a", b"1"), ("a", b"2")]), folder)
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "a"), ("a/b", "a/b/c")])
+@pytest.mark.parametrize("make", [zipped, tar])
+def test_a_file_that_is_a_folder_as_well_is_refused(make, names, folder, tmp_path):
+    path = make(tmp_path / "archive", [(name, b"x") for name in names])
+    with pytest.raises(FormatError, match=rf"archive: .*'{names[1]}' needs a folder"):
+        unpack(path, folder)
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
@@ -171,20 +172,37 @@ class TestTogether:
         assert status == 422
         assert "two texts" in answer["error"] or "2 texts" in answer["error"]
 
-    def test_a_bug_is_a_500_and_the_server_goes_on(self, embedder, caplog):
+    @pytest.mark.parametrize("kind", [RuntimeError, ValueError, TypeError, FormatError])
+    def test_a_bug_is_a_500_that_says_nothing_and_the_server_goes_on(self, embedder, caplog, kind):
         with served(embedder) as server:
             compute = server.service._embedding.compute
 
             def broken(items):
                 if any("bank" in words for words, _ in items):
-                    raise RuntimeError("no memory")
+                    raise kind("/home/someone/secret")
                 return compute(items)
 
             server.service._embedding.compute = broken
             status, answer = server.post("/v1/embeddings", {"input": "the bank", "model": "toy"})
             assert (status, answer["error"]["type"]) == (500, "server_error")
+            assert "secret" not in str(answer)
+            assert "log" in answer["error"]["message"]
             assert server.post("/embed", {"inputs": "I sat"})[0] == 200
         assert "a computation failed" in caplog.text
+        assert "secret" in caplog.text
+
+    def test_a_bug_of_the_tokenizer_is_no_fault_of_the_request(self, embedder, runs, monkeypatch):
+        def broken(text):
+            raise ValueError("secret")
+
+        with served(embedder, runs=runs) as server:
+            monkeypatch.setattr(embedder.tokenizer, "tokenize", broken)
+            for path in ("/embed", "/embed_all", "/tokenize"):
+                status, answer = server.post(path, {"inputs": "I sat"})
+                assert (status, "secret" in str(answer)) == (500, False)
+            run_tokenizer = runs["sentiment"]._bilm.tokenizer
+            monkeypatch.setattr(type(run_tokenizer), "tokenize", lambda self, text: broken(text))
+            assert server.post("/predict/sentiment", {"inputs": "I sat"})[0] == 500
 
 
 BAD = {
@@ -196,6 +214,7 @@ BAD = {
     "lone surrogate": (b'{"inputs": "a \\ud800 b"}', 400),
     "NUL": (b'{"inputs": "a \\u0000 b"}', 422),
     "number": (b'{"inputs": 5}', 422),
+    "truth value": (b'{"inputs": [true]}', 422),
     "null": (b'{"inputs": null}', 422),
     "ids": (b'{"inputs": [[1, 2]]}', 422),
     "missing": (b"{}", 422),
@@ -230,6 +249,23 @@ class TestBadInput:
         assert set(answer["error"]) == {"message", "type", "param", "code"}
         assert answer["error"]["type"] == "invalid_request_error"
         assert "`inputs" not in answer["error"]["message"]
+
+
+def test_a_truth_value_is_not_called_a_number(server):
+    for given, is_number in ((True, False), ([True], False), (5, True), ([[1.5]], True)):
+        _, answer = server.post("/embed", {"inputs": given})
+        assert ("got numbers" in answer["error"]) == is_number, answer
+
+
+def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
+    nested = {"inputs": [["I", ["sat"]]]}
+    for path, given, status in (
+        ("/predict/sentiment", nested, 422), ("/predict/nli", {"inputs": ["one text"]}, 422),
+        ("/predict/nli", {"inputs": "a\0\tb"}, 422), ("/predict/none", nested, 404),
+    ):  # fmt: skip
+        found, answer = server.post(path, given)
+        assert (found, set(answer)) == (status, {"error", "error_type"}), answer
+    assert "`inputs[0]`" in server.post("/predict/sentiment", nested)[1]["error"]
 
 
 def test_errors_name_the_text_and_the_field(server):

@@ -32,7 +32,20 @@ def embed(
         ),
     ],
     model: options.ModelOption = None,
-    layers: options.LayersOption = "all",
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            help="all, top, average, or a layer number (0 is the token layer); default: all, with "
+            "--pool average."
+        ),
+    ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            help="One vector per sentence: mean or max over its words, or sif (rare words count "
+            "more; reads TEXT twice); default: one per word."
+        ),
+    ] = None,
     precision: options.PrecisionOption = "fp32",
     dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
     format_: Annotated[
@@ -67,7 +80,7 @@ def embed(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write contextual vectors of a text to a file.
+    """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
 
     Each line of TEXT is one sentence, even if a paragraph stands there; its key is its line number,
     counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use does not
@@ -81,7 +94,8 @@ def embed(
     with as_input_error():  # checks precision and device
         embedder = Embedder.load(model, device=device, precision=precision)
     chosen = EmbedOptions(
-        layers=options.layers_of(layers), state=state, dtype=dtype, file_format=format_,
+        layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
+        dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         resume=resume, overwrite=overwrite,
     )  # fmt: skip
@@ -112,9 +126,11 @@ def _print(report: "EmbedReport") -> None:
     typer.echo(f"sentences   {report.sentences:,}{resumed}")
     typer.echo(f"words       {report.words:,}")
     typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
+    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
     typer.echo(
-        f"vectors     {options.name_layers(metadata['layers'])}, {metadata['dim']} dimensions, "
-        f"{metadata['dtype']}, state {metadata['state']}, precision {metadata['precision']}"
+        f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
+        f"dimensions, {metadata['dtype']}, state {metadata['state']}, "
+        f"precision {metadata['precision']}"
     )
     typer.echo(
         f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "

@@ -14,7 +14,7 @@ READ_ADVICE = "Embed the text again, or fetch the file again."
 """How errors about a damaged file end."""
 
 Sentence = tuple[list[str] | None, np.ndarray]
-"""Words, if the file has them, and vectors: (L, W, 2D), or (W, 2D)."""
+"""Words, if the file has them, and vectors: (L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,)."""
 
 
 def tokens_from_json(data: bytes | str) -> list[str]:
@@ -42,7 +42,7 @@ class Block:
     tokens: list[list[str] | None]
     """The words of each line; None where they are not known."""
     vectors: list[np.ndarray]
-    """(L, W, 2D) or (W, 2D), in the dtype of the file."""
+    """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,); in the dtype of the file."""
 
     def rows(self) -> Iterator[tuple[int, bytes | None, np.ndarray]]:
         """Yield the index of each sentence, its words as JSON, if they are known, and its vectors.

@@ -1,7 +1,8 @@
 """Parquet: a row per sentence with ``id``, ``tokens`` and a column per layer. Needs pyarrow.
 
-A layer is a list (words) of fixed-size lists (dimensions). The columns are ``layer_0``, … or only
-``top``, ``average`` or ``layer_k``. The schema holds the metadata.
+A layer is a list (words) of fixed-size lists (dimensions), or of pooled sentences one such list.
+The columns are ``layer_0``, … or only ``top``, ``average`` or ``layer_k``. The schema holds the
+metadata.
 """
 
 import json
@@ -36,7 +37,9 @@ class Writer:
         columns = [f"layer_{k}" if isinstance(k, int) else k for k in numbers]
         self._stacked = layers == "all"
         value = pa.float16() if metadata["dtype"] == "float16" else pa.float32()
-        layer = pa.list_(pa.list_(value, self._dim))
+        vector = pa.list_(value, self._dim)
+        self._pooled = metadata.get("pool") is not None
+        layer = vector if self._pooled else pa.list_(vector)
         fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
         fields += [(name, layer) for name in columns]
         self._num_columns = len(columns)
@@ -55,13 +58,14 @@ class Writer:
         ]
         arrays: list[Any] = [pa.array(block.indices, pa.int64())]
         arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
-        lengths = [vectors.shape[-2] for vectors in block.vectors]
-        offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
         for k in range(self._num_columns):
             layer = [vectors[k] if self._stacked else vectors for vectors in block.vectors]
             values = pa.array(np.concatenate(layer).reshape(-1))
             rows = pa.FixedSizeListArray.from_arrays(values, self._dim)
-            arrays.append(pa.ListArray.from_arrays(offsets, rows))
+            if not self._pooled:
+                offsets = np.cumsum([0, *map(len, layer)])
+                rows = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
+            arrays.append(rows)
         batch = pa.RecordBatch.from_arrays(
             [a.cast(field.type) for a, field in zip(arrays, self._schema, strict=True)],
             schema=self._schema,
@@ -124,7 +128,9 @@ class Reader:
 
 
 def _array(words: Any) -> np.ndarray:
-    """Return a list of vectors as (W, 2D)."""
+    """Return a list of vectors as (W, 2D), the numbers of one as (2D,)."""
+    if not pa.types.is_fixed_size_list(words.type):
+        return words.to_numpy(zero_copy_only=False)
     return words.flatten().to_numpy(zero_copy_only=False).reshape(len(words), words.type.list_size)
 
 

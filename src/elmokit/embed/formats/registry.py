@@ -30,6 +30,7 @@ class _KnownMetadata:
     num_sentences: int = 0
     num_words: int = 0
     text_sha256: str | None = None
+    pool: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,8 @@ def write_embeddings(
 ) -> None:
     """Write a whole embedding file, replacing ``path``; after an error it is unusable.
 
-    In ``metadata``, ``layers``, ``num_layers``, ``dim`` and ``dtype`` set the layout of some
-    formats. ``num_bytes`` is the approximate size of the file.
+    In ``metadata``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and ``pool`` set the layout of
+    some formats. ``num_bytes`` is the approximate size of the file.
     """
     writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
     try:

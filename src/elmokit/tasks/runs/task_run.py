@@ -245,7 +245,7 @@ class TaskRun:
                 check_text(text, where="it")
                 return self.task.from_text(text, tokenizer)
             return self.task.from_words(text, tokenizer.tokenize)
-        except (ValueError, TypeError) as error:
+        except (InputError, TypeError) as error:
             kind = TypeError if isinstance(error, TypeError) else InputError
             raise kind(f"Text {number}: {error}") from error
 

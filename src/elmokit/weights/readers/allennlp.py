@@ -151,6 +151,11 @@ def _build(options: dict[str, Any], parameters: TorchParameters, source: Path) -
     shapes = parameters.shapes()
 
     def matrix_shape(name: str, expected: str) -> tuple[int, int]:
+        if name not in shapes:
+            raise FormatError(
+                f"{source}: no table `char_cnn`, so these are options of a model of words, but the "
+                "ELMo beside them reads characters. Give its own options with --options."
+            )
         rows, dim = shapes[name][0], shapes[name][-1]
         return rows - 1, dim
 

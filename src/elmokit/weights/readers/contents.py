@@ -16,11 +16,12 @@ from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.torch_files import is_torch_file
 
 FileKind = Literal[
-    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
-    "other",
+    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
+    "word list", "archive", "other",
 ]  # fmt: skip
-"""``options``: JSON with the table ``lstm``. ``id list``: lines of text, a tab and a number. ``word
-list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
+"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: text that begins like an object,
+but is none. ``id list``: lines of text, a tab and a number. ``word list``: text with a line ``<S>``
+or ``</S>`` in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
 """Of a folder that is said to be a model."""
@@ -236,7 +237,7 @@ def _text_kind(path: Path, head: bytes) -> FileKind:
         try:
             return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
         except FormatError:
-            return "JSON"
+            return "unreadable JSON"
     text = head.decode("utf-8", "replace")
     if _ID_LINE.match(text):
         return "id list"

@@ -88,6 +88,9 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
                     f"{source} is of the kind {chosen.name!r}, which has no use for --{option}."
                 )
         imported = chosen.read(contents)
+        if unread := contents.of("unreadable JSON"):
+            note = f"not read, since they are no JSON: {contents.listed(unread)}"
+            imported = replace(imported, notes=(*imported.notes, note))
         if choices.encoder_only:
             imported = replace(imported, model=imported.model.encoder())
         return chosen.name, imported

@@ -155,3 +155,22 @@ def test_state_is_kept_to_the_bit_where_it_can_be(written, tmp_path):
             np.testing.assert_allclose(array, back[name], rtol=0, atol=1.2e-7)
         else:
             assert array.tobytes() == back[name].tobytes(), name
+
+
+def test_options_of_a_model_of_words_are_refused(written, tmp_path):
+    arrays, options = written
+    words_only = {name: one for name, one in options.items() if name != "char_cnn"}
+    files = {"fta/options": json.dumps(words_only).encode()}
+    path = save(tmp_path / "m.tar.gz", foreign.task_state({"elmo": arrays}, []), files=files)
+    with pytest.raises(FormatError, match=r"fta/options: no table `char_cnn`.*--options"):
+        convert(path, tmp_path / "model")
+
+
+@pytest.mark.parametrize("content", [b"{ not JSON", b'{"a": ' * 100, b"{\xff}"])
+def test_what_is_no_json_is_left_out_and_told(written, tmp_path, content):
+    arrays, options = written
+    files = {"fta/options": json.dumps(options).encode(), "notes.json": content}
+    state = foreign.task_state({"elmo": arrays}, [([0.0, 1.0, 2.0], 3.0)])
+    report = convert(save(tmp_path / "m.tar.gz", state, files=files), tmp_path / "model")
+    assert report.num_mixes == 1
+    assert report.notes[-1].endswith("no JSON: notes.json")
