@@ -1,6 +1,6 @@
 """The explorer in a headless Chromium: its engine against Python, and how fast the page is.
 
-    python benchmarks/bench_explorer.py en=TEXT ko=TEXT [--sentences 200] [--weights int8]
+    python benchmarks/bench_explorer.py en=TEXT ko=TEXT [--sentences 200] [--weights int6]
 
 TEXT has one tokenized sentence a line, words between spaces. Exports the models and prints two
 Markdown tables. Of the engine: the largest difference of any number of any layer, and of any
@@ -31,7 +31,7 @@ from elmokit.explorer.export import ExportedWeights, export_explorer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.browser.conftest import BROWSERS, SWITCHES
-from tests.builders.browser_calls import PANELS
+from tests.builders.browser_calls import PANELS, load_exported
 
 MEASURE = """async ([name, sentences]) => {
   const { connect } = await import("./compute/client.js");
@@ -87,7 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("texts", nargs="+", metavar="MODEL=TEXT")
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--weights", choices=get_args(ExportedWeights), default="int8")
+    parser.add_argument("--weights", choices=get_args(ExportedWeights), default="int6")
     options = parser.parse_args()
     texts = {}
     for name, _, path in (one.partition("=") for one in options.texts):
@@ -122,7 +122,7 @@ def engine_row(browser, url, name, sentences, site):
     page.goto(f"{url}blank.html")
     answer = page.evaluate(MEASURE, [name, sentences])
     page.close()
-    model = elmokit.load_model(site / "models" / name)
+    model = load_exported(site / "models" / name)
     layers, bits = differences(model, sentences, answer["found"])
     median = answer["times"][len(answer["times"]) // 2] / 1000
     return (

@@ -1,9 +1,9 @@
-"""The engine in the page against Python with the same int8 weights, in a real browser."""
+"""The engine in the page against Python with the same rounded weights, in a real browser."""
 
 import numpy as np
 import pytest
 
-from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens, load_exported
 
 EN = [
     "I sat by the bank of the river .",
@@ -15,9 +15,7 @@ KO = ["나 는 밥 을 먹 었 다 .", "배 를 타 고 섬 에 가 었 다 .", 
 
 @pytest.fixture(scope="module")
 def models(exported_folder):
-    import elmokit
-
-    return {name: elmokit.load_model(exported_folder / "models" / name) for name in ("en", "ko")}
+    return {name: load_exported(exported_folder / "models" / name) for name in ("en", "ko")}
 
 
 @pytest.fixture(scope="module")

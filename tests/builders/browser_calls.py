@@ -1,5 +1,9 @@
 """Calls of the explorer's interface in a page, for tests in a browser."""
 
+import gzip
+import tempfile
+from pathlib import Path
+
 CALL = """async ([name, method, args]) => {
   const { connect } = await import("./compute/client.js");
   window.compute ??= await connect();
@@ -36,6 +40,18 @@ TEXTS = [
     "각 is decomposed 각", "``quoted'' -LRB- x -RRB- \\/ “so” … a—b １２ ａ\u00adb",
 ]  # fmt: skip
 """Odd ones, for tokenizers."""
+
+
+def load_exported(folder):
+    """Load a model of an export, whose files are compressed."""
+    import elmokit
+
+    with tempfile.TemporaryDirectory() as name:
+        for path in folder.iterdir():
+            content = path.read_bytes()
+            unpacked = gzip.decompress(content) if path.suffix == ".gz" else content
+            (Path(name) / path.name.removesuffix(".gz")).write_bytes(unpacked)
+        return elmokit.load_model(name)
 
 
 def caller(open_page, site):

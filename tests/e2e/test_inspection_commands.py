@@ -201,7 +201,7 @@ def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
     missing = tmp_path / "missing.txt"
     assert "missing.txt" in elmokit("explore", "-m", model, "--corpus", missing, expect=2).stderr
     site = ("--export", tmp_path / "site", "--weights", "int4")
-    assert "int8, stored" in elmokit("explore", "-m", model, *site, expect=2).stderr
+    assert "int6, int8, stored" in elmokit("explore", "-m", model, *site, expect=2).stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 ComputedBy = Literal["browser", "server"]
 CATALOG_NAME = "explorer.json"
+COMPRESSED = ".gz"
+"""What the name of a file adds that the page itself unpacks: few web servers compress."""
 MAX_BROWSER_BYTES = 64_000_000
 """Of the weights of a model that a browser runs."""
 MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
@@ -65,7 +67,8 @@ class ExploredModel:
     def files(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
         names = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
-        return [path for name in names if (path := self.directory / name).is_file()]
+        paths = [self.directory / (name + end) for name in names for end in ("", COMPRESSED)]
+        return [path for path in paths if path.is_file()]
 
     def why_not_in_browser(self) -> str | None:
         """Say why a browser cannot run the model; none if it can."""
@@ -83,11 +86,12 @@ class ExploredModel:
         model, config = self.model, self.model.config
         compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
         exact, tokenized_by = self._tokenizer(served=served, compute=compute)
-        num_bytes = sum(path.stat().st_size for path in self.files() if path.name != CARD_NAME)
+        files = {path.name: path.stat().st_size for path in self.files()}
         return {
             "name": self.name,
             "title": self.name,
             "language": model.training_metadata.get("language"),
+            "compressed": WEIGHTS_NAME + COMPRESSED in files,
             "path": "" if compute == "server" else f"models/{self.name}/",
             "prepared": f"models/{self.name}/{PREPARED_NAME}",
             "pack": f"packs/senses.{pack_language(model)}.json",
@@ -107,7 +111,7 @@ class ExploredModel:
             "filters": [] if config.char_cnn is None else config.char_cnn.filters,
             "num_highway": 0 if config.char_cnn is None else config.char_cnn.num_highway,
             "num_parameters": model.num_parameters(),
-            "num_bytes": num_bytes,
+            "num_bytes": sum(size for name, size in files.items() if name != CARD_NAME),
         }
 
     def _tokenizer(self, *, served: bool, compute: ComputedBy) -> tuple[bool, ComputedBy]:

@@ -1,6 +1,7 @@
 """The page as a folder of static files, with models inside, for any web server."""
 
 import shutil
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Literal
 from elmokit.errors import InputError
 from elmokit.explorer.catalog import (
     CATALOG_NAME,
+    COMPRESSED,
     MADE_FILES,
     ExploredModel,
     catalog,
@@ -18,8 +20,9 @@ from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
+from elmokit.weights.model_files import VOCAB_NAME, WEIGHTS_NAME
 
-ExportedWeights = Literal["int8", "stored"]
+ExportedWeights = Literal["int6", "int8", "stored"]
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,16 @@ class ExportReport:
 
 
 def export_explorer(
-    names: Sequence[str], directory: Path, *, weights: ExportedWeights = "int8"
+    names: Sequence[str], directory: Path, *, weights: ExportedWeights = "int6"
 ) -> ExportReport:
     """Write the page and models, whole or not at all.
 
     Args:
         names: Models, by directory or name.
         directory: Where to write; it must not exist, or be empty.
-        weights: ``int8`` rounds the weights to int8 with one scale a row, a quarter of fp32; all
-            numbers of the page are then those of the rounded model. ``stored`` copies them.
+        weights: ``int6`` and ``int8`` round the weights (`elmokit.weights.storage`) and compress
+            them; all numbers of the page are then those of the rounded model. ``stored`` copies
+            the files as they are.
 
     Raises:
         FileExistsError: if ``directory`` exists and is not empty.
@@ -72,16 +76,29 @@ def export_explorer(
 def _write_model(one: ExploredModel, folder: Path, weights: ExportedWeights) -> ExploredModel:
     """Write a model and what is computed from it; return the model as it is written."""
     folder.mkdir(parents=True)
-    if weights == "int8":
-        one.model.round_to("int8")
-        one.model.save(folder, dtype="int8")
-    else:
+    if weights == "stored":
         for path in one.files():
             shutil.copyfile(path, folder / path.name)
+    else:
+        one.model.round_to(weights)
+        one.model.save(folder, dtype=weights)
+        for path in (folder / WEIGHTS_NAME, folder / VOCAB_NAME):
+            if path.exists():
+                path.with_name(path.name + COMPRESSED).write_bytes(_gzip(path.read_bytes()))
+                path.unlink()
     copy = ExploredModel(one.name, folder, one.model)
     for name in MADE_FILES:
         (folder / name).write_bytes(copy.made_file(name))
     return copy
+
+
+def _gzip(content: bytes) -> bytes:
+    """Compress as small as may be: rounded weights do not repeat, so matches are not looked for."""
+    found: list[bytes] = []
+    for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
+        encoder = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, strategy)
+        found.append(encoder.compress(content) + encoder.flush())
+    return min(found, key=len)
 
 
 def check_empty(directory: Path) -> None:

@@ -1,9 +1,10 @@
-"""Number formats of stored weights: fp32, fp16, and int8 with one fp32 scale per row.
+"""Number formats of stored weights: fp32, fp16, and integers with one fp32 scale per row.
 
-In int8, a tensor ``NAME`` of two or more dimensions is stored as integers from -127 to 127 of the
-same shape, and ``NAME.scale`` (rows) holds one fp32 number per index of its first dimension; the
-weights are their product. Vectors (biases) stay fp32. Scales have at most 16 significant bits, so
-every product is exact in fp32, and rounding weights that are already rounded changes nothing.
+In int8 and int6, a tensor ``NAME`` of two or more dimensions is stored as bytes, integers from -127
+to 127 or from -31 to 31, of the same shape, and ``NAME.scale`` (rows) holds one fp32 number per
+index of its first dimension; the weights are their product. Vectors (biases) stay fp32. Scales have
+few significant bits, so every product is exact in fp32, and rounding weights that are already
+rounded changes nothing. int6 takes fewer bytes only where the file is compressed.
 """
 
 from collections.abc import Mapping
@@ -13,13 +14,13 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
-Storage = Literal["float32", "float16", "int8"]
+Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 SCALE = ".scale"
 """What the name of a tensor's scales adds to the tensor's own name."""
-LARGEST = 127
-_SCALE_BITS = 16
+_INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
+"""The largest integer, and the significant bits of a scale."""
 
 
 def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, "..."]:
@@ -37,7 +38,7 @@ def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, ".
         return rounded
     if not torch.isfinite(tensor).all():
         raise ValueError("it has values that are not finite")
-    return tensor if tensor.dim() < 2 else _product(*_rows(tensor))
+    return tensor if tensor.dim() < 2 else _product(*_rows(tensor, storage))
 
 
 def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
@@ -48,8 +49,8 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
     """
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        if storage == "int8" and tensor.dim() >= 2:
-            packed[name], packed[name + SCALE] = _rows(tensor)
+        if storage in _INTEGERS and tensor.dim() >= 2:
+            packed[name], packed[name + SCALE] = _rows(tensor, storage)
             restored = _product(packed[name], packed[name + SCALE])
         else:
             packed[name] = tensor.half() if storage == "float16" else tensor
@@ -102,13 +103,16 @@ def round_parameters(module: nn.Module, storage: Storage) -> None:
                 raise ValueError(f"{message} Keep it in float32.") from error
 
 
-def _rows(tensor: Tensor) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
+def _rows(
+    tensor: Tensor, storage: Storage
+) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
+    limit, scale_bits = _INTEGERS[storage]
     largest = tensor.abs().flatten(1).amax(1)  # (rows,)
-    fraction, exponent = torch.frexp(largest / LARGEST)
-    fraction = torch.round(fraction * 2**_SCALE_BITS) / 2**_SCALE_BITS
+    fraction, exponent = torch.frexp(largest / limit)
+    fraction = torch.round(fraction * 2**scale_bits) / 2**scale_bits
     scale = torch.ldexp(fraction, exponent)
     divisor = torch.where(scale > 0, scale, 1.0).view(-1, *[1] * (tensor.dim() - 1))
-    integers = torch.round(tensor / divisor).clamp(-LARGEST, LARGEST).to(torch.int8)
+    integers = torch.round(tensor / divisor).clamp(-limit, limit).to(torch.int8)
     return integers, scale
 
 

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 
@@ -10,6 +11,7 @@ from elmokit.errors import InputError
 from elmokit.explorer import catalog
 from elmokit.explorer.export import STATIC, export_explorer
 
+from ...builders.browser_calls import load_exported
 from ...builders.training_models import toy_model
 
 
@@ -33,11 +35,12 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     (entry,) = found["models"]
     assert found["compute"] == entry["compute"] == "browser"
     folder = site / entry["path"]
-    assert (folder / "vocab.txt").read_bytes() == (model_dir / "vocab.txt").read_bytes()
+    packed = (folder / "vocab.txt.gz").read_bytes()
+    assert gzip.decompress(packed) == (model_dir / "vocab.txt").read_bytes()
     model = elmokit.load_model(model_dir)
-    model.round_to("int8")
-    assert entry["hash"] == model.model_hash() == elmokit.load_model(folder).model_hash()
-    assert json.loads((folder / "config.json").read_bytes())["weights"] == "int8"
+    model.round_to("int6")
+    assert entry["hash"] == model.model_hash() == load_exported(folder).model_hash()
+    assert json.loads((folder / "config.json").read_bytes())["weights"] == "int6"
     warm = load_file(site / entry["path"] / "warm.safetensors")
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
@@ -51,6 +54,12 @@ def test_stored_weights_are_copied_as_they_are(model_dir, tmp_path):
     for name in ("config.json", "model.safetensors", "vocab.txt"):
         copy = tmp_path / "site/models/toy" / name
         assert copy.read_bytes() == (model_dir / name).read_bytes()
+
+
+def test_an_export_with_a_packaged_model_has_at_most_six_megabytes_before_texts(tmp_path):
+    report = export_explorer(["ko"], tmp_path / "site")  # the larger one
+    texts = [*tmp_path.glob("site/packs/*"), *tmp_path.glob("site/models/*/prepared.safetensors")]
+    assert report.num_bytes - sum(path.stat().st_size for path in texts) <= 6_000_000
 
 
 def _umask():

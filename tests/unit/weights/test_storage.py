@@ -26,10 +26,11 @@ def test_rounded_weights_come_back_bit_for_bit(weight, storage):
     assert torch.equal(unpack(packed["w"], packed.get("w" + SCALE)), rounded)
 
 
-def test_int8_moves_no_weight_by_more_than_half_a_step_of_its_row(weight):
+@pytest.mark.parametrize(("storage", "half"), [("int8", 1 / 254), ("int6", 1 / 62)])
+def test_integers_move_no_weight_by_more_than_half_a_step_of_its_row(weight, storage, half):
     largest = weight.abs().flatten(1).amax(1).view(-1, 1, 1)
-    error = (round_to(weight, "int8") - weight).abs()
-    assert (error <= largest / 254 * 1.001).all()
+    error = (round_to(weight, storage) - weight).abs()
+    assert (error <= largest * half * 1.004).all()
     assert error.max() > 0
 
 
@@ -40,7 +41,7 @@ def test_int8_stores_one_byte_a_weight_and_a_scale_a_row(weight):
     assert torch.equal(packed["b"], weight[0, 0])  # vectors are not worth rounding
 
 
-@pytest.mark.parametrize("storage", ["float16", "int8"])
+@pytest.mark.parametrize("storage", ["float16", "int8", "int6"])
 def test_digits_are_not_dropped_unasked(weight, storage):
     with pytest.raises(ValueError, match=rf"`w`.*{storage}"):
         pack({"w": weight}, storage)
@@ -55,11 +56,12 @@ def test_numbers_beyond_the_format_are_refused(weight, storage, value):
         round_to(weight, storage)
 
 
-def test_int8_costs_less_than_three_thousandths_of_the_perplexity():
+@pytest.mark.parametrize(("storage", "limit"), [("int8", 3e-3), ("int6", 1.5e-2)])
+def test_integers_cost_little_of_the_perplexity(storage, limit):
     model = load_model(PACKAGED_MODELS / "en")
     text = (PACKAGED_MODELS.parent / "demo" / "en.txt").read_text(encoding="utf-8")
     sentences = [line.split() for line in text.splitlines()[:200]]
     before = perplexity(model, sentences, precision="fp32").mean
-    model.round_to("int8")
+    model.round_to(storage)
     after = perplexity(model, sentences, precision="fp32").mean
-    assert before != after == pytest.approx(before, rel=3e-3)
+    assert before != after == pytest.approx(before, rel=limit)

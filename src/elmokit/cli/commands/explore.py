@@ -46,10 +46,10 @@ def explore(
     weights: Annotated[
         str,
         typer.Option(
-            metavar="int8|stored",
-            help="With --export: round the weights to int8, or copy the files of the model.",
+            metavar="int6|int8|stored",
+            help="With --export: round the weights and compress them, or copy the model's files.",
         ),
-    ] = "int8",
+    ] = "int6",
     threads: options.ThreadsOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="With --export: print what was written.")

@@ -20,7 +20,8 @@ export class BrowserBackend {
     this.#opened = null;
     const folder = new URL(info.path, this.#base).href;
     const rules = new URL("tokenizer-rules.json", this.#base).href;
-    const args = { folder, rules, limits: this.#catalog.limits, total: info.num_bytes };
+    const { compressed, num_bytes: total } = info;
+    const args = { folder, rules, compressed, limits: this.#catalog.limits, total };
     await this.#send("open", args, onProgress);
     this.#opened = info.name;
   }

@@ -19,6 +19,7 @@
  *   { "version": "0.2.0", "compute": "browser",
  *     "limits": { "max_words": 5000, "max_bytes": 200000, "max_top": 1000 },
  *     "models": [ { "name": "en", "title": "en", "language": "en", "path": "models/en/",
+ *                   "compressed": true,
  *                   "prepared": "models/en/prepared.safetensors", "pack": "packs/senses.en.json",
  *                   "hash": "3b1f…",
  *                   "compute": "browser", "tokenizer": "exact", "tokenized_by": "browser",
@@ -43,6 +44,7 @@ export { ComputeError };
  * @property {string} title  For readers.
  * @property {string|null} language  BCP 47, if the model says so.
  * @property {string} path  Folder of its files, relative to the page; empty if the server computes.
+ * @property {boolean} compressed  Weights and vocabulary are `.gz` files, which the page unpacks.
  * @property {string} prepared  File with the layers of the prepared sentences, relative to the page.
  * @property {string} pack  Those sentences.
  * @property {string} hash  Of the model; stands in `prepared`, too.

@@ -3,7 +3,7 @@
  * i, f, g, o = W x + U h + b;  c = clip(σ(f + 1) c + σ(i) tanh(g));  h = clip(P (σ(o) tanh(c))).
  */
 
-import { clip, Linear, sigmoid } from "./linear.js";
+import { Linear, clip, sigmoid } from "./linear.js";
 
 const FORGET_OFFSET = 1;
 
@@ -12,10 +12,11 @@ class LSTMLayer {
     const { cell_dim: cellDim, projection_dim: dim } = lstm;
     const bias = file.read(`${name}.bias`, [4 * cellDim]).data;
     for (let i = cellDim; i < 2 * cellDim; i++) bias[i] += FORGET_OFFSET;
-    this.input = new Linear(file.read(`${name}.input_weight`, [4 * cellDim, dim]), bias);
-    this.recurrent = new Linear(file.read(`${name}.recurrent_weight`, [4 * cellDim, dim]));
+    const input = file.read(`${name}.input_weight`, [4 * cellDim, dim]);
+    this.input = new Linear(file.products, input, bias);
+    this.recurrent = file.linear(`${name}.recurrent_weight`, [4 * cellDim, dim]);
     this.projection =
-      cellDim === dim ? null : new Linear(file.read(`${name}.projection_weight`, [dim, cellDim]));
+      cellDim === dim ? null : file.linear(`${name}.projection_weight`, [dim, cellDim]);
     this.cellDim = cellDim;
     this.dim = dim;
     this.cellClip = lstm.cell_clip ?? Infinity;

@@ -25,7 +25,7 @@ class Convolution {
     this.width = width;
     this.count = count;
     const bias = file.read(`${name}.bias`, [count]).data;
-    this.linear = new Linear(new Tensor(weight, [count, width * dim]), bias);
+    this.linear = new Linear(file.products, new Tensor(weight, [count, width * dim]), bias);
   }
 
   /**
@@ -36,11 +36,11 @@ class Convolution {
   pool(embeddings, numWindows, dim) {
     const values = new Float32Array(this.count).fill(-Infinity);
     const positions = new Array(this.count).fill(0);
-    for (let p = 0; p < numWindows; p++) {
-      const answers = this.linear.apply(embeddings, p * dim);
-      for (let f = 0; f < this.count; f++) {
-        if (answers[f] > values[f]) {
-          values[f] = answers[f];
+    const answers = this.linear.applyToRows(embeddings, numWindows, dim);
+    for (let p = 0, a = 0; p < numWindows; p++) {
+      for (let f = 0; f < this.count; f++, a++) {
+        if (answers[a] > values[f]) {
+          values[f] = answers[a];
           positions[f] = p;
         }
       }
@@ -52,11 +52,7 @@ class Convolution {
 class Highway {
   constructor(file, index, dim) {
     const name = `token_encoder.highways.${index}`;
-    const part = (kind) =>
-      new Linear(
-        file.read(`${name}.${kind}.weight`, [dim, dim]),
-        file.read(`${name}.${kind}.bias`, [dim]).data,
-      );
+    const part = (kind) => file.linear(`${name}.${kind}.weight`, [dim, dim], `${name}.${kind}.bias`);
     this.carry = part("carry");
     this.transform = part("transform");
   }
@@ -92,9 +88,8 @@ export class CharTokenEncoder {
     );
     this.projection = null;
     if (numFilters !== dim) {
-      const weight = file.read("token_encoder.projection.weight", [dim, numFilters]);
-      const bias = file.read("token_encoder.projection.bias", [dim]).data;
-      this.projection = new Linear(weight, bias);
+      const name = "token_encoder.projection";
+      this.projection = file.linear(`${name}.weight`, [dim, numFilters], `${name}.bias`);
     }
   }
 

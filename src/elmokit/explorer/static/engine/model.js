@@ -135,13 +135,16 @@ function readState(file, lstm) {
  * Fetch a model directory and `warm.safetensors` beside its files.
  * @param {string} folder  URL that ends in a slash.
  * @param {string} rules  URL of tokenizer-rules.json.
+ * @param {boolean} compressed  Weights and vocabulary are gzip files.
  * @param {(loaded: number) => void} onLoaded  Bytes so far.
  * @returns {Promise<Model>}
  */
-export async function openModel(folder, rules, onLoaded) {
+export async function openModel(folder, rules, compressed, onLoaded) {
   let loaded = 0;
+  const end = compressed ? ".gz" : "";
   const get = async (url) => {
-    const bytes = await download(url, (count) => onLoaded((loaded += count)));
+    const given = await download(url, (count) => onLoaded((loaded += count)));
+    const bytes = url.endsWith(".gz") && isGzip(given) ? await unpacked(given, url) : given;
     return { url, bytes, text: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   };
   const [configFile, rulesFile] = await Promise.all([get(`${folder}config.json`), get(rules)]);
@@ -150,9 +153,9 @@ export async function openModel(folder, rules, onLoaded) {
     throw new ComputeError("damaged-model", `${configFile.url}: not a model of elmokit.`);
   }
   const [weights, warm, vocab] = await Promise.all([
-    get(`${folder}model.safetensors`),
+    get(`${folder}model.safetensors${end}`),
     get(`${folder}warm.safetensors`),
-    config.has_vocab ? get(`${folder}vocab.txt`) : null,
+    config.has_vocab ? get(`${folder}vocab.txt${end}`) : null,
   ]);
   return new Model(
     config,
@@ -195,4 +198,18 @@ async function download(url, onChunk) {
     at += chunk.length;
   }
   return bytes;
+}
+
+/** Some web servers say that .gz files are encoded, and the browser has unpacked them. */
+function isGzip(bytes) {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b;
+}
+
+async function unpacked(bytes, url) {
+  try {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch (error) {
+    throw new ComputeError("damaged-model", `${url}: not a whole gzip file (${error.message}).`);
+  }
 }

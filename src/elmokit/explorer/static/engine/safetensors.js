@@ -7,6 +7,8 @@
  */
 
 import { ComputeError } from "../compute/errors.js";
+import { Linear } from "./linear.js";
+import { Products } from "./products.js";
 
 const SCALE = ".scale";
 const NUM_BYTES = { F32: 4, F16: 2, BF16: 2, I8: 1 };
@@ -24,6 +26,7 @@ export class SafetensorsFile {
   #buffer;
   #header;
   #start;
+  #products = null;
 
   /** @param {ArrayBuffer} buffer @param {string} url  For errors. */
   constructor(buffer, url) {
@@ -44,6 +47,17 @@ export class SafetensorsFile {
 
   has(name) {
     return Object.hasOwn(this.#header, name);
+  }
+
+  /** Computes with the matrices of this file. */
+  get products() {
+    return (this.#products ??= new Products());
+  }
+
+  /** A linear layer of a matrix and, if it has a name, a bias. @param {[number, number]} shape */
+  linear(name, shape, bias = null) {
+    const numbers = bias === null ? null : this.read(bias, shape.slice(0, 1)).data;
+    return new Linear(this.products, this.read(name, shape), numbers);
   }
 
   /**

@@ -1,14 +1,11 @@
 /** The output layer, which both directions share: distributions over the vocabulary. */
 
-import { Linear } from "./linear.js";
-
 const BLOCK = 16;  // positions whose scores are held at once
 const BITS = 1 / Math.LN2;
 
 export class Softmax {
   constructor(file, numWords, dim) {
-    const weight = file.read("softmax.weight", [numWords, dim]);
-    this.linear = new Linear(weight, file.read("softmax.bias", [numWords]).data);
+    this.linear = file.linear("softmax.weight", [numWords, dim], "softmax.bias");
     this.numWords = numWords;
   }
 
