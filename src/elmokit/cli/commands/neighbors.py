@@ -56,8 +56,9 @@ def neighbors(
     """Show which occurrences of a word have the most similar vectors.
 
     Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; two
-    occurrences alone, and with --any-word all, by the plain cosine. The occurrences shown range from those with the nearest
-    neighbors to those with the farthest. With --vectors, the static neighbors of WORD follow.
+    occurrences alone, and with --any-word all, by the plain cosine. The occurrences shown range
+    from those with the nearest neighbors to those with the farthest. With --vectors, the static
+    neighbors of WORD follow.
     """
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
