@@ -26,6 +26,8 @@ class Program:
     knows_words: bool = False
     """Whether the words to come are worked on before the clock starts."""
     is_ours: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+    """Environment variables of its process."""
 
     def start(self, environments: Path, *, threads: int) -> Worker:
         """Start it.
@@ -36,7 +38,7 @@ class Program:
         python = Path(sys.executable)
         if self.environment is not None:
             python = environment_python(self.environment, environments)
-        return Worker(python, self.script, threads=threads)
+        return Worker(python, self.script, threads=threads, variables=self.variables)
 
 
 BILM_TF = (
@@ -51,6 +53,9 @@ EMBEDDERS = {
         )
         for precision in ("fp32", "bf16", "int8")
     },
+    "elmokit without kernels": Program(
+        script="elmokit_embed.py", variables={"ELMOKIT_NATIVE": "0"}, is_ours=True
+    ),
     "AllenNLP": Program(script="allennlp_embed.py", environment="allennlp"),
     "AllenNLP + vocab_to_cache": Program(
         script="allennlp_embed.py",

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,15 @@ class Worker:
         python: Interpreter of its environment.
         script: File beside this one.
         threads: Threads it may use.
+        variables: Environment variables for it.
 
     Raises:
         PeerError: from `ask`, if the program fails.
     """
 
-    def __init__(self, python: Path, script: str, *, threads: int) -> None:
+    def __init__(
+        self, python: Path, script: str, *, threads: int, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         settings = {"OMP_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "2"}
         offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -39,7 +42,7 @@ class Worker:
             stderr=self._log,
             text=True,
             encoding="utf-8",
-            env={**os.environ, **settings, **offline},
+            env={**os.environ, **settings, **offline, **(variables or {})},
         )
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:

@@ -155,11 +155,17 @@ class CharTokenEncoder(nn.Module):
                 f"{tuple(char_ids.shape)}.\n"
                 "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
             )
-        x = self.activate(self._pool_by_length(char_ids[:, : self.max_characters]))  # (U, F)
+        return self.finish(self._pool_by_length(char_ids[:, : self.max_characters]), char_ids)
+
+    def finish(
+        self, pooled: Float[Tensor, "U F"], char_ids: Int[Tensor, "U C"]
+    ) -> Float[Tensor, "U D"]:
+        """Encode tokens whose filters have the maxima ``pooled``: all that follows the maximum."""
+        x = self.activate(pooled)
         for highway in self.highways:
             x = highway(x)
-        if words is not None:
-            x = torch.cat((words(char_ids[:, -1].long()), x), dim=1)
+        if self.word_embedding is not None:
+            x = torch.cat((self.word_embedding(char_ids[:, -1].long()), x), dim=1)
         return x if self.projection is None else self.projection(x)
 
     def activate(self, pooled: Float[Tensor, "*X"]) -> Float[Tensor, "*X"]:

@@ -67,22 +67,27 @@ class ModuleNetwork:
         """Run the token layer in chunks of words of similar length, to save memory and padding."""
         if ids.ndim == 1:
             return self._token_encoder(torch.from_numpy(ids).to(self.device)).float()
-        assert isinstance(self._token_encoder, CharTokenEncoder)
-        lengths = (ids != self._token_encoder.padding_id).sum(axis=1)
-        order = np.argsort(lengths, kind="stable")
-        widest = self.config.char_vocab.max_characters
+        encoder = self._token_encoder
+        assert isinstance(encoder, CharTokenEncoder)
+        row_length = self.config.char_vocab.max_characters
+        widest = max(width for width, _ in encoder.config.filters)
+        real = (ids[:, :row_length] != encoder.padding_id).sum(axis=1)
+        columns = np.minimum(real + widest, row_length)  # one window of padding stands for all
+        order = np.argsort(columns, kind="stable")
         vectors = torch.empty(len(ids), self.config.lstm.projection_dim, device=self.device)
-        start = 0
+        end = len(order)
         with self.arithmetic():
-            while start < len(order):
-                columns = min(widest, int(lengths[order[start]]) + 8)
-                size = max(1, MAX_CHARACTERS_PER_CHUNK // columns // TOKEN_BLOCK) * TOKEN_BLOCK
-                rows = order[start : start + size]
+            while end > 0:  # the longest first: the group has their columns
+                longest = int(columns[order[end - 1]])
+                size = max(1, MAX_CHARACTERS_PER_CHUNK // longest // TOKEN_BLOCK) * TOKEN_BLOCK
+                rows = order[max(0, end - size) : end]
                 padded = np.resize(rows, _whole_blocks(len(rows), TOKEN_BLOCK))
                 char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self.device)
-                encoded = self._token_encoder(char_ids)[: len(rows)]
+                answers = encoder.responses(char_ids[:, :longest])
+                pooled = torch.cat([one.amax(dim=1) for one in answers], dim=1)  # (U, F)
+                encoded = encoder.finish(pooled, char_ids)[: len(rows)]
                 vectors[torch.from_numpy(rows).to(self.device)] = encoded.float()
-                start += len(rows)
+                end -= len(rows)
         return vectors
 
     def start(
