@@ -103,9 +103,7 @@ def round_parameters(module: nn.Module, storage: Storage) -> None:
                 raise ValueError(f"{message} Keep it in float32.") from error
 
 
-def _rows(
-    tensor: Tensor, storage: Storage
-) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
+def _rows(tensor: Tensor, storage: Storage) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
     limit, scale_bits = _INTEGERS[storage]
     largest = tensor.abs().flatten(1).amax(1)  # (rows,)
     fraction, exponent = torch.frexp(largest / limit)
