@@ -208,3 +208,13 @@ def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
         port = taken.getsockname()[1]
         assert "--port" in elmokit("explore", "-m", model, "--port", port, expect=2).stderr
     assert "Cannot listen" in elmokit("explore", "-m", model, "--host", "1.2.3.4", expect=2).stderr
+
+
+def test_plot_draws_a_run(tmp_path):
+    pytest.importorskip("matplotlib")
+    assert "training run" in elmokit("plot", tmp_path, "-o", tmp_path / "x.png", expect=2).stderr
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 5.0}\n')
+    done = elmokit("plot", tmp_path, "-o", tmp_path / "x.png")
+    assert "1 row" in done.stdout
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert "--overwrite" in elmokit("plot", tmp_path, "-o", tmp_path / "x.png", expect=2).stderr

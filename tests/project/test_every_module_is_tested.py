@@ -21,7 +21,7 @@ COVERED_BY = {
     ),
     "e2e/test_inspection_commands.py": (
         "cli/commands/explore cli/commands/predict_word cli/commands/surprisal"
-        " cli/commands/tokenize cli/commands/trace"
+        " cli/commands/plot cli/commands/tokenize cli/commands/trace"
     ),
     "e2e/test_pretrain_command.py": (
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"

@@ -23,8 +23,8 @@ from elmokit.cli.threads import prepare_threads
 COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal",
     "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict", "experiment",
-    "neighbors", "probe", "weights", "trace", "explore", "serve", "track", "bench", "convert",
-    "info", "cache",
+    "neighbors", "probe", "weights", "trace", "explore", "serve", "plot", "track", "bench",
+    "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 

@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 
 from elmokit.errors import MissingExtraError
+from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
@@ -129,7 +130,10 @@ class WordChecks:
         if not cut:
             return
         words = np.concatenate(tokens.sentences)
-        count, total = int(np.isin(words, cut).sum()), len(words) - 2 * len(tokens.sentences)
+        count, total = (
+            int(np.isin(words, cut).sum()),
+            len(words) - NUM_BOUNDARIES * len(tokens.sentences),
+        )
         log.warning(
             "%d of %d words are longer than the %d %s that the model reads, and are cut, such "
             "as %r", count, total, vocab.max_bytes, vocab.unit, tokens.words[cut[0]][:60],
@@ -168,7 +172,7 @@ class WordChecks:
             self._example = tokens.words[unknown[0]]
         words = np.concatenate(tokens.sentences)
         self._num_unknown += int(np.isin(words, unknown).sum())
-        self._num_looked_up += len(words) - 2 * len(tokens.sentences)
+        self._num_looked_up += len(words) - NUM_BOUNDARIES * len(tokens.sentences)
         if self._num_looked_up < MIN_WORDS:
             return
         if self._num_unknown > MAX_UNKNOWN_SHARE * self._num_looked_up:

@@ -43,7 +43,7 @@ def perplexity(
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
-            ``auto`` uses it on CPUs with instructions for it.
+            ``auto`` uses it on CPUs where it is faster than fp32.
         on_sentences: Called with the number of sentences done.
 
     Raises:

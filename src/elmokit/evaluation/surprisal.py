@@ -136,6 +136,8 @@ class SurprisalRows(Iterator[WordSurprisal]):
         )
 
         def top(ids: list[int], probs: list[float]) -> tuple[WordProbability, ...]:
+            if not ids:
+                return ()
             pairs = zip(ids, probs, strict=True)
             return tuple(WordProbability(vocab_words[i - 1], p) for i, p in pairs)
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -43,8 +44,14 @@ def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
     """
     writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
     writer.writerow(columns)
+    values = attrgetter(*columns)
+    kinds = {field.name: field.type for field in fields(WordSurprisal)}
+    written = [(i, way) for i, name in enumerate(columns) if (way := _CELLS.get(kinds[name]))]
     for row in rows:
-        writer.writerow([_cell(getattr(row, name)) for name in columns])
+        cells = list(values(row))
+        for i, way in written:
+            cells[i] = way(cells[i])
+        writer.writerow(cells)
 
 
 def write_jsonl(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
@@ -54,14 +61,14 @@ def write_jsonl(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
         stream.write(json.dumps(values, ensure_ascii=False) + "\n")
 
 
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, tuple):
-        return " ".join(f"{one.word}={one.probability:.6f}" for one in value)
-    return value
+def _likeliest(words: tuple[WordProbability, ...]) -> str:
+    return " ".join(f"{one.word}={one.probability:.6f}" for one in words)
+
+
+_CELLS: dict[Any, Callable[[Any], Any]] = {
+    float: "{:.6f}".format, bool: int, tuple[WordProbability, ...]: _likeliest,
+}  # fmt: skip
+"""How values of some types are written as text; the others are as they are."""
 
 
 def _plain(value: Any) -> Any:

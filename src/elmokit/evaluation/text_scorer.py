@@ -64,7 +64,7 @@ class TextScorer:
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
-            ``auto`` uses it on CPUs with instructions for it.
+            ``auto`` uses it on CPUs where it is faster than fp32.
         top: Measure the distributions, too, and name this many of the likeliest words.
 
     Raises:
@@ -202,7 +202,7 @@ def open_scorer(
 
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:
     kernels = load_kernels() if next(model.parameters()).device.type == "cpu" else None
-    return kernels is not None and "bf16" in kernels.quick_kinds
+    return kernels is not None and kernels.has_quick_bf16
 
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:

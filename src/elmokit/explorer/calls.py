@@ -3,7 +3,6 @@
 import json
 import struct
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,21 +16,14 @@ from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.evaluation.word_prediction import predict_of_words
 from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.explorer.corpus_index import CorpusIndex
-from elmokit.files.json_files import jsonable, read_json
+from elmokit.explorer.training_runs import read_training_run
+from elmokit.files.json_files import jsonable
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.training.metrics_log import read_log
-from elmokit.training.pretraining.run_dir import MARK, METRICS_FILE, RUN_FILE
-from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM
 
-NGRAM_NAME = "ngram.json"
-"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
-MAX_ROWS = 4000
-"""Of a run's log in one answer."""
 _SOON_SECONDS = 0.2
-_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
 
 
 class CallError(Exception):
@@ -146,8 +138,11 @@ class Calls:
             found = self._indexes[given["model"]] = CorpusIndex(model, self._corpus)
         try:
             is_read = found.wait(_SOON_SECONDS)
-        except (ElmokitError, OSError) as error:
-            raise CallError("bad-corpus", str(error)) from error
+        except Exception as error:
+            del self._indexes[given["model"]]  # the next call reads the corpus again
+            told = isinstance(error, (ElmokitError, OSError))
+            reason = str(error) if told else f"{type(error).__name__}: {error}"
+            raise CallError("bad-corpus", reason) from error
         if not is_read:
             raise CallError("not-yet", "The corpus is being read: ask again.")
         return found.nearest(words, index, layer=layer, top=given.get("top", 10))
@@ -164,57 +159,15 @@ class Calls:
         return self._scorers[key]
 
     def _run(self, given: Mapping[str, Any]) -> Any:
-        directory = _named(self._runs, given, "name")
-        path = directory / METRICS_FILE
+        name = given.get("name")
         try:
-            rows = read_log(path)
-            age = time.time() - path.stat().st_mtime if rows else 0.0
+            found = read_training_run(_named(self._runs, given, "name"))
         except (FormatError, FileNotFoundError) as error:
-            raise CallError("damaged-run", f"The run's log cannot be read: {error}") from error
-        stride = -(-len(rows) // MAX_ROWS) or 1
-        kept = [row for i, row in enumerate(rows) if i % stride == 0 or i == len(rows) - 1]
-        is_running = not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS
-        name = given["name"]
-        return {
-            "name": name, "title": name, "is_running": is_running, "rows": kept,
-            "ngram": _ngram(directory / NGRAM_NAME),
-        }  # fmt: skip
+            raise CallError("damaged-run", str(error)) from error
+        return {"name": name, "title": name, **vars(found)}
 
     def _predict(self, given: Mapping[str, Any]) -> Any:
         return list(_named(self._tasks, given, "task").predict_json([_text(given)]))
-
-
-def _ngram(path: Path) -> dict[str, Any] | None:
-    """Return name and perplexity of the n-gram model that a run is compared with, if there is one.
-
-    Raises:
-        CallError: if the file is damaged.
-    """
-    if not path.exists():
-        return None
-    try:
-        found = read_json(path, advice="Make it again.")
-        return {"name": str(found["model"]), "perplexity": float(found["mean"])}
-    except (FormatError, KeyError, TypeError, ValueError) as error:
-        raise CallError(
-            "damaged-run", f"{path}: not a result of bench_ngram.py: {error}"
-        ) from error
-
-
-def check_run_dir(directory: Path) -> None:
-    """Refuse what is no run.
-
-    Raises:
-        FileNotFoundError: if it does not exist.
-        InputError: if it is no directory of a training run.
-    """
-    if not directory.is_dir():
-        raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
-    if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
-        raise InputError(
-            f"{directory} is no training run: it has neither {RUN_FILE} nor {METRICS_FILE}. Give "
-            "the directory after `-o` of `elmokit pretrain` or `finetune`."
-        )
 
 
 def _named(known: Mapping[str, Any], given: Mapping[str, Any], key: str) -> Any:

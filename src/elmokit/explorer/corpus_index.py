@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import ElmokitError
 from elmokit.probes.neighbors import is_same_text
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -68,7 +67,7 @@ class CorpusIndex:
         self._tokens: list[str] = []
         self._token_vectors = np.zeros((0, model.output_dim), np.float32)
         self._is_whole = True
-        self._error: ElmokitError | OSError | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -76,7 +75,7 @@ class CorpusIndex:
         """Wait until the corpus is read; return whether it is.
 
         Raises:
-            FormatError, OSError: why it could not be read.
+            FormatError, OSError, or anything else: why it could not be read.
         """
         self._thread.join(seconds)
         if self._error is not None:
@@ -129,7 +128,7 @@ class CorpusIndex:
     def _read(self) -> None:
         try:
             self._index()
-        except (ElmokitError, OSError) as error:
+        except Exception as error:  # told by `wait`: a thread that just ends looks like no text
             self._error = error
 
     def _index(self) -> None:

@@ -33,9 +33,9 @@ _CONTENT_TYPES = {
 }  # fmt: skip
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
-        "style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; "
-        "manifest-src 'self'; "
+        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+        "worker-src 'self'; style-src 'self'; "
+        "connect-src 'self'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",

@@ -15,6 +15,8 @@ class Kernels(Library):
         super().__init__(library, interface)
         self.has_matrix_unit = bool(self._ask("has_tiles"))
         """Whether bf16 and int8 products use the processor's matrix unit (AMX)."""
+        self.has_quick_bf16 = bool(self._ask("has_quick_bf16"))
+        """Whether products in bf16 are faster than in fp32."""
         instructions = self._ask("instructions")
         self.quick_kinds = {"fp32"} | {
             kind for kind in ("bf16", "int8") if instructions >> self.types[DTYPES[kind]] & 1

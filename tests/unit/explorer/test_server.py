@@ -12,10 +12,18 @@ import pytest
 from elmokit import explorer
 from elmokit.errors import InputError
 from elmokit.explorer import server as server_module
-from elmokit.explorer.calls import Calls, check_run_dir
-from elmokit.explorer.catalog import MADE_FILES, MAX_WORDS, catalog, load_explored
+from elmokit.explorer.calls import CallError, Calls
+from elmokit.explorer.catalog import (
+    MADE_FILES,
+    MAX_WORDS,
+    ExploredModel,
+    catalog,
+    load_explored,
+)
+from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
+from elmokit.explorer.training_runs import check_run_dir
 
 from ...builders.training_models import random_sentences, toy_model
 
@@ -191,6 +199,39 @@ def test_neighbors_come_from_the_corpus_once_it_is_read(call, ask):
     assert json.loads(content)["corpus"] == "corpus.txt"
 
 
+def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(server, tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"\xff\xfe not a text\n" * 300)
+    name = "toy"
+    calls = Calls([ExploredModel(name, tmp_path, server.calls._models[name])], corpus=[path])
+    given = {"model": name, "words": WORDS, "index": 1}
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"corpus\.txt") as found:
+            ask_until_read(calls, given)
+        assert found.value.code == "bad-corpus"
+    path.write_text(" ".join(WORDS) + "\n" + " ".join(reversed(WORDS)) + "\n", encoding="utf-8")
+    assert ask_until_read(calls, given).num_sentences == 2
+
+
+def test_no_error_of_the_reading_thread_is_lost(server, tmp_path, monkeypatch):
+    def fail(self):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(CorpusIndex, "_index", fail)
+    calls = Calls([ExploredModel("toy", tmp_path, server.calls._models["toy"])], corpus=[tmp_path])
+    with pytest.raises(CallError, match="MemoryError: no room"):
+        ask_until_read(calls, {"model": "toy", "words": WORDS, "index": 1})
+
+
+def ask_until_read(calls, given):
+    while True:
+        try:
+            return calls.answer("neighbors", given)
+        except CallError as error:
+            if error.code != "not-yet":
+                raise
+
+
 def test_what_is_made_from_a_model_is_made_once(server, ask, monkeypatch):
     first = ask("GET", "/models/toy/warm.safetensors")[1]
     monkeypatch.setitem(MADE_FILES, "warm.safetensors", None)
@@ -253,13 +294,6 @@ def test_bodies_are_json_and_bounded(ask):
 def test_a_port_in_use_is_told(server):
     with pytest.raises(InputError, match="--port"):
         ExplorerServer({}, [], server.calls, port=server.server_port)
-
-
-def test_what_is_no_run_is_told(tmp_path):
-    with pytest.raises(InputError, match="training run"):
-        check_run_dir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="missing"):
-        check_run_dir(tmp_path / "missing")
 
 
 def test_a_package_behind_a_link_serves_its_files(tmp_path):

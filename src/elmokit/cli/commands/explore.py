@@ -103,9 +103,10 @@ def _server(
     names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
     port: int,
 ) -> Any:  # fmt: skip
-    from elmokit.explorer.calls import Calls, check_run_dir
+    from elmokit.explorer.calls import Calls
     from elmokit.explorer.catalog import catalog, load_explored
     from elmokit.explorer.server import ExplorerServer
+    from elmokit.explorer.training_runs import check_run_dir
     from elmokit.files.sources import STANDARD_INPUT, find_files
     from elmokit.tasks.runs.task_run import TaskRun
 

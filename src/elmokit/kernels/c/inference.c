@@ -28,6 +28,15 @@ int64_t elmokit_has_tiles(void) {
     return tiles_allowed;
 }
 
+/* Whether bf16 products are faster than fp32: not on Intel's vector unit. */
+int64_t elmokit_has_quick_bf16(void) {
+#if VL == 16 && defined(__AVX512BF16__)
+    return elmokit_has_tiles() || !__builtin_cpu_is("intel");
+#else
+    return 0;
+#endif
+}
+
 static void store_groups(int type, uint32_t *row, int64_t column, vf value) {
     if (type == FP32) {
         store((float *)row + column, value);

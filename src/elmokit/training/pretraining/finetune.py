@@ -30,7 +30,8 @@ from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
-BEFORE_FILE = "before.json"
+BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
+"""Perplexities of the base model and of the fine-tuned one, in the run directory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +123,7 @@ def finetune(
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             after |= _of_general(load_model(run_dir).to(processes.device), general)
+            _write(run_dir / AFTER_FILE, after)
         processes.barrier()
     return FinetuneResult(result, before, after)
 
@@ -169,5 +171,9 @@ def _before(
             for name, report in saved.items()
         }
     reports = measure()
-    write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
+    _write(path, reports)
     return reports
+
+
+def _write(path: Path, reports: dict[str, PerplexityReport]) -> None:
+    write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})

@@ -269,8 +269,10 @@ class Compute {
    * Rows of a training run, live; server only.
    * @param {string} name
    * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[],
-   *   ngram: {name: string, perplexity: number}|null}>}  `rows` are those of its metrics.jsonl, at
-   *   most some thousands, evenly thinned; `ngram` is the model that it is compared with.
+   *   ngram: {name: string, perplexity: number}|null, before: Object, after: Object}>}  `rows` are
+   *   those of its metrics.jsonl, at most some thousands, evenly thinned; `ngram` is the model that
+   *   it is compared with; `before` and `after` are perplexities of fine-tuning (`in_domain`,
+   *   `out_of_domain`), if measured.
    */
   async run(name) {
     return this.#served().call("run", { name });

@@ -112,6 +112,8 @@ export const en = {
     legend: "Held-out perplexity of each direction is exp of its mean loss.",
     none: "This copy of the page has no training run. Served by elmokit, it shows loss and held-out perplexity, live while a model is trained:",
     run: "Run", loss: "Loss", perplexity: "Held-out perplexity", step: "update", live: "Running: {count} rows so far.", done: "{count} rows.",
+    finetuned: "Perplexity before and after fine-tuning", text: "Held-out text", before: "Before", after: "After",
+    in_domain: "In the domain", out_of_domain: "Other text",
     ngram: "No n-gram model to compare with. For a Kneser-Ney line from the same text:",
   },
   tasks: {

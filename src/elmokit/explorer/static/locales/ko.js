@@ -119,6 +119,8 @@ export const ko = {
     legend: "각 방향의 검증 혼란도는 평균 손실에 exp를 취한 값입니다.",
     none: "이 페이지에는 학습 기록이 없습니다. elmokit으로 열면 손실과 검증 혼란도를 학습 중에도 실시간으로 볼 수 있습니다.",
     run: "학습 기록", loss: "손실", perplexity: "검증 혼란도", step: "갱신 횟수", live: "학습 중: 지금까지 {count}행.", done: "{count}행.",
+    finetuned: "미세조정 전후의 혼란도", text: "검증 글", before: "전", after: "후",
+    in_domain: "해당 분야의 글", out_of_domain: "그 밖의 글",
     ngram: "비교할 n-그램 모델이 없습니다. 같은 글로 만든 Kneser-Ney 모델의 선을 함께 보려면 다음을 실행하세요.",
   },
   tasks: {

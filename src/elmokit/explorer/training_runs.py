@@ -1,0 +1,140 @@
+"""What panel 8 of the page and `elmokit plot` show of a training run."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import read_json
+from elmokit.probes.layer_weights import PICTURE_SUFFIXES
+from elmokit.training.metrics_log import read_log
+from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
+from elmokit.training.pretraining.run_dir import MARK, METRICS_FILE, RUN_FILE
+from elmokit.weights.locate import CONFIG_NAME
+
+NGRAM_NAME = "ngram.json"
+"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
+MAX_ROWS = 4000
+"""Of a run's log, evenly thinned."""
+_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+_LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
+_PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A run as far as it is."""
+
+    rows: list[dict[str, Any]]
+    """Of its log."""
+    is_running: bool
+    ngram: dict[str, Any] | None
+    """Name and perplexity of the n-gram model that it is compared with, if there is one."""
+    before: dict[str, float]
+    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``."""
+    after: dict[str, float]
+    """The same of the fine-tuned model, at the end."""
+
+
+def read_training_run(directory: Path) -> TrainingRun:
+    """Read the figures of a run, also while it is written.
+
+    Raises:
+        FormatError: if a file is damaged.
+    """
+    path = directory / METRICS_FILE
+    rows = read_log(path)
+    age = time.time() - path.stat().st_mtime if rows else 0.0
+    stride = -(-len(rows) // MAX_ROWS) or 1
+    return TrainingRun(
+        rows=[row for i, row in enumerate(rows) if i % stride == 0 or i == len(rows) - 1],
+        is_running=not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS,
+        ngram=_ngram(directory / NGRAM_NAME),
+        before=_perplexities(directory / BEFORE_FILE),
+        after=_perplexities(directory / AFTER_FILE),
+    )
+
+
+def _ngram(path: Path) -> dict[str, Any] | None:
+    found = _read(path)
+    try:
+        return found and {"name": str(found["model"]), "perplexity": float(found["mean"])}
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: not a result of bench_ngram.py: {error}") from error
+
+
+def _perplexities(path: Path) -> dict[str, float]:
+    try:
+        return {name: float(report["mean"]) for name, report in (_read(path) or {}).items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: not perplexities of `elmokit finetune`: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return read_json(path, advice="Make it again, or remove it.") if path.exists() else None
+
+
+def check_run_dir(directory: Path) -> None:
+    """Refuse what is no run.
+
+    Raises:
+        FileNotFoundError: if it does not exist.
+        InputError: if it is no directory of a training run.
+    """
+    if not directory.is_dir():
+        raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
+    if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
+        raise InputError(
+            f"{directory} is no training run: it has neither {RUN_FILE} nor {METRICS_FILE}. Give "
+            "the directory after `-o` of `elmokit pretrain` or `finetune`."
+        )
+
+
+def plot_run(directory: Path, path: Path) -> TrainingRun:
+    """Draw loss and held-out perplexity of a run by direction, and return what was drawn.
+
+    Lines across show the n-gram model of `NGRAM_NAME`, if there is one, and the base model of a
+    fine-tuning run.
+
+    Raises:
+        FileNotFoundError, InputError: if there is no run, or nothing in its log yet, or ``path``
+            does not end in .png, .pdf or .svg.
+        FormatError: if a file of the run is damaged.
+        MissingExtraError: without matplotlib.
+    """
+    check_run_dir(directory)
+    if path.suffix.lower() not in PICTURE_SUFFIXES:
+        allowed = ", ".join(PICTURE_SUFFIXES)
+        raise InputError(f"The suffix of the plot must be one of {allowed}; got {path.name!r}.")
+    run = read_training_run(directory)
+    if not run.rows:
+        raise InputError(f"{directory} has no rows in {METRICS_FILE} yet: nothing to draw.")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plots") from error
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes, columns, label in (
+        (left, _LOSSES, "loss (nats)"),
+        (right, _PERPLEXITIES, "held-out perplexity"),
+    ):
+        for name, column in columns.items():
+            points = [(row["step"], row[column]) for row in run.rows if row.get(column) is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), label=name, marker="." * (len(points) < 30))
+        axes.set_xlabel("update")
+        axes.set_ylabel(label)
+    across = {} if run.ngram is None else {run.ngram["name"]: run.ngram["perplexity"]}
+    if "in_domain" in run.before:
+        across["before fine-tuning"] = run.before["in_domain"]
+    for (name, value), style in zip(across.items(), ("--", ":"), strict=False):
+        right.axhline(value, label=name, color="gray", linestyle=style)
+    for axes in (left, right):
+        if axes.lines:
+            axes.legend(fontsize="small")
+    with atomic_file(path) as temp_path:
+        figure.savefig(temp_path, format=path.suffix.lower()[1:], dpi=150)
+    return run

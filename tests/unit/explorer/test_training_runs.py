@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.explorer.training_runs import check_run_dir, plot_run, read_training_run
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    rows = [{"step": step, "loss": 5 / step, "forward_loss": 4 / step} for step in (1, 2, 3)]
+    rows.append({"step": 3, "valid_forward": 90.0, "valid_backward": 80.0, "valid_mean": 84.9})
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return tmp_path
+
+
+def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
+    assert read_training_run(run_dir).before == read_training_run(run_dir).after == {}
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
+    found = read_training_run(run_dir)
+    assert (found.before, found.after) == ({"in_domain": 300.5}, {})
+    (run_dir / "after.json").write_text('{"in_domain": {"mean": 90}}')
+    assert read_training_run(run_dir).after == {"in_domain": 90.0}
+
+
+@pytest.mark.parametrize("name", ["before.json", "ngram.json"])
+def test_damaged_files_are_named(run_dir, name):
+    (run_dir / name).write_text('{"in_domain": 3}')
+    with pytest.raises(FormatError, match=name):
+        read_training_run(run_dir)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
+    pytest.importorskip("matplotlib")
+    (run_dir / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5}')
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
+    path = run_dir / f"plot.{suffix}"
+    assert len(plot_run(run_dir, path).rows) == 4
+    content = path.read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
+    if suffix == "svg":
+        for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
+            assert b"<!-- " + text + b" -->" in content  # matplotlib draws text as paths
+
+
+def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
+    with pytest.raises(InputError, match=r"\.svg"):
+        plot_run(run_dir, tmp_path / "plot.txt")
+    (run_dir / "metrics.jsonl").write_text("")
+    with pytest.raises(InputError, match="nothing to draw"):
+        plot_run(run_dir, tmp_path / "plot.png")
+
+
+def test_what_is_no_run_is_told(tmp_path):
+    with pytest.raises(InputError, match="training run"):
+        check_run_dir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        check_run_dir(tmp_path / "missing")
