@@ -174,7 +174,12 @@ def _comparable(key: str, value: Any) -> Any:
     """Leave out what may differ: the spelling of paths and the model's location."""
     if key == "model":
         return value["hash"]
-    return absolute_paths([Path(str(path)) for path in value]) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    try:
+        return absolute_paths([Path(str(path)) for path in value])
+    except ValueError:  # damaged: with NUL or half a surrogate pair, it is no path
+        return value
 
 
 def _differs(run_file: Path, change: Change) -> ConfigError:

@@ -133,6 +133,13 @@ class TestResuming:
         ):
             open_run(run_dir, CONFIG, {**ORIGIN, key: value}, resume=True)
 
+    @pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+    def test_a_recorded_path_that_is_none_differs(self, run_dir, path):
+        record = json.loads((run_dir / RUN_FILE).read_text())
+        write_json(run_dir / RUN_FILE, record | {"corpus": [path]})
+        with pytest.raises(ConfigError, match=r"run\.json: corpus was "):
+            check_run(run_dir, CONFIG, ORIGIN, resume=True)
+
     def test_however_its_path_is_written(self, run_dir):
         moved = {"path": "elsewhere/base", "hash": "1f"}
         for path in ("a.txt", str(Path.cwd() / "a.txt")):
