@@ -43,17 +43,26 @@ def elmokit(*arguments, given=None, expect=0, check_types=False):
 def start_elmokit(*arguments, before="", **options):
     """Start a command in a process of its own, for tests of what a process is needed for.
 
-    On Linux it is forked from one that has PyTorch imported.
-
     Args:
         arguments: The words after ``elmokit``.
         before: Python code that runs in that process before the command.
-        options: ``stdout``, ``stderr`` and ``env`` as for ``subprocess.Popen``.
+        options: As of `start_python`.
     """
     code = f"{before}\nfrom elmokit.cli import main\nmain()"
+    return start_python(code, *arguments, **options)
+
+
+def start_python(code, *arguments, **options):
+    """Start a program that uses elmokit; on Linux it is forked from one that has imported PyTorch.
+
+    Args:
+        code: The program.
+        arguments: Its words.
+        options: ``stdout``, ``stderr`` and ``env`` as for ``subprocess.Popen``.
+    """
     words = list(map(str, arguments))
     if sys.platform == "linux":
-        return ForkedCommand(words, code, **options)
+        return ForkedProcess(words, code, **options)
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], text=True, encoding="utf-8", **options
     )
@@ -68,7 +77,7 @@ def _server():
     return ours, server
 
 
-class ForkedCommand:
+class ForkedProcess:
     """As much of ``subprocess.Popen`` as tests use."""
 
     def __init__(self, words, code, *, stdout=None, stderr=None, env=None):

@@ -3,8 +3,6 @@
 import copy
 import os
 import pickle
-import subprocess
-import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +16,8 @@ from elmokit.text.tokenizers.protocol import (
     sentences_batch,
 )
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
+
+from ..builders.command_line import start_python
 
 LIBRARIES = {"english": ("pysbd", "sacremoses"), "korean": ("kiwipiepy",)}
 TEXTS = [
@@ -140,4 +140,4 @@ def test_a_forked_process_goes_on_and_ends(tokenizer):
         "    sys.exit(list(sentences_batch(tokenizer, texts)) != before)\n"
         "sys.exit(os.waitpid(child, 0)[1] != 0)\n"
     )
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+    assert start_python(f"import warnings; warnings.simplefilter('ignore')\n{code}").wait(120) == 0

@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from importlib.resources import files
 
 import pytest
 
-from ..builders.command_line import elmokit, start_elmokit
+from ..builders.command_line import elmokit, start_elmokit, start_python
 
 pytestmark = pytest.mark.e2e
 
@@ -116,13 +115,13 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
     options = [*TOY, "--tokens", "4000", "--set", "train.ema_decay=0.9"]
     options += [part for setting in settings for part in ("--set", setting)]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    arguments = ["--nproc-per-node", "2", "-m", "elmokit", "pretrain", corpus, *options]
-    done = subprocess.run(
-        [*torchrun, *arguments, "-o", tmp_path / "two"],
-        capture_output=True, text=True, timeout=300, check=False,
+    torchrun = ["--standalone", "--nproc-per-node", "2", "-m", "elmokit", "pretrain", corpus]
+    process = start_python(
+        "from torch.distributed.run import main; main()", *torchrun, *options, "-o",
+        tmp_path / "two", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    _, message = process.communicate(timeout=300)
+    assert process.returncode == 0, message
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():

@@ -62,6 +62,7 @@ def pages_that_run():
 
 
 @pytest.mark.parametrize("page", list(pages_that_run()))
+@pytest.mark.usefixtures("without_type_checks")
 def test_python_runs(page, workplace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path if "/course/" in page else workplace)
     namespace = {}

@@ -56,6 +56,7 @@ def test_terms_are_in_alphabetical_order():
         assert named == sorted(named)
 
 
+@cache
 def private_words(name):
     words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)
     lower = "_" + "_".join(word.lower() for word in words) + "_"

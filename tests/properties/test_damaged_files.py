@@ -12,7 +12,7 @@ import pytest
 from ..builders.damaged_files import attack
 from ..builders.fuzz_targets import TARGETS
 
-SECONDS = float(os.environ.get("ELMOKIT_FUZZ_SECONDS", "0.35"))
+SECONDS = float(os.environ.get("ELMOKIT_FUZZ_SECONDS", "0.2"))
 SEED = int(os.environ.get("ELMOKIT_FUZZ_SEED", "0"))
 
 

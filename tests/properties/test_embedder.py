@@ -77,8 +77,8 @@ def test_the_released_small_shape_is_independent_of_company(num_threads):
     before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
-        together = Embedder(model).embed(sentences)
-        alone = [Embedder(model).embed([sentence])[0] for sentence in sentences]
+        together, one_by_one = Embedder(model).embed(sentences), Embedder(model)
+        alone = [one_by_one.embed([sentence])[0] for sentence in sentences]
     finally:
         torch.set_num_threads(before)
     assert largest_difference(together, alone) <= 2e-6
