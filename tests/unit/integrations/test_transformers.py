@@ -1,5 +1,6 @@
 """elmokit models through transformers' own loaders equal `Embedder`."""
 
+import os
 import subprocess
 import sys
 
@@ -20,19 +21,26 @@ from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokeniz
 TEXTS = ["I sat by the bank of the river.", "배 를 타고 갔다", "", "a"]
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["characters", "words"])
-def model(request):
+def model_of(*, words):
     from elmokit.text.tokenizers.registry import TokenizerConfig
 
-    return toy_model(words=request.param, tokenizer=TokenizerConfig(name="simple", version="1"))
+    return toy_model(words=words, tokenizer=TokenizerConfig(name="simple", version="1"))
+
+
+def save(model, folder):
+    ElmoModel.from_elmokit(model).save_pretrained(folder)
+    ElmoTokenizer.from_elmokit(model).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["characters", "words"])
+def model(request):
+    return model_of(words=request.param)
 
 
 @pytest.fixture(scope="module")
 def folder(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    ElmoModel.from_elmokit(model).save_pretrained(folder)
-    ElmoTokenizer.from_elmokit(model).save_pretrained(folder)
-    return folder
+    return save(model, tmp_path_factory.mktemp("saved"))
 
 
 def assert_equal_to_embedder(loaded, tokenizer, model, sentences=TEXTS):
@@ -55,35 +63,32 @@ def test_what_auto_classes_load_equals_embedder(model, folder):
     assert_equal_to_embedder(loaded, tokenizer, model)
 
 
-def test_a_folder_loads_without_our_import_if_its_code_is_trusted(model, folder, tmp_path):
+def test_without_our_import_a_folder_loads_only_if_its_code_is_trusted(tmp_path):
     """In another process, which saves it again; the second folder is as good as the first."""
+    models = {name: model_of(words=name == "words") for name in ("characters", "words")}
+    folders = {name: str(save(model, tmp_path / name)) for name, model in models.items()}
     program = f"""
-import torch, transformers
-for source in ({str(folder)!r}, {str(tmp_path / "again")!r}):
-    options = dict(trust_remote_code=True)
-    model = transformers.AutoModel.from_pretrained(source, **options)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
-    model.save_pretrained({str(tmp_path / "again")!r})
-    tokenizer.save_pretrained({str(tmp_path / "again")!r})
-batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
-with torch.no_grad():
-    top = model(**batch).last_hidden_state
-torch.save(top, {str(tmp_path / "top.pt")!r})
+import sys
+import torch
+import transformers
+for name, folder in {folders!r}.items():
+    try:
+        transformers.AutoModel.from_pretrained(folder, trust_remote_code=False)
+    except ValueError as error:
+        assert "trust_remote_code" in str(error), error
+    else:
+        assert "elmokit" in sys.modules, "it loaded"  # since the first folder was trusted
+    for source in (folder, f"{{folder}}-again"):
+        options = dict(trust_remote_code=True)
+        model = transformers.AutoModel.from_pretrained(source, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
+        model.save_pretrained(f"{{folder}}-again")
+        tokenizer.save_pretrained(f"{{folder}}-again")
+    batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        torch.save(model(**batch).last_hidden_state, f"{{folder}}.pt")
 """
     environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-    run_python(program, environment)
-    files = {path.name for path in folder.iterdir()}
-    assert {path.name for path in (tmp_path / "again").iterdir()} == files
-    for name in files - {"tokenizer_config.json"}:  # which may say by what it was loaded
-        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
-    top = torch.load(tmp_path / "top.pt")
-    for row, vectors in enumerate(Embedder(model).embed(TEXTS, layers="top")):
-        assert np.abs(top[row, 1 : len(vectors) + 1].numpy() - vectors).max(initial=0) < 1e-6
-
-
-def run_python(program, environment):
-    import os
-
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, **environment},
@@ -91,19 +96,15 @@ def run_python(program, environment):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_without_trust_the_code_of_a_folder_does_not_run(folder, tmp_path):
-    program = f"""
-import transformers
-try:
-    transformers.AutoModel.from_pretrained({str(folder)!r}, trust_remote_code=False)
-except ValueError as error:
-    assert "trust_remote_code" in str(error), error
-else:
-    raise SystemExit("it loaded")
-"""
-    run_python(program, {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"})
+    for name, model in models.items():
+        files = {path.name for path in (tmp_path / name).iterdir()}
+        again = tmp_path / f"{name}-again"
+        assert {path.name for path in again.iterdir()} == files
+        for file in files - {"tokenizer_config.json"}:  # which may say by what it was loaded
+            assert (again / file).read_bytes() == (tmp_path / name / file).read_bytes(), file
+        top = torch.load(tmp_path / f"{name}.pt")
+        for row, vectors in enumerate(Embedder(model).embed(TEXTS, layers="top")):
+            assert np.abs(top[row, 1 : len(vectors) + 1].numpy() - vectors).max(initial=0) < 1e-6
 
 
 def test_lists_are_words_and_padding_does_not_matter(model, folder):
