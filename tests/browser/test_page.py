@@ -9,7 +9,7 @@ import pytest
 
 import elmokit.explorer
 
-from ..builders.browser_calls import PANELS
+from ..builders.browser_calls import FAULTS_OF_LAYOUT, PANELS
 
 STATIC = Path(elmokit.explorer.__file__).parent / "static"
 HEADINGS = {"en": "Inside ELMo", "ko": "ELMo 들여다보기"}
@@ -48,12 +48,13 @@ def test_every_panel_is_there_in_the_language_of_the_browser(pages, language):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_no_width_scrolls_sideways(pages, language, theme):
+def test_every_panel_fits_every_width_in_both_themes(pages, language, theme):
     page = pages(language)
     page.emulate_media(color_scheme=theme)
     for width in (360, 820, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(FAULTS_OF_LAYOUT, PANELS) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
     assert dark == (theme == "dark")
 

@@ -32,6 +32,20 @@ PANELS = {
 }  # fmt: skip
 """What stands in each panel once it is computed."""
 
+FAULTS_OF_LAYOUT = """(panels) => [
+  ...Object.entries(panels)
+    .filter(([id, content]) => {
+      const box = document.querySelector(`#${id} ${content}`)?.getBoundingClientRect();
+      return box === undefined || box.width === 0 || box.height === 0;
+    })
+    .map(([id]) => `${id}: not to be seen`),
+  ...[...document.querySelectorAll("main *")]
+    .filter((one) => !one.closest(".scroll, .hidden-text, .formula, legend"))
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => `${one.closest("section")?.id}: ${one.tagName} is wider than the screen`),
+]"""
+"""Panels without content, and what reaches beyond the screen without a scroll bar of its own."""
+
 TEXTS = [
     "", "   ", "cannot gonna dont", 'He said."', "the U.S.", "See Fig. 3, p. 5 (Dr. No).",
     "東京タワーは高い。とても高い！밥을 먹었다.집에 갔다", "a\u200bb e\u0301 ﬁ ½ ① ٣ 10kg 3am's",

@@ -71,9 +71,8 @@ export const formulas = {
       sub(i("L"), "<mtext>LM</mtext>"), o("="), o("−"), frac(n(1), row(n(2), i("N"))), sub(o("∑"), i("t")),
       sub(i("L"), i("t")),
     ),
-    math(
-      sub(i("L"), i("t")), o("="), i("log"), p(before), o("+"), i("log"), p(after),
-    ),
+    math(sub(i("L"), i("t")), o("="), i("log"), p(before)),
+    math(`<mspace width="2em"/>`, o("+"), i("log"), p(after)),
   ],
   tasks: [math(sub(v("x"), i("t")), o("→"), o("["), sub(v("x"), i("t")), o(";"), sub(i("ELMo"), i("t")), o("]"))],
 }; // prettier-ignore

@@ -71,7 +71,7 @@ export function Mixture() {
   ${pack.sentences.length === 0 && !pack.error
     ? html`<p class="note" role="status">${t("near.reading")}</p>`
     : html`<ol class="found">${near.map((one) => html`<li key=${one.words.join(" ")}><span class="value">${number(one.value, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol>`}
-  ${tasks.length > 0 && html`<div class="scroll"><table><caption>${t("mixture.learned")}</caption>
+  ${tasks.length > 0 && html`<p class="seen" id="mixture-learned">${t("mixture.learned")}</p><div class="scroll"><table aria-labelledby="mixture-learned">
     <thead><tr><th scope="col">${t("mixture.task")}</th>${[0, 1, 2].map((j) => html`<th scope="col">s${"₀₁₂"[j]}</th>`)}<th scope="col">γ</th><td /></tr></thead>
     <tbody>${tasks.map((one) => html`<tr key=${one.task}><th scope="row">${t(`taskNames.${one.task}`)}</th>${one.weights.map((value) => html`<td>${number(value, 3)}</td>`)}<td>${number(one.gamma)}</td>
       <td><button type="button" class="plain" aria-label=${t("mixture.setTo", { task: t(`taskNames.${one.task}`) })} onClick=${() => {

@@ -1,7 +1,7 @@
 /** Change one word: how far the change travels in each direction and layer. */
 
 import { layersOf } from "./occurrences.js";
-import { Calculation, Failure, Result, Words, html, number, useAsync, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Result, Words, html, number, useAsync, useEffect, usePage, useRef, useState } from "./ui.js";
 
 export function Reach() {
   const { t, compute, words, index, set, info, examples } = usePage();
@@ -40,8 +40,13 @@ function Table({ value: { ratios, words, one } }) {
   const rows = ratios.flatMap((sides, j) => (j === 0 ? [[t("reach.layer0"), "", sides[0]]] :
     [[t("reach.row", { layer: j, arrow: "→" }), "forward", sides[0]], [t("reach.row", { layer: j, arrow: "←" }), "backward", sides[1]]]));
   const next = Math.min(index + 1, words.length - 1);
+  const scroll = useRef(null);
+  useEffect(() => {  // on a narrow screen the changed word may be beyond the edge
+    const changed = scroll.current.querySelector("th.chosen");
+    scroll.current.scrollLeft = changed.offsetLeft - scroll.current.clientWidth / 2;
+  }, [words, index]);
   const shown = ratios[1][next > index ? 0 : 1][next > index ? next : Math.max(0, index - 1)];
-  return html`<div class="scroll"><table class="heat"><caption class="hidden-text">${t("reach.lead")}</caption>
+  return html`<div class="scroll" ref=${scroll}><table class="heat"><caption class="hidden-text">${t("reach.lead")}</caption>
       <thead><tr><td />${words.map((word, i) => html`<th key=${i} scope="col" class=${i === index ? "chosen" : ""}>${i === index ? html`<s>${word}</s> <b>${one}</b>` : word}</th>`)}</tr></thead>
       <tbody>${rows.map(([name, side, cells]) => html`<tr key=${name} class=${side}><th scope="row">${name}</th>
         ${cells.map(({ ratio }, i) => html`<td key=${i} style="--heat:${Math.min(1, ratio)}"><span>${ratio === 0 ? "·" : number(ratio)}</span></td>`)}</tr>`)}</tbody></table></div>

@@ -32,8 +32,8 @@ export function Training() {
     ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: rows.length })}</p>
       <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${t("training.loss")} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
         <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${t("training.perplexity")} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
-      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}
       ${run.value.before.in_domain !== undefined && html`<${BeforeAfter} ...${run.value} />`}
+      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}
       ${!ngram && html`<p class="note">${t("training.ngram")} <code>python benchmarks/bench_ngram.py RUN > RUN/ngram.json</code></p>`}`}`;
 }
 
@@ -41,7 +41,7 @@ export function Training() {
 function BeforeAfter({ before, after }) {
   const { t } = usePage();
   const shown = (value) => (value === undefined ? "–" : number(value, 1));
-  return html`<table><caption>${t("training.finetuned")}</caption>
+  return html`<p class="seen" id="training-finetuned">${t("training.finetuned")}</p><table aria-labelledby="training-finetuned">
     <thead><tr><th scope="col">${t("training.text")}</th><th scope="col">${t("training.before")}</th><th scope="col">${t("training.after")}</th></tr></thead>
     <tbody>${Object.keys(before).map((name) => html`<tr key=${name}><th scope="row">${t(`training.${name}`)}</th>
       <td>${shown(before[name])}</td><td>${shown(after[name])}</td></tr>`)}</tbody></table>`;

@@ -1,0 +1,114 @@
+"""Photograph every panel of the explorer: two languages, two themes, three widths.
+
+    python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
+
+Serves the packaged models with `elmokit explore` (panel 8 needs a run, panel 9 a task model) and
+writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, a contact sheet for every language and theme, and with
+`--docs` the small set that the guide shows. Prints what a reader would not see: errors in the
+console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from itertools import accumulate
+from pathlib import Path
+
+from PIL import Image, ImageOps
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.browser.conftest import BROWSERS, SWITCHES
+from tests.builders.browser_calls import FAULTS_OF_LAYOUT, PANELS
+
+WIDTHS = (360, 820, 1440)
+THEMES = ("light", "dark")
+LANGUAGES = ("en", "ko")
+SHEET_SHARE = 0.5
+"""Size of a panel on a contact sheet."""
+IN_THE_GUIDE = (
+    ("follow", "ko", "light", 360), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
+    ("surprise", "ko", "light", 1440), ("mixture", "ko", "dark", 820),
+    ("training", "en", "light", 820),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Parse, serve, photograph."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("shots", type=Path)
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--task")
+    parser.add_argument("--docs", type=Path)
+    options = parser.parse_args()
+    options.shots.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "elmokit", "explore", "--port", "0"]
+    command += ["--run", str(options.run)] if options.run else []
+    command += ["--task", options.task] if options.task else []
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    try:
+        url = next(line for line in server.stderr if line.startswith("http")).split()[0]
+        photograph(url, options.shots)
+    finally:
+        server.terminate()
+    for language in LANGUAGES:
+        for theme in THEMES:
+            write_sheet(options.shots, language, theme)
+    if options.docs:
+        for panel, language, theme, width in IN_THE_GUIDE:
+            image = Image.open(options.shots / f"{panel}-{language}-{theme}-{width}.png")
+            image = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+            image.save(options.docs / f"explore-{panel}-{language}.png", optimize=True)
+
+
+def photograph(url: str, shots: Path) -> None:
+    """Write a picture of every panel, of the whole page's head, and what the console said."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        raise SystemExit(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(SWITCHES))
+        for language in LANGUAGES:
+            page = browser.new_page(locale=language, reduced_motion="reduce")
+            page.on("console", lambda one: print(f"console: {one.type}: {one.text}"))
+            page.on("pageerror", lambda error: print(f"exception: {error}"))
+            page.goto(url)
+            for panel, content in PANELS.items():
+                page.wait_for_selector(f"#{panel}", timeout=60_000)
+                page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+                page.wait_for_selector(f"#{panel} {content}", timeout=60_000)
+            page.wait_for_timeout(2000)  # answers of the server
+            for theme in THEMES:
+                page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+                for width in WIDTHS:
+                    page.set_viewport_size({"width": width, "height": 900})
+                    for fault in page.evaluate(FAULTS_OF_LAYOUT, PANELS):
+                        print(f"{language} {theme} {width}: {fault}")
+                    for name in ("head", *PANELS):
+                        place = ".sentence" if name == "head" else f"#{name}"
+                        file = shots / f"{name}-{language}-{theme}-{width}.png"
+                        page.locator(place).screenshot(path=file)
+            page.close()
+        browser.close()
+
+
+def write_sheet(shots: Path, language: str, theme: str) -> None:
+    """Paste all panels of a language and theme side by side: a column a width."""
+    rows = [
+        [Image.open(shots / f"{name}-{language}-{theme}-{width}.png") for width in WIDTHS]
+        for name in ("head", *PANELS)
+    ]
+    rows = [[ImageOps.scale(one, SHEET_SHARE) for one in row] for row in rows]
+    left = list(accumulate((image.width + 8 for image in rows[1]), initial=0))
+    top = list(accumulate((max(one.height for one in row) + 8 for row in rows), initial=0))
+    sheet = Image.new("RGB", (left[-1], top[-1]), "gray")
+    for row, y in zip(rows, top, strict=False):
+        for image, x in zip(row, left, strict=False):
+            sheet.paste(image, (x, y))
+    sheet.save(shots / f"sheet-{language}-{theme}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()
