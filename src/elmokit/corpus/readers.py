@@ -8,11 +8,11 @@ are an error, so that a file in another encoding does not silently become an emp
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.location import counted
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
@@ -28,7 +28,7 @@ DEFAULT_MAX_LINE_BYTES = 1 << 20
 class TextLine(NamedTuple):
     """A line of a corpus file."""
 
-    path: Path | None
+    path: AnyFile | None
     """None for a text that is not from a file."""
     number: int
     """From 1, in the file; in JSON lines and Parquet the lines of a record's text count."""
@@ -36,7 +36,7 @@ class TextLine(NamedTuple):
 
 
 def read_text_lines(
-    files: Sequence[Path],
+    files: Sequence[AnyFile],
     report: ReadReport,
     *,
     text_field: str = "text",

@@ -11,6 +11,7 @@ from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
+from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, build_tokenizer
@@ -102,7 +103,7 @@ class TextShards:
         if found is not None:
             return found
         report = ReadReport()
-        lines = read_text_lines([Path(source["path"]) for source in sources], report)
+        lines = read_text_lines([as_file(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
         sentences = tokenize_lines(
             (line.text for line in lines), tokenizer, self.normalization, report,

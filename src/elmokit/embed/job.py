@@ -53,7 +53,8 @@ OnProgress = Callable[[int, int | None, str], object]
 class EmbedReport:
     """The result of an embedding job."""
 
-    output: Path
+    output: Path | str
+    """A string for an address."""
     sentences: int
     """In the file."""
     words: int

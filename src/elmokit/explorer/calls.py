@@ -50,7 +50,7 @@ class Calls:
         *,
         runs: Mapping[str, Path] | None = None,
         tasks: Mapping[str, TaskRun] | None = None,
-        corpus: Sequence[Path] = (),
+        corpus: Sequence[AnyFile] = (),
     ) -> None:
         self._models = {one.name: one.model for one in models}
         self._runs, self._tasks = dict(runs or {}), dict(tasks or {})

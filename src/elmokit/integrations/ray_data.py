@@ -28,7 +28,7 @@ from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 try:
-    import ray.data
+    import ray.data  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     from elmokit.errors import MissingExtraError
 

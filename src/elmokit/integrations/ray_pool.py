@@ -13,7 +13,7 @@ from elmokit.text.worker_processes import Work
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 try:
-    import ray
+    import ray  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtraError("ray", extra="ray") from error
 

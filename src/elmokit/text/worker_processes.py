@@ -118,7 +118,8 @@ class _BlockTokenizer:
     """What a worker holds to split lines."""
 
     def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
-        self._tokenizer, self._normalization = build_tokenizer(tokenizer), normalization
+        self._tokenizer = build_tokenizer(tokenizer)
+        self._normalization: Normalization = normalization
 
     def __call__(self, lines: list[str]) -> TokenizedBlock:
         texts = (normalize(line, self._normalization) for line in lines)

@@ -43,5 +43,5 @@ def test_what_cannot_be_done_is_said(model):
         TableEmbedder(model, options=EmbedOptions(state="carry"))
     with pytest.raises(InputError, match=r"float64"):
         TableEmbedder(model, options=EmbedOptions(dtype="float64"))
-    with pytest.raises(InputError, match="'text'.*sentence"):
+    with pytest.raises(InputError, match=r"'text'.*sentence"):
         TableEmbedder(model)(pa.table({"sentence": ["a"]}))

@@ -1,6 +1,7 @@
 """`elmokit embed`: write contextual vectors of text files to one output file."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,6 +102,7 @@ def embed(
     """
     from elmokit.embed.job import embed_lines
     from elmokit.embed.options import EmbedOptions
+    from elmokit.files.remote import as_address, local_output
 
     chosen = EmbedOptions(
         layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
@@ -123,10 +125,12 @@ def embed(
         else:
             lines = _own_lines(model, chosen, precision, device, threads)
         update = stack.enter_context(progress_bar("embedding"))
+        path = stack.enter_context(local_output(output, overwrite=overwrite, resume=resume))
         report = embed_lines(
-            lines, texts, output, chosen,
+            lines, texts, path, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
+    report = replace(report, output=as_address(output) or output)
     if json:
         emit_json(report)
     else:

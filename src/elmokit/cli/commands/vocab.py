@@ -63,6 +63,7 @@ def vocab(
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
     from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.sentences import blocks_of_sentences, tokenize_lines
@@ -87,13 +88,15 @@ def vocab(
             raise typer.Exit(2)
         return
     target = Path(output or "")
-    check_target(target, inputs=files, overwrite=overwrite)
-    blocks = blocks_of_sentences(lines, used, normalization, read, workers=split)
-    built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
-    built.vocab.write(target)
+    with local_output(target, overwrite=overwrite) as path:
+        check_target(path, inputs=files, overwrite=overwrite)
+        blocks = blocks_of_sentences(lines, used, normalization, read, workers=split)
+        built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
+        built.vocab.write(path)
+    target = as_file(target)
     if json:
         emit_json({
-            "path": target, "size": len(built.vocab), "sentences": built.num_sentences,
+            "path": str(target), "size": len(built.vocab), "sentences": built.num_sentences,
             "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
             "tokenizer": {"name": used.name, "version": used.version},
             "normalization": normalization,
