@@ -14,6 +14,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from elmokit.embed.options import EmbedOptions
 from elmokit.integrations.arrow_table import TableEmbedder
 
@@ -25,11 +27,25 @@ def with_vectors(frame: Any, *, model: str | None, column: str, options: EmbedOp
     settings = {"column": column, "options": options, "device": "cpu", "threads": 1}
 
     def embed(batches: Iterable[Any]) -> Iterator[Any]:
-        return TableEmbedder(model, **settings).batches(batches)
+        for batch in TableEmbedder(model, **settings).batches(batches):
+            yield batch.cast(_without_sizes(batch.schema))
 
-    added = from_arrow_schema(TableEmbedder(model, **settings).schema)
+    added = from_arrow_schema(_without_sizes(TableEmbedder(model, **settings).schema))
     schema = type(added)([*frame.schema.fields, *added.fields])
     return frame.mapInArrow(embed, schema)
+
+
+def _without_sizes(schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which vectors are plain lists: Spark knows no lists of fixed size."""
+    vectors = pa.list_(pa.list_(pa.float32()))
+    is_layer = [
+        pa.types.is_list(field.type) and pa.types.is_fixed_size_list(field.type.value_type)
+        for field in schema
+    ]
+    return pa.schema([
+        pa.field(field.name, vectors) if of_layer else field
+        for field, of_layer in zip(schema, is_layer, strict=True)
+    ])  # fmt: skip
 
 
 def main() -> None:
@@ -42,10 +58,9 @@ def main() -> None:
     parser.add_argument("--model", help="directory or name; default: en")
     parser.add_argument("--column", default="text", help="of the texts")
     parser.add_argument("--layers", default="average", choices=["all", "top", "average"])
-    parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
     given = parser.parse_args()
     spark = SparkSession.builder.getOrCreate()
-    options = EmbedOptions(layers=given.layers, dtype=given.dtype)
+    options = EmbedOptions(layers=given.layers)
     frame = spark.read.parquet(given.texts)
     found = with_vectors(frame, model=given.model, column=given.column, options=options)
     found.write.parquet(given.vectors)

@@ -9,6 +9,7 @@ import sys
 import time
 from importlib.resources import files
 
+import psutil
 import pytest
 
 from ..builders.command_line import elmokit, start_elmokit
@@ -134,7 +135,7 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     """A `torchrun` each, as on two machines with a shared folder; one of them dies."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    options = [*TOY, *OFTEN, "--tokens", "4000"]
+    options = [*TOY, *OFTEN, "--tokens", "8000"]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
 
     def start(node, *more):
@@ -143,7 +144,7 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
         command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options, *more]
         return subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", *torchrun, *command],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
     nodes = [start(node) for node in (0, 1)]
@@ -151,7 +152,9 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     while not metrics.exists() or metrics.read_text().count("\n") < 8:
         assert nodes[0].poll() is None, nodes[0].stdout.read()
         time.sleep(0.05)
-    os.killpg(nodes[1].pid, signal.SIGKILL)
+    dying = psutil.Process(nodes[1].pid)
+    for process in [*dying.children(recursive=True), dying]:
+        process.kill()
     outputs = [node.communicate(timeout=120)[0] for node in nodes]
     assert nodes[0].returncode != 0, outputs[0]
     nodes = [start(node, "--resume") for node in (0, 1)]

@@ -18,6 +18,7 @@ from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredMode
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import read_training_run
 from elmokit.files.json_files import jsonable
+from elmokit.files.remote import AnyFile
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
