@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from importlib.resources import files
 
+import psutil
 import pytest
 
 from ..builders.command_line import elmokit, start_elmokit, start_python
@@ -122,6 +124,41 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
     )  # fmt: skip
     _, message = process.communicate(timeout=300)
     assert process.returncode == 0, message
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for step, (loss, _) in one.items():
+        assert two[step][0] == pytest.approx(loss, abs=1e-5)
+
+
+def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
+    """A `torchrun` each, as on two machines with a shared folder; one of them dies."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    options = [*TOY, *OFTEN, "--tokens", "8000"]
+    elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
+
+    def start(node, *more):
+        torchrun = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
+        torchrun += ["--master-addr", "127.0.0.1", "--master-port", port]
+        command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options, *more]
+        return subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *torchrun, *command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    nodes = [start(node) for node in (0, 1)]
+    metrics = tmp_path / "two/metrics.jsonl"
+    while not metrics.exists() or metrics.read_text().count("\n") < 8:
+        assert nodes[0].poll() is None, nodes[0].stdout.read()
+        time.sleep(0.05)
+    dying = psutil.Process(nodes[1].pid)
+    for process in [*dying.children(recursive=True), dying]:
+        process.kill()
+    outputs = [node.communicate(timeout=120)[0] for node in nodes]
+    assert nodes[0].returncode != 0, outputs[0]
+    nodes = [start(node, "--resume") for node in (0, 1)]
+    outputs = [node.communicate(timeout=120)[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], outputs
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():

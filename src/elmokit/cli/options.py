@@ -1,6 +1,7 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import describe_tokenizers
+from elmokit.text.worker_processes import Workers
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
 
@@ -83,7 +85,20 @@ VectorsOption = Annotated[
 DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 WorkersOption = Annotated[
-    int, typer.Option(help="Processes that split the text into words; same result.", min=1)
+    int,
+    typer.Option(help="Processes that split the text into words; same result.", min=1),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(help="Where workers are: here (this machine), or ray (a Ray cluster)."),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine ray: the cluster, such as auto or ray://HOST:10001; default: a new "
+        "one on this machine.",
+    ),
 ]
 ThreadsOption = Annotated[
     int | None,
@@ -119,6 +134,25 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
+
+
+def text_workers(count: int, engine: str, address: str | None) -> Workers:
+    """Return the workers that ``--workers``, ``--engine`` and ``--address`` stand for."""
+    if not uses_ray(engine, address):
+        return Workers(count)
+    from elmokit.integrations.ray_pool import RayPool
+
+    return Workers(count, partial(RayPool, address=address))
+
+
+def uses_ray(engine: str, address: str | None) -> bool:
+    """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
+    if engine not in ("here", "ray"):
+        raise InputError(f"--engine is here or ray, got {engine!r}.")
+    if address is not None and engine != "ray":
+        raise InputError("--address is that of a Ray cluster: add --engine ray.")
+    return engine == "ray"
+
 
 # --- training runs
 

@@ -4,19 +4,28 @@ The text is streamed once; a resumed run does not need it.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.corpus.text_shards import NUM_HELD_OUT, OnPreparation, TextConfig, TextShards, reported
+from elmokit.corpus.text_shards import (
+    NUM_HELD_OUT,
+    OnPreparation,
+    Preparation,
+    TextConfig,
+    TextShards,
+)
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import WordVocab
+from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +97,13 @@ def prepare_text(
     normalization_is_fixed: bool = False,
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
-    num_workers: int = 1,
+    workers: Workers = ONE_PROCESS,
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
     Existing shards of the same files and settings are reused; others, and another vocabulary, are
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words. ``num_workers`` processes tokenize.
+    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
@@ -102,7 +111,7 @@ def prepare_text(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
-    text_shards = TextShards(text, normalization, on_preparation, num_workers)
+    text_shards = TextShards(text, normalization, on_preparation, workers)
     if sources.shards is not None:
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
@@ -118,10 +127,7 @@ def prepare_text(
     if sources.valid:
         held_out, _ = text_shards.make(sources.valid, valid_dir)
     if fixed_vocab is None:
-        sentences = reported(
-            shards.sentences(), "counting words", on_preparation, total_words=shards.num_words
-        )
-        fixed_vocab = _count_words(sentences, vocab)
+        fixed_vocab = _count_words(shards, vocab, on_preparation)
     fixed_vocab.write(run_dir / VOCAB)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
@@ -194,10 +200,19 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
-def _count_words(sentences: Iterable[Sequence[str]], config: VocabConfig) -> WordVocab:
+def _count_words(
+    shards: ShardSet, config: VocabConfig, on_preparation: OnPreparation | None
+) -> WordVocab:
+    num_sentences = 0
     with WordCounter(max_distinct=MAX_COUNTED) as counter:
-        for sentence in sentences:
-            counter.add(sentence)
+        for shard in map(shards.load, range(len(shards))):
+            counter.add_counts(shard.words, np.bincount(shard.tokens).tolist())
+            num_sentences += shard.num_sentences
+            if on_preparation is not None:
+                words = counter.num_words
+                on_preparation(
+                    Preparation("counting words", num_sentences, words, shards.num_words)
+                )
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(

@@ -8,16 +8,17 @@ are an error, so that a file in another encoding does not silently become an emp
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.location import counted
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ DEFAULT_MAX_LINE_BYTES = 1 << 20
 class TextLine(NamedTuple):
     """A line of a corpus file."""
 
-    path: Path | None
+    path: AnyFile | None
     """None for a text that is not from a file."""
     number: int
     """From 1, in the file; in JSON lines and Parquet the lines of a record's text count."""
@@ -35,7 +36,7 @@ class TextLine(NamedTuple):
 
 
 def read_text_lines(
-    files: Sequence[Path],
+    files: Sequence[AnyFile],
     report: ReadReport,
     *,
     text_field: str = "text",
@@ -82,11 +83,11 @@ def read_sentences(
     report: ReadReport | None = None,
     text_field: str = "text",
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
-    num_workers: int = 1,
+    workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
     """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
 
-    ``num_workers`` is as for `tokenize_lines`.
+    ``workers`` are as for `tokenize_lines`.
 
     Raises:
         FileNotFoundError: at once, if a path does not exist.
@@ -96,7 +97,7 @@ def read_sentences(
     files = find_files(paths)
     lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
     texts = (line.text for line in lines)
-    return tokenize_lines(texts, tokenizer, normalization, report, num_workers=num_workers)
+    return tokenize_lines(texts, tokenizer, normalization, report, workers=workers)
 
 
 def split_lines(

@@ -11,6 +11,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
 from elmokit.files.location import counted
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -28,7 +29,7 @@ class TokenizedCorpus:
     """Of all sentences, if known in advance."""
     tokenizer: TokenizerConfig
     normalization: Normalization
-    inputs: list[Path]
+    inputs: list[AnyFile]
     """Files that are read."""
     sources: list[dict[str, Any]] | None = None
     """Original text files, if not ``inputs``."""

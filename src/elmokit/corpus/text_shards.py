@@ -11,9 +11,11 @@ from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
+from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, build_tokenizer
+from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +59,8 @@ class TextShards:
     text: TextConfig
     normalization: Normalization
     on_preparation: OnPreparation | None = None
-    num_workers: int = 1
-    """Processes that tokenize; they do not affect the result."""
+    workers: Workers = ONE_PROCESS
+    """Who tokenizes; does not affect the result."""
 
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
@@ -101,13 +103,13 @@ class TextShards:
         if found is not None:
             return found
         report = ReadReport()
-        lines = read_text_lines([Path(source["path"]) for source in sources], report)
+        lines = read_text_lines([as_file(source["path"]) for source in sources], report)
         tokenizer = build_tokenizer(self.text.tokenizer)
         sentences = tokenize_lines(
             (line.text for line in lines), tokenizer, self.normalization, report,
-            num_workers=self.num_workers,
+            workers=self.workers,
         )  # fmt: skip
-        sentences = reported(sentences, "tokenizing", self.on_preparation)
+        sentences = _reported(sentences, self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
@@ -169,12 +171,8 @@ class TextShards:
         }
 
 
-def reported(
-    sentences: Iterator[list[str]],
-    stage: Literal["tokenizing", "counting words"],
-    on_preparation: OnPreparation | None,
-    *,
-    total_words: int | None = None,
+def _reported(
+    sentences: Iterator[list[str]], on_preparation: OnPreparation | None
 ) -> Iterator[list[str]]:
     """Yield the sentences and report progress."""
     if on_preparation is None:
@@ -184,6 +182,6 @@ def reported(
     for number, sentence in enumerate(sentences, start=1):
         num_words += len(sentence)
         if number % SENTENCES_AN_EVENT == 0:
-            on_preparation(Preparation(stage, number, num_words, total_words))
+            on_preparation(Preparation("tokenizing", number, num_words, None))
         yield sentence
-    on_preparation(Preparation(stage, number, num_words, total_words))
+    on_preparation(Preparation("tokenizing", number, num_words, None))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 from typing import get_args
 
 import torch
@@ -15,11 +14,13 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
 from elmokit.errors import InputError
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import (
     COMPRESSIONS,
     STANDARD_INPUT,
     Paths,
     file_kind,
+    file_size,
     find_files,
     read_pieces,
 )
@@ -97,7 +98,7 @@ def bench(
     return BenchReport(str(model), torch.get_num_threads(), origin("inference"), speeds, corpus)
 
 
-def _files_to_read_twice(text: Paths) -> list[Path]:
+def _files_to_read_twice(text: Paths) -> list[AnyFile]:
     paths = find_files(text)
     for path in paths:
         if path == STANDARD_INPUT or not path.is_file():
@@ -109,7 +110,7 @@ def _files_to_read_twice(text: Paths) -> list[Path]:
 
 
 def _estimate(
-    paths: Sequence[Path], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
+    paths: Sequence[AnyFile], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
 ) -> CorpusEstimate | None:
     for path in paths:
         if (kind := file_kind(path)) != "text":
@@ -130,7 +131,7 @@ def _estimate(
     return CorpusEstimate(num_bytes, tokens, hours)
 
 
-def _text_bytes(path: Path) -> int:
+def _text_bytes(path: AnyFile) -> int:
     if path.suffix.lower() in COMPRESSIONS:
         return sum(map(len, read_pieces(path)))
-    return path.stat().st_size
+    return file_size(path)

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_embeddings
+from elmokit.embed.line_embedder import LineEmbedder, OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore, check_same_job
-from elmokit.embed.pooling import pool
 from elmokit.embed.sif import (
     SIF,
     common_direction,
@@ -35,9 +34,7 @@ from elmokit.files.hashing import text_sha256
 from elmokit.files.location import counted
 from elmokit.files.sources import STANDARD_INPUT, Paths
 from elmokit.files.temporary import remove_leftovers
-from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +53,8 @@ OnProgress = Callable[[int, int | None, str], object]
 class EmbedReport:
     """The result of an embedding job."""
 
-    output: Path
+    output: Path | str
+    """A string for an address."""
     sentences: int
     """In the file."""
     words: int
@@ -97,27 +95,30 @@ def embed_files(
         FormatError: for a line that cannot be read, if there is no line at all, and if finished
             sentences were removed while the job ran.
     """
-    path, options = Path(output), options or EmbedOptions()
+    options = options or EmbedOptions()
+    return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)
+
+
+def embed_lines(
+    embedder: LineEmbedder,
+    texts: Paths,
+    output: str | os.PathLike[str],
+    options: EmbedOptions,
+    *,
+    on_progress: OnProgress | None = None,
+) -> EmbedReport:
+    """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
+    path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
-    shard = options.shard
-    tokenizer = tokenizer_for_model(embedder.tokenizer_config, options.tokenizer)
-    splitter = NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
-    metadata = embedder.metadata(layers=options.chosen_layers, state=options.state) | {
-        "tokenizer": {"name": splitter.name, "version": splitter.version},
-        "dtype": options.dtype,
-        "format": options.file_format,
-        "shard": f"{shard[0]}/{shard[1]}",
-    }
-    lines = NumberedLines(texts)
+    metadata, lines = embedder.metadata(), NumberedLines(texts)
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
-    if options.pool is not None:
-        metadata["pool"] = options.pool
     probabilities: dict[str, float] = {}
     if options.pool == SIF:
-        probabilities = _word_probabilities(lines, splitter)
+        probabilities = _word_probabilities(lines, embedder.splitter)
         metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
-    job = _Job(embedder, lines, lines.share(*shard), path, output_format, metadata, probabilities)
+    share = lines.share(*options.shard)
+    job = _Job(embedder, lines, share, path, output_format, metadata, probabilities)
     store = job.store
     with store.held():
         check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
@@ -133,7 +134,7 @@ def embed_files(
             store.resume(metadata, output=path)
         else:
             store.start(metadata, output=path)
-        return job.run(splitter.tokenize, options.batch_tokens, on_progress or (lambda *_: None))
+        return job.run(on_progress or (lambda *_: None))
 
 
 def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
@@ -149,9 +150,9 @@ def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) ->
 
 @dataclass
 class _Job:
-    """One run of `embed_files`, with checked options."""
+    """One run of `embed_lines`, with checked options."""
 
-    embedder: Embedder
+    embedder: LineEmbedder
     text: NumberedLines
     lines: LineShare
     path: Path
@@ -185,13 +186,11 @@ class _Job:
         logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
 
-    def run(
-        self, make_words: Callable[[str], list[str]], batch_tokens: int, on_progress: OnProgress
-    ) -> EmbedReport:
+    def run(self, on_progress: OnProgress) -> EmbedReport:
         """Embed the remaining lines, then merge the parts."""
         resumed = self._skip_finished()
         try:
-            new_words = self._embed(resumed, make_words, batch_tokens, on_progress)
+            new_words = self._embed(resumed, on_progress)
         except BaseException as error:
             self._note_what_is_safe(error)
             raise
@@ -218,42 +217,26 @@ class _Job:
             count += 1
         return count
 
-    def _embed(
-        self,
-        num_done: int,
-        make_words: Callable[[str], list[str]],
-        batch_tokens: int,
-        on_progress: OnProgress,
-    ) -> int:
+    def _embed(self, num_done: int, on_progress: OnProgress) -> int:
         """Embed and store the remaining lines; return their number of words."""
-        pending: deque[tuple[int, str, list[str]]] = deque()
+        pending: deque[tuple[int, str]] = deque()
 
-        def sentences() -> Iterator[list[str]]:
+        def lines() -> Iterator[str]:
             for index, text in self.lines:
-                words = make_words(text)
-                pending.append((index, text, words))
-                yield words
+                pending.append((index, text))
+                yield text
 
-        ahead = read_ahead(
-            sentences(), limit=2 * batch_tokens, weigh=lambda words: len(words) + NUM_BOUNDARIES
-        )
-        stream = self.embedder.stream_with_states(
-            ahead,
-            layers=self.metadata["layers"],
-            state=self.metadata["state"],
-            batch_tokens=batch_tokens,
-            initial_state=self.store.last_state(),
-        )
-        dtype, total_bytes = np.dtype(self.metadata["dtype"]), self.text.total_bytes
+        stream = self.embedder.stream(lines(), initial_state=self.store.last_state())
+        total_bytes = self.text.total_bytes
         block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
-        with closing(ahead), self.store.writer(num_done) as writer:
+        with closing(stream), self.store.writer(num_done) as writer:
             try:
-                for vectors, last_state in stream:
-                    index, text, words = pending.popleft()
+                for words, vectors, last_state in stream:
+                    index, text = pending.popleft()
                     block.indices.append(index)
                     block.texts.append(text)
                     block.tokens.append(words)
-                    block.vectors.append(self._pooled(vectors, words).astype(dtype, copy=False))
+                    block.vectors.append(self._stored(vectors, words))
                     num_bytes += block.vectors[-1].nbytes
                     num_words += len(words)
                     if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
@@ -271,14 +254,11 @@ class _Job:
             writer.add(block, last_state)
         return num_words
 
-    def _pooled(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:
-        match self.metadata.get("pool"):
-            case None:
-                return vectors
-            case str(name) if name == SIF:
-                return weighted_mean(vectors, words, self.probabilities)
-            case name:
-                return pool(vectors, pooling=name)
+    def _stored(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:
+        if self.metadata.get("pool") != SIF:
+            return vectors
+        pooled = weighted_mean(vectors, words, self.probabilities)
+        return pooled.astype(self.metadata["dtype"], copy=False)
 
     def _blocks(self) -> Iterator[Block]:
         """Yield what is written: the parts, with SIF without the direction that all share."""

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
-from elmokit.files.sources import COMPRESSIONS, STANDARD_INPUT, Paths, file_kind, find_files
+from elmokit.files.sources import (
+    COMPRESSIONS,
+    STANDARD_INPUT,
+    Paths,
+    file_kind,
+    file_size,
+    find_files,
+)
 
 WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its result."
 
@@ -48,7 +55,7 @@ class NumberedLines:
         for path in self.files:
             if path == STANDARD_INPUT or not path.is_file() or path.suffix.lower() in COMPRESSIONS:
                 return None
-        return sum(path.stat().st_size for path in self.files)
+        return sum(file_size(path) for path in self.files)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         index = 0

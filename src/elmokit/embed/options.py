@@ -54,15 +54,9 @@ class EmbedOptions:
             InputError: for an invalid option, or two that conflict.
             MissingExtraError: if the format's library is not installed.
         """
-        with as_input_error():
-            check_layers(self.chosen_layers, num_layers)
-            if self.pool is not None:
-                check_pooling(self.pool, others=[SIF])
-            check_state_policy(self.state)
+        self.check_values(num_layers=num_layers)
         output_format = find_format(path, self.file_format)
         _ = output_format.module  # raises without its library
-        if self.dtype not in get_args(FileDtype):
-            raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")
         if output_format.all_layers_only and self.chosen_layers != "all":
             raise InputError(
                 f'Files of the format {self.file_format} hold all layers: `layers` must be "all", '
@@ -86,3 +80,13 @@ class EmbedOptions:
         if self.resume and self.overwrite:
             raise InputError("Give either --resume or --overwrite, not both.")
         return output_format
+
+    def check_values(self, *, num_layers: int) -> None:
+        """Check what is computed; raise `InputError` for an invalid option."""
+        with as_input_error():
+            check_layers(self.chosen_layers, num_layers)
+            if self.pool is not None:
+                check_pooling(self.pool, others=[SIF])
+            check_state_policy(self.state)
+        if self.dtype not in get_args(FileDtype):
+            raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")

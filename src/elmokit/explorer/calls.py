@@ -18,6 +18,7 @@ from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredMode
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import read_training_run
 from elmokit.files.json_files import jsonable
+from elmokit.files.remote import AnyFile
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
@@ -50,7 +51,7 @@ class Calls:
         *,
         runs: Mapping[str, Path] | None = None,
         tasks: Mapping[str, TaskRun] | None = None,
-        corpus: Sequence[Path] = (),
+        corpus: Sequence[AnyFile] = (),
     ) -> None:
         self._models = {one.name: one.model for one in models}
         self._runs, self._tasks = dict(runs or {}), dict(tasks or {})

@@ -13,6 +13,7 @@ from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
 from elmokit.explorer.prepared import PREPARED_NAME, pack_language, prepared_layers
+from elmokit.files.remote import AnyFile
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -149,7 +150,7 @@ def catalog(
     served: bool,
     runs: Sequence[dict[str, str]] = (),
     tasks: Sequence[dict[str, str]] = (),
-    corpus: Sequence[Path] = (),
+    corpus: Sequence[AnyFile] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``)."""
     return {

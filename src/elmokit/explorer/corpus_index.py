@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
+from elmokit.files.remote import AnyFile
 from elmokit.probes.neighbors import is_same_text
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -55,7 +55,7 @@ class CorpusIndex:
     def __init__(
         self,
         model: PretrainedBiLM,
-        paths: Sequence[Path],
+        paths: Sequence[AnyFile],
         *,
         max_bytes: int = MAX_INDEX_BYTES,
     ) -> None:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
+from elmokit.files.remote import as_address
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
@@ -97,12 +98,17 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
     """Return the path that writing to ``path`` replaces: itself, or what a link leads to.
 
     Raises:
-        InputError: for a device, a FIFO, a socket, and a link that another user put into a folder
-            where everybody may write.
+        InputError: for an address, a device, a FIFO, a socket, and a link that another user put
+            into a folder where everybody may write.
         IsADirectoryError: for a directory, unless one is to be written.
         NotADirectoryError: for a file if a directory is to be written.
     """
     target = Path(path)
+    if (address := as_address(path)) is not None:
+        raise InputError(
+            f"{address} is an address, but this output must be on this machine. `embed` and "
+            "`vocab` write to addresses; copy other results there when they are complete."
+        )
     if target.is_symlink():
         _refuse_planted(target)
         target = Path(os.path.realpath(target))

@@ -4,9 +4,10 @@ import hashlib
 from pathlib import Path
 
 from elmokit.errors import FormatError
+from elmokit.files.remote import AnyFile
 
 
-def file_sha256(path: Path) -> str:
+def file_sha256(path: AnyFile) -> str:
     """Hash the bytes of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

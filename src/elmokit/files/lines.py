@@ -13,6 +13,7 @@ from typing import Literal
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
 from elmokit.files.encodings import guess_encoding
 from elmokit.files.location import Location
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import read_pieces
 
 MAX_LINE_BYTES = 1 << 26
@@ -29,7 +30,7 @@ class BadLine:
     """Byte of the line, from 0."""
 
 
-def raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
+def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     lines = split_lines(read_pieces(path), max_line_bytes)
     for first in lines:
@@ -65,7 +66,7 @@ def decode_line(raw: bytes | None) -> str | BadLine:
         return BadLine("not_utf8", error.start)
 
 
-def text_of_line(raw: bytes | None, path: Path, line: int | None, *, reason: str = "") -> str:
+def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: str = "") -> str:
     """Return the text of a line of `raw_lines`.
 
     The other arguments are for error messages: the line from 1, or None for a whole document, and

@@ -1,9 +1,9 @@
 """Positions in files, values and numbers of things, as messages show them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from elmokit.errors import FormatError
+from elmokit.files.remote import AnyFile
 
 _MAX_SHOWN_CHARACTERS = 60
 
@@ -12,7 +12,7 @@ _MAX_SHOWN_CHARACTERS = 60
 class Location:
     """A file, a line of it, a part of a document."""
 
-    path: Path
+    path: AnyFile
     line: int | None = None
     """From 1; None for a whole document."""
     part: str = ""

@@ -8,12 +8,13 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.hashing import file_sha256
+from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
 FileKind = Literal["text", "jsonl", "parquet"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -21,7 +22,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
-COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+_DECOMPRESSORS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")
 _MAGIC_BYTES = {
     b"\x1f\x8b": "gzip data (name it .gz)",
@@ -36,21 +38,23 @@ _MAGIC_BYTES = {
 }
 
 
-def find_files(paths: Paths, *, missing_ok: bool = False) -> list[Path]:
+def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
     Args:
         paths: One or several of: files, directories (all files below, sorted, without hidden ones),
-            glob patterns (sorted), ``-`` for standard input.
+            glob patterns (sorted), addresses (``s3://…``) of the same, ``-`` for standard input.
         missing_ok: Return an empty list, rather than raise, if anything is missing.
 
     Raises:
         FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
     """
-    files: list[Path] = []
+    files: list[AnyFile] = []
     for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        path = Path(given)
-        if path != STANDARD_INPUT and path.is_dir():
+        path = as_file(given)
+        if isinstance(path, RemoteFile):
+            found = path.found()
+        elif path != STANDARD_INPUT and path.is_dir():
             found = [below for below in sorted(path.rglob("*")) if _is_visible_file(below, path)]
         elif path == STANDARD_INPUT or path.exists():  # or a pipe, as from process substitution
             found = [path]
@@ -70,17 +74,22 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[Path]:
     return files
 
 
-def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
+def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
     return [
-        {"path": str(path), "num_bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        {"path": str(path), "num_bytes": file_size(path), "sha256": file_sha256(path)}
         if path.is_file()
         else {"path": str(path), "num_bytes": None, "sha256": None}
         for path in files
     ]
 
 
-def file_kind(path: Path) -> FileKind:
+def file_size(path: AnyFile) -> int:
+    """Return the size of a file in bytes."""
+    return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
+
+
+def file_kind(path: AnyFile) -> FileKind:
     """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
     name = path.name.lower()
     for suffix in COMPRESSIONS:
@@ -90,7 +99,7 @@ def file_kind(path: Path) -> FileKind:
     return "parquet" if path.name.lower().endswith(".parquet") else "text"
 
 
-def read_pieces(path: Path) -> Iterator[bytes]:
+def read_pieces(path: AnyFile) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in pieces of bounded size.
 
     Raises:
@@ -114,26 +123,23 @@ def read_pieces(path: Path) -> Iterator[bytes]:
         raise _damaged(path, num_bytes, str(error)) from error
 
 
-def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
-    with _open(path, suffix) as file:
+def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
+    with ExitStack() as stack:
+        file = _opened(path, stack)
+        if decompress := _DECOMPRESSORS.get(suffix):
+            file = stack.enter_context(decompress(file, "rb"))
         while piece := file.read(_PIECE_BYTES):
             yield piece
 
 
-def _open(path: Path, suffix: str) -> AbstractContextManager[Any]:
+def _opened(path: AnyFile, stack: ExitStack) -> Any:
     if path == STANDARD_INPUT:
         # unbuffered: a thread waiting for a buffer's lock would keep Python from exiting
-        return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-    if suffix == ".gz":
-        return gzip.open(path, "rb")
-    if suffix == ".xz":
-        return lzma.open(path, "rb")
-    if suffix == ".bz2":
-        return bz2.open(path, "rb")
-    return path.open("rb")
+        return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return stack.enter_context(path.open("rb"))
 
 
-def _zst_pieces(path: Path) -> Iterator[bytes]:
+def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
     """Decompress frame by frame: unlike zstandard's file reader, this notices a truncated file."""
     try:
         import zstandard
@@ -156,14 +162,14 @@ def _zst_pieces(path: Path) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _damaged(path: Path, num_bytes: int, reason: str) -> FormatError:
+def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
     return FormatError(
         f"{path}: damaged or truncated {path.suffix} file: readable up to byte {num_bytes} of its "
         f"decompressed text, then: {reason}. Copy or compress the file again."
     )
 
 
-def _check_magic(path: Path, piece: bytes) -> None:
+def _check_magic(path: AnyFile, piece: bytes) -> None:
     for magic, meaning in _MAGIC_BYTES.items():
         if piece.startswith(magic):
             raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.encodings import guess_encoding
 from elmokit.files.lines import BadLine, decode_line, raw_lines
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import file_kind
 
 SkipReason = Literal[
@@ -56,7 +57,7 @@ class FileReader:
     """
 
     def __init__(
-        self, path: Path, report: ReadReport, *, text_field: str, max_line_bytes: int
+        self, path: AnyFile, report: ReadReport, *, text_field: str, max_line_bytes: int
     ) -> None:
         self.path, self.report = path, report
         self.text_field, self.max_line_bytes = text_field, max_line_bytes
@@ -129,7 +130,8 @@ class FileReader:
             raise MissingExtraError("pyarrow", extra="arrow") from error
         self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
         try:
-            with parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False) as file:
+            source = self.path if isinstance(self.path, Path) else self.path.open("rb")
+            with parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False) as file:
                 self._check_column(file.schema_arrow)
                 for batch in file.iter_batches(batch_size=256, columns=[self.text_field]):
                     for value in batch.column(0).cast(arrow.large_binary()):

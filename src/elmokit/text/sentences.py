@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from elmokit.files.text_reader import ReadReport
 from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
+from elmokit.text.worker_processes import ONE_PROCESS, Workers, tokenized_blocks
 
 
 def tokenize_lines(
@@ -13,15 +15,13 @@ def tokenize_lines(
     normalization: Normalization,
     report: ReadReport,
     *,
-    num_workers: int = 1,
+    workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
     """Yield and count the non-empty sentences of normalized lines; reads slightly ahead.
 
-    ``num_workers`` above 1 tokenizes in so many other processes, with the same result.
+    ``workers`` tokenize, with the same result.
     """
-    for sentences in sentences_of_lines(
-        lines, tokenizer, normalization, report, num_workers=num_workers
-    ):
+    for sentences in sentences_of_lines(lines, tokenizer, normalization, report, workers=workers):
         yield from sentences
 
 
@@ -31,20 +31,35 @@ def sentences_of_lines(
     normalization: Normalization,
     report: ReadReport,
     *,
-    num_workers: int = 1,
+    workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[list[str]]]:
     """Yield what `tokenize_lines` does, line by line."""
-    if num_workers > 1:
-        from elmokit.text.worker_processes import sentences_in_processes
-
-        by_line = sentences_in_processes(lines, tokenizer, normalization, num_workers)
-    else:
-        texts = (normalize(line, normalization) for line in lines)
-        by_line = sentences_batch(tokenizer, texts)
-    for sentences in by_line:
+    if workers.are_others:
+        for block in blocks_of_sentences(lines, tokenizer, normalization, report, workers=workers):
+            yield from (list(filter(None, sentences)) for sentences in block.lines())
+        return
+    texts = (normalize(line, normalization) for line in lines)
+    for sentences in sentences_batch(tokenizer, texts):
         found = [sentence for sentence in sentences if sentence]
         if len(found) < len(sentences):
             report.skipped["empty_sentence"] += len(sentences) - len(found)
         report.sentences += len(found)
         report.words += sum(map(len, found))
         yield found
+
+
+def blocks_of_sentences(
+    lines: Iterable[str],
+    tokenizer: Tokenizer,
+    normalization: Normalization,
+    report: ReadReport,
+    *,
+    workers: Workers = ONE_PROCESS,
+) -> Iterator[TokenizedBlock]:
+    """Yield what `tokenize_lines` does in blocks, which are quick to count."""
+    for block in tokenized_blocks(lines, tokenizer, normalization, workers):
+        if block.num_empty:
+            report.skipped["empty_sentence"] += block.num_empty
+        report.sentences += block.num_sentences
+        report.words += len(block.tokens)
+        yield block

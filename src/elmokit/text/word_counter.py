@@ -10,6 +10,7 @@ from pathlib import Path
 
 from elmokit.files.atomic import named
 from elmokit.files.temporary import scratch_directory
+from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, fits_a_line
 
 _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, "<unk>", NUM_LINES_MARKER})
@@ -48,6 +49,15 @@ class WordCounter:
         self._counts.update(words)
         self.num_words += len(words)
         if len(self._counts) > self.max_distinct:
+            self._spill()
+
+    def add_counts(self, words: Sequence[str], counts: Sequence[int]) -> None:
+        """Count words that occur so often."""
+        own = self._counts
+        for word, count in zip(words, counts, strict=True):
+            own[word] += count
+        self.num_words += sum(counts)
+        if len(own) > self.max_distinct:
             self._spill()
 
     def most_common(
@@ -108,14 +118,14 @@ class BuiltVocab:
 
 
 def build_vocab(
-    sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
+    blocks: Iterable[TokenizedBlock], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
     """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences = 0
     with WordCounter() as counter:
-        for sentence in sentences:
-            counter.add(sentence)
-            num_sentences += 1
+        for block in blocks:
+            counter.add_counts(block.words, block.counts())
+            num_sentences += block.num_sentences
         counts = counter.most_common(max_size=max_size, min_count=min_count)
         num_words = counter.num_words
     coverage = sum(count for _, count in counts) / num_words if num_words else 1.0

@@ -1,12 +1,15 @@
-"""Tokenizing in several processes, in the order of the text."""
+"""Work on blocks of text in several processes, here or on a cluster, in the order of the text."""
 
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
@@ -14,64 +17,125 @@ BLOCK_CHARACTERS = 1 << 18
 """Of lines that a process gets at a time."""
 BLOCKS_AHEAD = 3
 """For each process: handed out before they are read."""
-_LINE, _SENTENCE, _WORD = "\x1d", "\n", " "  # white space, which no token contains
+
+Work = Callable[[Any], Any]
+"""What a worker does with a block."""
 
 
-def sentences_in_processes(
-    lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, num_workers: int
-) -> Iterator[list[list[str]]]:
-    """Yield the sentences of each line, as one process would, in the same order.
+@runtime_checkable
+class Pool(Protocol):
+    """Running workers."""
 
-    Reads some blocks of lines ahead. An empty sentence is an empty list.
-    """
-    setup = (TokenizerConfig(name=tokenizer.name, version=tokenizer.version), normalization)
-    pool = ProcessPoolExecutor(num_workers, get_context("spawn"), _begin, setup)
-    pending: deque[Future[str]] = deque()
-    try:
-        for block in _blocks(lines):
-            pending.append(pool.submit(_tokenize, block))
-            if len(pending) > BLOCKS_AHEAD * num_workers:
-                yield from _decode(pending.popleft().result())
-        while pending:
-            yield from _decode(pending.popleft().result())
-    finally:
-        pool.shutdown(cancel_futures=True)
+    def submit(self, block: Any) -> Future[Any]:
+        """Give a block to a worker."""
+        ...
+
+    def close(self) -> None:
+        """End the workers; blocks that wait are dropped."""
+        ...
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+class ProcessPool:
+    """Processes of this machine; each calls ``make`` once, for what it does with its blocks."""
+
+    def __init__(self, count: int, make: Callable[[], Work]) -> None:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        self._executor = ProcessPoolExecutor(count, get_context("spawn"), _begin, (make,))
+
+    def submit(self, block: Any) -> Future[Any]:
+        """Give a block to a process."""
+        return self._executor.submit(_call, block)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._executor.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who works on the blocks of a text; the result is the same."""
+
+    count: int = 1
+    pool: Callable[[int, Callable[[], Work]], Pool] | None = None
+    """Other workers than processes of this machine."""
+
+    @property
+    def are_others(self) -> bool:
+        """Whether this process leaves the work to others."""
+        return self.count > 1 or self.pool is not None
+
+    def map(self, make: Callable[[], Work], blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result of each block, in order; some blocks are read ahead."""
+        if not self.are_others:
+            yield from map(make(), blocks)
+            return
+        pool = (self.pool or ProcessPool)(self.count, make)
+        try:
+            yield from results_in_order(pool, blocks, self.count)
+        finally:
+            pool.close()
+
+
+ONE_PROCESS = Workers()
+
+
+def results_in_order(pool: Pool, blocks: Iterable[Any], count: int) -> Iterator[Any]:
+    """Yield what ``count`` workers make of each block; some blocks are read ahead."""
+    pending: deque[Future[Any]] = deque()
+    for block in blocks:
+        pending.append(pool.submit(block))
+        if len(pending) > BLOCKS_AHEAD * count:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def tokenized_blocks(
+    lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, workers: Workers
+) -> Iterator[TokenizedBlock]:
+    """Yield the sentences of lines, many lines together; reads some blocks ahead."""
+    config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
+    make = partial(_BlockTokenizer, config, normalization)
+    return workers.map(make, blocks_of_lines(lines, BLOCK_CHARACTERS))
+
+
+def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[str]]:
+    """Yield lines together that have so many characters, or more by less than a line."""
     block, size = [], 0
     for line in lines:
         block.append(line)
         size += len(line) + 1
-        if size >= BLOCK_CHARACTERS:
+        if size >= num_characters:
             yield block
             block, size = [], 0
     if block:
         yield block
 
 
-def _decode(text: str) -> Iterator[list[list[str]]]:
-    for line in text.split(_LINE):
-        sentences = line.split(_SENTENCE)[1:]
-        yield [sentence.split(_WORD) if sentence else [] for sentence in sentences]
+class _BlockTokenizer:
+    """What a worker holds to split lines."""
+
+    def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
+        self._tokenizer = build_tokenizer(tokenizer)
+        self._normalization: Normalization = normalization
+
+    def __call__(self, lines: list[str]) -> TokenizedBlock:
+        texts = (normalize(line, self._normalization) for line in lines)
+        return TokenizedBlock.of(sentences_batch(self._tokenizer, texts))
 
 
-_worker: tuple[Tokenizer, Normalization]
+_work: Work
 """Of a worker process."""
 
 
-def _begin(tokenizer: TokenizerConfig, normalization: Normalization) -> None:
+def _begin(make: Callable[[], Work]) -> None:
     """Set up a worker process; the main process alone answers Ctrl-C."""
-    global _worker
+    global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _worker = build_tokenizer(tokenizer), normalization
+    _work = make()
 
 
-def _tokenize(lines: list[str]) -> str:
-    """Return the sentences of lines as one text, which is quick to pass to another process."""
-    tokenizer, normalization = _worker
-    texts = (normalize(line, normalization) for line in lines)
-    return _LINE.join(
-        "".join(_SENTENCE + _WORD.join(words) for words in sentences)
-        for sentences in sentences_batch(tokenizer, texts)
-    )
+def _call(block: Any) -> Any:
+    return _work(block)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.word_counter import WordCounter, build_vocab
 from elmokit.text.word_vocab import WordVocab
 
@@ -154,7 +155,8 @@ def test_impossible_limits_are_refused():
 
 
 def test_a_vocabulary_is_built_from_sentences():
-    built = build_vocab(iter([["a", "b", "a"], ["<unk>", "c"]]), max_size=2)
+    blocks = [TokenizedBlock.of([[["a", "b", "a"], []], []]), TokenizedBlock.of([[["<unk>", "c"]]])]
+    built = build_vocab(blocks, max_size=2)
     assert built.vocab.words == (*SPECIALS, "a", "b")
     assert (built.num_sentences, built.num_words, built.coverage) == (2, 5, 0.6)
 

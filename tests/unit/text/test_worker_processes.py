@@ -10,6 +10,7 @@ from elmokit.files.text_reader import ReadReport
 from elmokit.text import worker_processes
 from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
+from elmokit.text.worker_processes import Workers
 
 LINES = [
     "The bank, by the river. It’s old!", "김민수는 서울에 갔다. 배를 먹었다.", "   ", "x" * 700,
@@ -28,7 +29,9 @@ def tokenized(name, num_workers):
         tokenizer = build_tokenizer(name)
     except ImportError as error:
         pytest.skip(str(error))
-    found = list(sentences_of_lines(LINES, tokenizer, "plain-1", report, num_workers=num_workers))
+    found = list(
+        sentences_of_lines(LINES, tokenizer, "plain-1", report, workers=Workers(num_workers))
+    )
     return found, report
 
 
@@ -43,7 +46,7 @@ def test_shards_have_the_same_bytes(tmp_path):
     made = []
     for num_workers in (1, 3):
         config = TextConfig(tokenizer=TokenizerConfig(name="simple"), tokens_per_shard=400)
-        shards = TextShards(config, "plain-1", num_workers=num_workers)
+        shards = TextShards(config, "plain-1", workers=Workers(num_workers))
         target, held = tmp_path / f"shards-{num_workers}", tmp_path / f"held-{num_workers}"
         shards.make(describe_files([text]), target, held_out_dir=held)
         assert (target / MANIFEST_NAME).exists()
@@ -61,14 +64,18 @@ def test_an_error_in_the_text_arrives():
         raise FormatError("damaged")
 
     with pytest.raises(FormatError, match="damaged"):
-        list(tokenize_lines(lines(), build_tokenizer("simple"), "NFC", ReadReport(), num_workers=2))
+        list(
+            tokenize_lines(
+                lines(), build_tokenizer("simple"), "NFC", ReadReport(), workers=Workers(2)
+            )
+        )
 
 
 def test_a_reader_that_stops_early_leaves_no_process():
     import multiprocessing
 
     tokenizer = build_tokenizer("simple")
-    stream = tokenize_lines(LINES * 50, tokenizer, "NFC", ReadReport(), num_workers=2)
+    stream = tokenize_lines(LINES * 50, tokenizer, "NFC", ReadReport(), workers=Workers(2))
     assert next(stream)
     stream.close()
     assert not multiprocessing.active_children()

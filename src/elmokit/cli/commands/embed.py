@@ -1,5 +1,7 @@
 """`elmokit embed`: write contextual vectors of text files to one output file."""
 
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,8 @@ from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
+    from elmokit.embed.line_embedder import OwnLines
+    from elmokit.embed.options import EmbedOptions
 
 
 def embed(
@@ -78,6 +82,16 @@ def embed(
     ] = 4096,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
+    engine: options.EngineOption = "here",
+    address: options.AddressOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Ray workers; default: as many as there is room for.", min=1),
+    ] = None,
+    gpus: Annotated[
+        float,
+        typer.Option(help="GPUs of a Ray worker; 0.25 lets four share one.", min=0.0),
+    ] = 0.0,
     json: options.JsonOption = False,
 ) -> None:
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
@@ -86,28 +100,53 @@ def embed(
     counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use does not
     depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
     """
-    from elmokit.embed.embedder import Embedder
-    from elmokit.embed.job import embed_files
+    from elmokit.embed.job import embed_lines
     from elmokit.embed.options import EmbedOptions
+    from elmokit.files.remote import as_address, local_output
 
-    choose_threads(threads)
-    with as_input_error():  # checks precision and device
-        embedder = Embedder.load(model, device=device, precision=precision)
     chosen = EmbedOptions(
         layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
         dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         resume=resume, overwrite=overwrite,
     )  # fmt: skip
-    with progress_bar("embedding") as update:
-        report = embed_files(
-            embedder, texts, output, chosen,
+    with ExitStack() as stack:
+        if options.uses_ray(engine, address):
+            from elmokit.integrations.ray_data import RayLines
+
+            lines = stack.enter_context(
+                RayLines(
+                    model, chosen, precision=precision, num_actors=workers, address=address,
+                    num_cpus=threads or 1, num_gpus=gpus,
+                )
+            )  # fmt: skip
+        elif workers is not None or gpus:
+            raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
+        else:
+            lines = _own_lines(model, chosen, precision, device, threads)
+        update = stack.enter_context(progress_bar("embedding"))
+        path = stack.enter_context(local_output(output, overwrite=overwrite, resume=resume))
+        report = embed_lines(
+            lines, texts, path, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
+    report = replace(report, output=as_address(output) or output)
     if json:
         emit_json(report)
     else:
         _print(report)
+
+
+def _own_lines(
+    model: str | None, chosen: "EmbedOptions", precision: str, device: str, threads: int | None
+) -> "OwnLines":
+    from elmokit.embed.embedder import Embedder
+    from elmokit.embed.line_embedder import OwnLines
+
+    choose_threads(threads)
+    with as_input_error():  # checks precision and device
+        embedder = Embedder.load(model, device=device, precision=precision)
+    return OwnLines(embedder, chosen)
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:

@@ -35,6 +35,8 @@ def finetune(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
+    engine: options.EngineOption = "here",
+    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
@@ -51,7 +53,7 @@ def finetune(
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
-        resume=resume, device=device, num_workers=workers,
+        resume=resume, device=device, workers=options.text_workers(workers, engine, address),
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("fine-tuning", output, run_options) as watched:

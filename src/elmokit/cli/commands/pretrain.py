@@ -53,6 +53,8 @@ def pretrain(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
+    engine: options.EngineOption = "here",
+    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Train a biLM on raw text: tokenize, count the vocabulary, write shards, train, validate.
@@ -70,7 +72,7 @@ def pretrain(
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
-        num_workers=workers,
+        workers=options.text_workers(workers, engine, address),
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("training", output, run_options) as watched:

@@ -1,8 +1,8 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from elmokit.text.word_counter import BuiltVocab
 
 _SENTENCES_PER_UPDATE = 10_000
+T = TypeVar("T")
 
 
 def vocab(
@@ -49,6 +50,8 @@ def vocab(
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
     workers: options.WorkersOption = 1,
+    engine: options.EngineOption = "here",
+    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Count words and write the target vocabulary, or check an existing one."""
@@ -59,18 +62,24 @@ def vocab(
         )
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
-    from elmokit.corpus.readers import ReadReport
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+    from elmokit.text.sentences import blocks_of_sentences, tokenize_lines
     from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.text.vocab_doctor import check_vocab
     from elmokit.text.word_counter import build_vocab
 
-    corpus, read = corpus or [], ReadReport()
-    sentences = _sentences(corpus, tokenizer, normalization, read, workers)
+    read, used = ReadReport(), build_tokenizer(tokenizer)
+    files = find_files(corpus) if corpus else []
+    lines = (line.text for line in read_text_lines(files, read))
+    split = options.text_workers(workers, engine, address)
     if check is not None:
+        sentences = tokenize_lines(lines, used, normalization, read, workers=split)
         config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
-        report = check_vocab(check, sentences if corpus else None, char_vocab=CharVocab(config))
+        sentences = _reported(sentences, read, _SENTENCES_PER_UPDATE)
+        report = check_vocab(check, sentences if files else None, char_vocab=CharVocab(config))
         if json:
             emit_json(report)
         else:
@@ -79,13 +88,15 @@ def vocab(
             raise typer.Exit(2)
         return
     target = Path(output or "")
-    check_target(target, inputs=find_files(corpus), overwrite=overwrite)
-    built = build_vocab(sentences, max_size=max_size, min_count=min_count)
-    built.vocab.write(target)
+    with local_output(target, overwrite=overwrite) as path:
+        check_target(path, inputs=files, overwrite=overwrite)
+        blocks = blocks_of_sentences(lines, used, normalization, read, workers=split)
+        built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
+        built.vocab.write(path)
+    target = as_file(target)
     if json:
-        used = build_tokenizer(tokenizer)
         emit_json({
-            "path": target, "size": len(built.vocab), "sentences": built.num_sentences,
+            "path": str(target), "size": len(built.vocab), "sentences": built.num_sentences,
             "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
             "tokenizer": {"name": used.name, "version": used.version},
             "normalization": normalization,
@@ -97,25 +108,13 @@ def vocab(
     typer.echo(f"coverage       {built.coverage:.2%} of the words")
 
 
-def _sentences(
-    corpus: list[str],
-    tokenizer_name: str,
-    normalization: Normalization,
-    report: "ReadReport",
-    num_workers: int,
-) -> Iterator[list[str]]:
-    from elmokit.corpus.readers import read_sentences
-    from elmokit.text.tokenizers.registry import build_tokenizer
-
-    tokenizer = build_tokenizer(tokenizer_name)
+def _reported(items: Iterable[T], report: "ReadReport", every: int) -> Iterator[T]:
+    """Yield items; report the words that were read."""
     with progress_bar("counting") as update:
-        sentences = read_sentences(
-            corpus, tokenizer, normalization=normalization, report=report, num_workers=num_workers
-        )
-        for i, sentence in enumerate(sentences):
-            if i % _SENTENCES_PER_UPDATE == 0:
+        for number, item in enumerate(items):
+            if number % every == 0:
                 update(report.words, status=f"{counted(report.words, 'word')}")
-            yield sentence
+            yield item
 
 
 def _print(report: "VocabReport") -> None:

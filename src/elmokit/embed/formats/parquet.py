@@ -27,50 +27,55 @@ _SMALL_BYTES = 1 << 20
 """A file may always state so much, and `MAX_COMPRESSION` times its size."""
 
 
+def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
+    """Return the columns of sentences whose vectors were made as ``metadata`` say."""
+    numbers = range(metadata["num_layers"]) if metadata["layers"] == "all" else [metadata["layers"]]
+    value = pa.float16() if metadata["dtype"] == "float16" else pa.float32()
+    vector = pa.list_(value, metadata["dim"])
+    layer = vector if metadata.get("pool") is not None else pa.list_(vector)
+    fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
+    fields += [(f"layer_{k}" if isinstance(k, int) else k, layer) for k in numbers]
+    return pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
+
+
+def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
+    """Return sentences as rows."""
+    tokens = [
+        None if words is None else [word.encode("utf-8", "replace") for word in words]
+        for words in block.tokens
+    ]
+    arrays: list[Any] = [pa.array(block.indices, pa.int64())]
+    arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
+    for k, field in enumerate(list(schema)[2:]):
+        is_pooled = pa.types.is_fixed_size_list(field.type)
+        vector = field.type if is_pooled else field.type.value_type
+        dims = 2 if is_pooled else 3  # with all layers
+        layer = [vectors[k] if vectors.ndim == dims else vectors for vectors in block.vectors]
+        nothing = np.zeros(0, vector.value_type.to_pandas_dtype())
+        values = pa.array(np.concatenate([nothing, *(one.reshape(-1) for one in layer)]))
+        rows = pa.FixedSizeListArray.from_arrays(values, vector.list_size)
+        if not is_pooled:
+            offsets = np.cumsum([0, *map(len, layer)])
+            rows = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
+        arrays.append(rows)
+    return pa.RecordBatch.from_arrays(
+        [a.cast(field.type) for a, field in zip(arrays, schema, strict=True)], schema=schema
+    )
+
+
 class Writer:
     """Writes a row group per block."""
 
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
-        self._dim = metadata["dim"]
-        layers = metadata["layers"]
-        numbers = range(metadata["num_layers"]) if layers == "all" else [layers]
-        columns = [f"layer_{k}" if isinstance(k, int) else k for k in numbers]
-        self._stacked = layers == "all"
-        value = pa.float16() if metadata["dtype"] == "float16" else pa.float32()
-        vector = pa.list_(value, self._dim)
-        self._pooled = metadata.get("pool") is not None
-        layer = vector if self._pooled else pa.list_(vector)
-        fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
-        fields += [(name, layer) for name in columns]
-        self._num_columns = len(columns)
-        self._schema = pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
+        self._schema = schema_of(metadata)
         self._writer = parquet.ParquetWriter(
             path, self._schema, compression="none", use_dictionary=False, write_statistics=False
         )
 
     def write(self, block: Block) -> None:
         """Append sentences as one row group."""
-        if not block.indices:
-            return
-        tokens = [
-            None if words is None else [word.encode("utf-8", "replace") for word in words]
-            for words in block.tokens
-        ]
-        arrays: list[Any] = [pa.array(block.indices, pa.int64())]
-        arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
-        for k in range(self._num_columns):
-            layer = [vectors[k] if self._stacked else vectors for vectors in block.vectors]
-            values = pa.array(np.concatenate(layer).reshape(-1))
-            rows = pa.FixedSizeListArray.from_arrays(values, self._dim)
-            if not self._pooled:
-                offsets = np.cumsum([0, *map(len, layer)])
-                rows = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
-            arrays.append(rows)
-        batch = pa.RecordBatch.from_arrays(
-            [a.cast(field.type) for a, field in zip(arrays, self._schema, strict=True)],
-            schema=self._schema,
-        )
-        self._writer.write_batch(batch)
+        if block.indices:
+            self._writer.write_batch(record_batch(block, self._schema))
 
     def close(self) -> None:
         """Finish the file."""

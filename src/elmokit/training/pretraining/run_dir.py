@@ -20,6 +20,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import directory_lock
+from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.weights.locate import CONFIG_NAME
@@ -113,7 +114,10 @@ def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:
 
 def absolute_paths(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [str(path if path == STANDARD_INPUT else path.resolve()) for path in paths]
+    return [
+        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
+        for path in paths
+    ]
 
 
 def publish_best(run_dir: Path) -> None:

@@ -21,6 +21,7 @@ from elmokit.files.sources import find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
+from elmokit.text.worker_processes import ONE_PROCESS, Workers
 from elmokit.training.distributed import World, world
 from elmokit.training.pretraining.run import TrainingEvent, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig
@@ -51,8 +52,8 @@ class RunOptions:
     """Continue from the last checkpoint."""
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
-    num_workers: int = 1
-    """Processes that tokenize the text."""
+    workers: Workers = ONE_PROCESS
+    """Who tokenizes the text."""
     save_on_signals: bool = False
     """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
@@ -152,7 +153,7 @@ def start_run(
                     normalization_is_fixed=model is not None,
                     fixed_vocab=fixed_vocab,
                     on_preparation=options.on_preparation,
-                    num_workers=options.num_workers,
+                    workers=options.workers,
                 )
             processes.barrier()
         yield StartedRun(config, run_dir, options, processes, prepared, origin)

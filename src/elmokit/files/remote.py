@@ -1,0 +1,206 @@
+"""Files in object storage and elsewhere, by address (``s3://BUCKET/KEY``), through fsspec.
+
+fsspec comes with PyTorch; the driver of a storage (s3fs, gcsfs, …) is a package of its own.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from elmokit.errors import ElmokitError, InputError
+from elmokit.files.cache_dir import cache_dir
+
+StrPath = str | os.PathLike[str]
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
+_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "oss", "oci"})
+"""Storages whose objects appear whole, in buckets that must exist."""
+
+
+def as_address(path: StrPath) -> str | None:
+    """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two."""
+    found = _ADDRESS.fullmatch(os.fspath(path))
+    if found is None or found[1] in ("file", "local") or os.path.exists(path):
+        return None
+    from fsspec.registry import known_implementations, registry
+
+    is_known = found[1] in known_implementations or found[1] in registry
+    return f"{found[1]}://{found[2]}" if is_known else None
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file by address, with what readers use of `pathlib.Path`."""
+
+    address: str
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __fspath__(self) -> str:
+        return self.address
+
+    @property
+    def name(self) -> str:
+        """Last part of the address."""
+        return PurePosixPath(self.address).name
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of the name, such as ``.gz``."""
+        return PurePosixPath(self.address).suffix
+
+    @property
+    def num_bytes(self) -> int:
+        """Size."""
+        return self._asked("size")
+
+    def open(self, mode: str = "rb") -> Any:
+        """Open for sequential reading, read ahead in blocks."""
+        return self._asked("open", mode)
+
+    def is_file(self) -> bool:
+        """Whether there is such a file."""
+        return self._asked("isfile")
+
+    def found(self) -> list["RemoteFile"]:
+        """Return this file, the files below this folder, or those that match this pattern.
+
+        Hidden files below a folder are left out.
+        """
+        if self.is_file():
+            return [self]
+        system, path = self._system()
+        if self._asked("isdir"):
+            names = [
+                name for name in self._asked("find")
+                if not any(part.startswith(".") for part in name[len(path) :].split("/"))
+            ]  # fmt: skip
+        else:
+            is_pattern = re.search(r"[*?\[]", path) is not None
+            names = [name for name in self._asked("glob") if system.isfile(name)] * is_pattern
+        return [RemoteFile(system.unstrip_protocol(name)) for name in sorted(names)]
+
+    def check_place(self) -> None:
+        """Check before any work that a file may be written here.
+
+        Raises:
+            FileNotFoundError: if the bucket does not exist.
+        """
+        system, path = self._system()
+        bucket = path.split("/", 1)[0]
+        if self._kind() not in _BUCKETS:
+            system.makedirs(system._parent(path), exist_ok=True)
+        elif not RemoteFile(system.unstrip_protocol(bucket))._asked("exists"):
+            raise FileNotFoundError(
+                f"There is no bucket {bucket!r} for {self}, or you may not see it. Make it, or "
+                "check the name and your credentials."
+            )
+
+    def download(self, path: Path) -> None:
+        """Copy to a local file."""
+        self._asked("get_file", str(path))
+
+    def upload(self, path: Path) -> None:
+        """Copy a local file here; it appears whole or not at all."""
+        if self._kind() in _BUCKETS:
+            self._asked("put_file", str(path), local_first=True)
+            return
+        system, target = self._system()
+        partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
+        try:
+            system.put_file(str(path), partial)
+            system.mv(partial, target)
+        except BaseException:
+            with suppress(Exception):
+                system.rm_file(partial)
+            raise
+
+    def _kind(self) -> str:
+        return self.address.partition("://")[0]
+
+    def _system(self) -> tuple[Any, str]:
+        return _system(self.address)
+
+    def _asked(self, what: str, *arguments: str, local_first: bool = False) -> Any:
+        """Call the driver; its own exceptions, such as missing credentials, name the address."""
+        system, path = self._system()
+        given = (*arguments, path) if local_first else (path, *arguments)
+        try:
+            return getattr(system, what)(*given)
+        except (OSError, ElmokitError):
+            raise
+        except Exception as error:
+            raise InputError(f"{self}: {type(error).__name__}: {error}") from error
+
+
+AnyFile = Path | RemoteFile
+
+
+def as_file(path: StrPath) -> AnyFile:
+    """Return a local path, or what an address stands for."""
+    address = as_address(path)
+    return Path(path) if address is None else RemoteFile(address)
+
+
+@contextmanager
+def local_output(
+    target: StrPath, *, overwrite: bool = False, resume: bool = False
+) -> Iterator[Path]:
+    """Yield where to write an output: ``target``, or a local file that is then sent to an address.
+
+    Until it has arrived, that file and what lies beside it stay in the cache folder, so that a job
+    can be resumed and a failed transfer repeated.
+
+    Raises:
+        FileExistsError: if an address is taken and may be neither replaced nor resumed.
+        FileNotFoundError: if its bucket does not exist.
+        InputError: if its driver is not installed.
+    """
+    address = as_address(target)
+    if address is None:
+        yield Path(target)
+        return
+    remote = RemoteFile(address)
+    remote.check_place()
+    is_there = remote.is_file()
+    if is_there and not (overwrite or resume):
+        raise FileExistsError(
+            f"{remote} exists already. Replace it with --overwrite, or give another name."
+        )
+    folder = cache_dir("uploads") / hashlib.sha256(address.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    path, arrived = folder / remote.name, None
+    if is_there and resume and not path.exists():
+        remote.download(path)
+        arrived = _identity(path)
+    yield path
+    if _identity(path) != arrived:
+        remote.upload(path)
+    path.unlink()
+    with suppress(OSError):  # something of an unfinished job
+        folder.rmdir()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+@cache
+def _system(address: str) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    try:
+        return url_to_fs(address)
+    except ImportError as error:
+        raise InputError(
+            f"{address}: the driver for it is not installed ({error}). Install it with pip, such "
+            "as s3fs for s3:// or gcsfs for gs://."
+        ) from error

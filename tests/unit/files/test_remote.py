@@ -1,0 +1,194 @@
+"""Files by address: read as local ones are, written whole or not at all."""
+
+import gzip
+import json
+
+import fsspec
+import pytest
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from elmokit.corpus.text_shards import TextConfig, TextShards
+from elmokit.errors import InputError
+from elmokit.files.atomic import atomic_file
+from elmokit.files.remote import RemoteFile, as_address, local_output
+from elmokit.files.sources import describe_files, find_files, read_pieces
+
+from ...builders.command_line import elmokit
+from ...builders.embedding_models import toy_model
+
+LINES = "I sat by the bank .\n\n배 를 타고 갔다\n"
+
+
+class Buckets(MemoryFileSystem):
+    """A storage with buckets that somebody must make."""
+
+    protocol = ("oss",)
+    store, pseudo_dirs = {}, [""]
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return path.removeprefix("oss://").strip("/")
+
+    def exists(self, path, **_):
+        return path == "mine" or super().exists(path)
+
+    def unstrip_protocol(self, name):
+        return f"oss://{name.strip('/')}"
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path, monkeypatch):
+    monkeypatch.setattr("elmokit.files.remote.cache_dir", lambda name: tmp_path / "cache" / name)
+    fsspec.register_implementation("oss", Buckets, clobber=True)
+    yield
+    MemoryFileSystem.store.clear()
+    MemoryFileSystem.pseudo_dirs[:] = [""]
+    Buckets.store.clear()
+
+
+def put(address, content):
+    with fsspec.open(address, "wb") as file:
+        file.write(content)
+
+
+def get(address):
+    with fsspec.open(address, "rb") as file:
+        return file.read()
+
+
+def test_what_is_an_address(tmp_path, monkeypatch):
+    assert as_address("s3://bucket/a b.txt") == "s3://bucket/a b.txt"
+    assert as_address(tmp_path.__class__("memory://a/b")) == "memory://a/b"
+    for local in (
+        "a/b.txt",
+        "C:/texts",
+        "C:\\texts",
+        "-",
+        "file:///etc/hosts",
+        "nobody://a",
+        "s3:",
+    ):
+        assert as_address(local) is None
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:" / "b").mkdir(parents=True)
+    assert as_address("s3:/b") is None  # a folder of that name
+
+
+def test_files_folders_and_patterns_are_found():
+    for name in ("b.txt", "a.txt.gz", ".hidden", "deep/c.txt"):
+        put(f"memory://corpus/{name}", gzip.compress(b"text") if "gz" in name else b"text")
+    names = [f"memory:///corpus/{name}" for name in ("a.txt.gz", "b.txt", "deep/c.txt")]
+    assert [str(file) for file in find_files("memory://corpus")] == names
+    assert [str(file) for file in find_files("memory://corpus/*.txt")] == names[1:2]
+    assert [b"".join(read_pieces(file)) for file in find_files("memory://corpus")] == [b"text"] * 3
+    with pytest.raises(FileNotFoundError, match="memory://corpus/none"):
+        find_files("memory://corpus/none.txt")
+    (described,) = describe_files(find_files("memory://corpus/b.txt"))
+    assert described["num_bytes"] == 4
+    assert described["sha256"].startswith("982d9e3e")
+
+
+def test_shards_of_remote_text_are_those_of_local_text(tmp_path):
+    (tmp_path / "t.txt").write_text(LINES * 20, encoding="utf-8")
+    put("memory://t.txt", (LINES * 20).encode())
+    for name, path in (("local", tmp_path / "t.txt"), ("remote", "memory://t.txt")):
+        TextShards(TextConfig(), "NFC").make(describe_files(find_files(path)), tmp_path / name)
+    shards = [(tmp_path / name / "shard-00000.bin").read_bytes() for name in ("local", "remote")]
+    assert shards[0] == shards[1]
+
+
+def test_parquet_is_read():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    from elmokit.corpus.readers import read_text_lines
+    from elmokit.files.text_reader import ReadReport
+
+    with fsspec.open("memory://t.parquet", "wb") as file:
+        parquet.write_table(pa.table({"text": ["one", "two"]}), file)
+    lines = read_text_lines(find_files("memory://t.parquet"), ReadReport())
+    assert [line.text for line in lines] == ["one", "two"]
+
+
+@pytest.mark.parametrize("place", ["memory://out", "oss://mine/out"])
+def test_embedding_goes_there_and_back(place, tmp_path):
+    toy_model().save(tmp_path / "model")
+    put("memory://t.txt", LINES.encode())
+    (tmp_path / "t.txt").write_text(LINES, encoding="utf-8")
+    arguments = ["--model", tmp_path / "model", "--threads", "1"]
+    elmokit("embed", tmp_path / "t.txt", "-o", tmp_path / "o.h5", *arguments)
+    remote = ["embed", "memory://t.txt", "-o", f"{place}/o.h5", *arguments]
+    done = elmokit(*remote, "--json")
+    assert json.loads(done.stdout)["output"] == f"{place}/o.h5"
+    assert get(f"{place}/o.h5") == (tmp_path / "o.h5").read_bytes()
+    assert "--overwrite" in elmokit(*remote, expect=2).stderr
+    assert "3 finished before" in elmokit(*remote, "--resume").stdout
+    elmokit(*remote, "--overwrite")
+    assert not list((tmp_path / "cache").rglob("o.*"))
+
+
+def test_a_vocabulary_is_counted_and_written():
+    put("memory://t.txt", LINES.encode())
+    elmokit("vocab", "memory://t.txt", "-o", "memory://vocab.txt")
+    assert get("memory://vocab.txt").splitlines()[:3] == [b"<S>", b"</S>", b"<UNK>"]
+
+
+def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
+    class Wrapped(DirFileSystem):
+        protocol = "wrapped"
+
+        def __init__(self, **_):
+            super().__init__(path=str(tmp_path / "there"), fs=LocalFileSystem())
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path.removeprefix("wrapped://")
+
+    fsspec.register_implementation("wrapped", Wrapped, clobber=True)
+    (tmp_path / "there").mkdir()
+    with local_output("wrapped://deep/o.txt") as path:
+        path.write_text("whole")
+    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
+
+    def fail(*_, **__):
+        raise OSError("the line is dead")
+
+    monkeypatch.setattr(Wrapped, "mv", fail)
+    with (
+        pytest.raises(OSError, match="dead"),
+        local_output("wrapped://deep/o.txt", overwrite=True) as path,
+    ):
+        path.write_text("new")
+    assert [one.name for one in (tmp_path / "there/deep").iterdir()] == ["o.txt"]
+    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
+    assert path.read_text() == "new"  # kept, to be sent again
+
+
+def test_a_bucket_that_does_not_exist_is_named():
+    with (
+        pytest.raises(FileNotFoundError, match=r"bucket 'other'.*oss://other/o\.h5"),
+        local_output("oss://other/o.h5"),
+    ):
+        raise AssertionError("nothing may be done")
+
+
+def test_a_missing_driver_is_named(monkeypatch):
+    fsspec.register_implementation("s3", "no_such_driver.FileSystem", clobber=True, errtxt="get it")
+    with pytest.raises(InputError, match=r"s3://nowhere/t\.txt.*s3fs"):
+        find_files("s3://nowhere/t.txt")
+
+
+def test_errors_of_a_driver_name_the_address(monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("no credentials")
+
+    monkeypatch.setattr(MemoryFileSystem, "isfile", refuse)
+    with pytest.raises(InputError, match=r"memory://t\.txt: RuntimeError: no credentials"):
+        RemoteFile("memory://t.txt").is_file()
+
+
+def test_other_outputs_refuse_addresses():
+    with pytest.raises(InputError, match="memory://run"), atomic_file("memory://run/x"):
+        raise AssertionError("nothing may be done")

@@ -1,0 +1,130 @@
+"""Embedding and tokenizing on a Ray cluster of this machine gives the files of one process."""
+
+import os
+import signal
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.options import EmbedOptions
+from elmokit.errors import InputError
+
+from ...builders.embedding_models import embed_files, random_sentences, toy_model
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of Ray, while it is imported
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    pytest.importorskip("pandas", reason="Ray Data needs pandas")
+    from elmokit.embed.job import embed_lines
+    from elmokit.integrations.ray_data import RayLines, embed_dataset
+    from elmokit.integrations.ray_pool import RayPool, connect
+
+pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    os.environ.pop("RAY_ADDRESS", None)
+    assert connect("local", num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model(warm_text=("the bank", "a river"))
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    lines = [" ".join(words) + "\n" for words in [*random_sentences(300), []]]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("suffix", "settings"),
+    [("h5", {}), ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"})],
+)
+def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix, settings):
+    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    embed_files(Embedder(model), text, one, **settings)
+    options = EmbedOptions(batch_tokens=16, **settings)
+    with RayLines(model, options, num_actors=2) as lines:
+        report = embed_lines(lines, text, two, options)
+    assert two.read_bytes() == one.read_bytes()
+    assert report.sentences == 301
+
+
+def test_a_killed_actor_loses_nothing(model, text, tmp_path):
+    embed_files(Embedder(model), text, tmp_path / "one.h5")
+    options, killed = EmbedOptions(batch_tokens=16), []
+    with RayLines(model, options, num_actors=2) as lines:
+        first = lines.pool.actors[0]
+
+        def kill(*_):
+            if not killed:
+                killed.append(ray.get(first.__ray_call__.remote(lambda actor: os.getpid())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        embed_lines(lines, text, tmp_path / "two.h5", options, on_progress=kill)
+        again = ray.get(first.__ray_call__.remote(lambda actor: os.getpid()))
+    assert again != killed[0]
+    assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
+
+
+def test_an_interrupted_job_goes_on_with_another_engine(model, text, tmp_path, monkeypatch):
+    monkeypatch.setattr("elmokit.embed.job.PART_BYTES", 3000)
+    embed_files(Embedder(model), text, tmp_path / "one.h5")
+    options, calls = EmbedOptions(batch_tokens=16, resume=True), []
+
+    def stop(*_):
+        calls.append(1)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+
+    with RayLines(model, options, num_actors=1) as lines, pytest.raises(KeyboardInterrupt):
+        embed_lines(lines, text, tmp_path / "two.h5", options, on_progress=stop)
+    report = embed_files(Embedder(model), text, tmp_path / "two.h5", resume=True)
+    assert report.resumed_sentences == 100
+    assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
+
+
+def test_a_data_set_gets_the_vectors(model):
+    texts = [" ".join(words) for words in random_sentences(40, seed=5)]
+    rows = [{"id": number, "text": text} for number, text in enumerate(texts)]
+    dataset = ray.data.from_items(rows, override_num_blocks=4)
+    found = embed_dataset(dataset, model, batch_size=8).take_all()
+    expected = Embedder(model).embed([text.split() for text in texts], layers="average")
+    for row in found:
+        assert list(row["tokens"]) == texts[row["id"]].split()
+        vectors = np.array(list(row["average"]), np.float32).reshape(-1, 16)
+        np.testing.assert_array_equal(vectors, expected[row["id"]])
+    assert sorted(row["id"] for row in found) == list(range(40))
+
+
+def test_text_is_prepared_with_the_same_bytes(tmp_path, monkeypatch):
+    from elmokit.corpus.text_shards import TextConfig, TextShards
+    from elmokit.files.sources import describe_files
+    from elmokit.text import worker_processes
+    from elmokit.text.worker_processes import ONE_PROCESS, Workers
+
+    monkeypatch.setattr(worker_processes, "BLOCK_CHARACTERS", 500)
+    text = tmp_path / "text.txt"
+    text.write_text("The bank, by the river. It's old!\n배를 타고 갔다.\n" * 60, encoding="utf-8")
+    made = []
+    for name, workers in (("one", ONE_PROCESS), ("ray", Workers(2, partial(RayPool)))):
+        shards = TextShards(TextConfig(tokens_per_shard=400), "plain-1", workers=workers)
+        shards.make(describe_files([text]), tmp_path / name)
+        made.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert made[0] == made[1]
+    assert len(made[0]) > 2
+
+
+def test_a_running_text_is_not_split(model):
+    with pytest.raises(InputError, match="carry"):
+        RayLines(model, EmbedOptions(state="carry"))
