@@ -14,16 +14,8 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
 from elmokit.errors import InputError
+from elmokit.files import sources
 from elmokit.files.remote import AnyFile
-from elmokit.files.sources import (
-    COMPRESSIONS,
-    STANDARD_INPUT,
-    Paths,
-    file_kind,
-    file_size,
-    find_files,
-    read_pieces,
-)
 from elmokit.inference.precision import Precision
 from elmokit.kernels.build import origin
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
@@ -62,7 +54,7 @@ class BenchReport:
 
 def bench(
     model: str | PathLike[str],
-    text: Paths | None = None,
+    text: sources.Paths | None = None,
     *,
     seconds: float = 5.0,
     tokenizer: str | None = None,
@@ -98,10 +90,10 @@ def bench(
     return BenchReport(str(model), torch.get_num_threads(), origin("inference"), speeds, corpus)
 
 
-def _files_to_read_twice(text: Paths) -> list[AnyFile]:
-    paths = find_files(text)
+def _files_to_read_twice(text: sources.Paths) -> list[AnyFile]:
+    paths = sources.find_files(text)
     for path in paths:
-        if path == STANDARD_INPUT or not path.is_file():
+        if path == sources.STANDARD_INPUT or not path.is_file():
             raise InputError(
                 f"{path} can be read only once, but the text is read for a sample and again for "
                 "its size. Give files."
@@ -113,7 +105,7 @@ def _estimate(
     paths: Sequence[AnyFile], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
 ) -> CorpusEstimate | None:
     for path in paths:
-        if (kind := file_kind(path)) != "text":
+        if (kind := sources.file_kind(path)) != "text":
             log.warning(
                 "the hours for the whole text are not estimated: %s is %s, whose size does not "
                 "show how much text it holds", path, kind,
@@ -132,6 +124,6 @@ def _estimate(
 
 
 def _text_bytes(path: AnyFile) -> int:
-    if path.suffix.lower() in COMPRESSIONS:
-        return sum(map(len, read_pieces(path)))
-    return file_size(path)
+    if path.suffix.lower() in sources.COMPRESSIONS:
+        return sum(map(len, sources.read_pieces(path)))
+    return sources.file_size(path)
