@@ -2,12 +2,13 @@
 
     python benchmarks/bench_explorer.py en=TEXT ko=TEXT [--sentences 200] [--weights int6]
 
-TEXT has one tokenized sentence a line, words between spaces. Exports the models and prints two
-Markdown tables. Of the engine: the largest difference of any number of any layer, and of any
-surprisal in bits, from Python with the same weights; seconds for 20 words after loading (layers,
-surprisal with 10 likeliest words a place, trace). Of the page, for 20 words: bytes fetched,
-seconds until panel 1 stands, from then until all nine do, and processor seconds of the browser
-until then, which other work on the machine changes less.
+TEXT is raw text, of which every seventh sentence of 3 to 60 words is taken, as the model's own
+tokenizer splits it. Exports the models and prints two Markdown tables. Of the engine: the largest
+difference of any number of any layer, and of any surprisal in bits, from Python with the same
+weights; seconds for 20 words after loading (layers, surprisal with 10 likeliest words a place,
+trace). Of the page, for 20 words: bytes fetched, seconds until panel 1 stands, from then until all
+nine do, and processor seconds of the browser until then, which other work on the machine changes
+less.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import tempfile
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from typing import get_args
 from urllib.parse import quote
@@ -27,7 +29,9 @@ import psutil
 from playwright.sync_api import sync_playwright
 
 import elmokit
+from elmokit.corpus.readers import read_sentences
 from elmokit.explorer.export import ExportedWeights, export_explorer
+from elmokit.text.tokenizers.registry import build_tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.browser.conftest import BROWSERS, SWITCHES
@@ -91,8 +95,7 @@ def main():
     options = parser.parse_args()
     texts = {}
     for name, _, path in (one.partition("=") for one in options.texts):
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        texts[name] = [line.split() for line in lines if line.strip()]
+        texts[name] = some_sentences(name, Path(path), options.sentences)
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         raise SystemExit(f"no browser: none of {', '.join(BROWSERS)} is installed")
@@ -107,13 +110,21 @@ def main():
         print("| model | sentences | words | layers | bits | load, s | 20 words, s |")
         print("|---|---|---|---|---|---|---|")
         for name, sentences in texts.items():
-            print(engine_row(browser, url, name, sentences[: options.sentences], site))
+            print(engine_row(browser, url, name, sentences, site))
         print("\n| model | bytes | first panel, s | all after it, s | processor, s |")
         print("|---|---|---|---|---|")
         for name, sentences in texts.items():
             print(page_row(browser, url, name, [word for one in sentences for word in one][:20]))
         browser.close()
         server.shutdown()
+
+
+def some_sentences(name, path, count):
+    """Read sentences from different places of a text."""
+    model = elmokit.load_model(name)
+    form, tokenizer = model.config.char_vocab.normalization, build_tokenizer(model.tokenizer)
+    sentences = islice(read_sentences([path], tokenizer, normalization=form), 0, None, 7)
+    return list(islice((one for one in sentences if 3 <= len(one) <= 60), count))
 
 
 def engine_row(browser, url, name, sentences, site):

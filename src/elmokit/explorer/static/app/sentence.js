@@ -7,8 +7,8 @@ export const MAX_WORDS = 120;
 
 export function Sentence({ models, name, loaded, busy, count, error }) {
   const { t, set, text, words, tokens, index, info, examples } = usePage();
-  const unknown = tokens.filter((token) => token.is_known === false).map((token) => token.text);
-  const cut = tokens.filter((token) => token.is_cut).map((token) => token.text);
+  const unknown = named(tokens.filter((token) => token.is_known === false), 8);
+  const cut = named(tokens.filter((token) => token.is_cut), 4);
   return html`<div class="sentence">
     <div class="fields">
       <label class="typed">
@@ -44,8 +44,14 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
       ${info?.tokenizer === "as-typed" && html`<p>${t("page.asTyped")}</p>`}
       ${!busy && !error && count === 0 && html`<p>${t("page.empty")}</p>`}
       ${count > MAX_WORDS && html`<p>${t("page.tooLong", { count, max: MAX_WORDS })}</p>`}
-      ${unknown.length > 0 && html`<p>${t("page.unknown", { words: unknown.slice(0, 8).join(", ") })}</p>`}
-      ${cut.length > 0 && html`<p>${t("page.cut", { words: cut.map((word) => `${word.slice(0, 12)}…`).slice(0, 4).join(", ") })}</p>`}
+      ${unknown && html`<p>${t("page.unknown", { words: unknown })}</p>`}
+      ${cut && html`<p>${t("page.cut", { words: cut })}</p>`}
     </div>
   </div>`;
+}
+
+/** The first few words, each once; long ones by their beginning. */
+function named(tokens, count) {
+  const words = [...new Set(tokens.map((token) => token.text))].slice(0, count);
+  return words.map((word) => (word.length > 24 ? `${Array.from(word).slice(0, 12).join("")}…` : word)).join(", ");
 }

@@ -67,7 +67,7 @@ export const en = {
     lead: "Each point is one occurrence of an ambiguous word. In the token layer all are the same vector. Higher layers pull different meanings apart, more or less. A line leads from each occurrence to its nearest neighbour.",
     legend: "Position: the first two principal components. Nearest: highest cosine in all dimensions, not on the map.",
     word: "Word", layer: "Layer", layerShown: "{layer}", layer0: "0 (no context)",
-    own: "Your own sentences with “{word}”, one a line", missed: "{count} of your lines do not contain “{word}” as a word of its own.",
+    own: "Your own sentences with “{word}”, one a line", missed: "Lines without “{word}” as a word of its own: {count}.",
     yours: "yours", figure: "Map of {count} occurrences of {word} in layer {layer}; the list beside it has the sentences.",
     pca: "These two dimensions show {share} of the variance.", onePoint: "A static vector: every occurrence in one point.",
     brush: "Drag a rectangle over the map to list only the occurrences inside.", brushed: "{count} of {total} occurrences chosen on the map", all: "Show all",
