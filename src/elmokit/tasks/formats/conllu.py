@@ -20,7 +20,7 @@ UPOS_TAGS = (
 
 _CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
 _NUM_CONLLU_COLUMNS = 10
-_WORD_ID = re.compile(r"[1-9][0-9]*")
+_WORD_ID = re.compile(r"[1-9][0-9]{0,8}")
 _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
 
 

@@ -18,7 +18,7 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 Span = tuple[int, int]
 
-_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]+) *")
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]{1,9}) *")
 _END = "#end document"
 _MARK = re.compile(r"(?P<opens>\()?(?P<cluster>[0-9]+)(?P<closes>\))?")
 _WORD_NUMBER, _WORD, _SPEAKER = 2, 3, 9

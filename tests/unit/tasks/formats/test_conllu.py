@@ -56,6 +56,7 @@ class TestConllu:
             (row(2, "b").replace("\t", " "), "line 2: 1 .* 10, .* tabs"),
             (row(3, "b"), "line 2: .* 2 .*'3'"),
             (row(1, "b"), "line 2: .* 2 .*'1'"),
+            (row("9" * 5000, "b"), "line 2: .* 2 .*'999"),
             (row("two", "b"), "line 2: .* 2 .*'two'"),
             (row(2, " "), r"line 2: .*column 2\b"),
             (row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
