@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from elmokit import __version__
 from elmokit.embed.embedder import Embedder
+from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.server.answers import (
     RequestError,
     as_request_error,
@@ -188,7 +189,7 @@ class Service:
         job = await self._compute(request, self._embedding, given.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
         as_text = given.encoding_format == "base64"
-        num_words = sum(job.sizes) - 2 * len(job.sizes)
+        num_words = sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes)
         content = {
             "object": "list",
             "data": [
