@@ -81,9 +81,13 @@ class OwnLines:
         """L."""
         return self.embedder.num_layers
 
-    @cached_property
+    @property
     def splitter(self) -> NormalizingTokenizer:
         """What splits lines into words."""
+        return self._splitter
+
+    @cached_property
+    def _splitter(self) -> NormalizingTokenizer:
         embedder = self.embedder
         return splitter_for(embedder.tokenizer_config, embedder.normalization, self.options)
 
