@@ -10,8 +10,7 @@ FROM python:3.12-slim
 ARG TORCH_INDEX=
 
 COPY constraints.txt dist/elmokit-*-manylinux*_x86_64.whl /wheels/
-RUN pip install --no-cache-dir -c /wheels/constraints.txt ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch \
-    && pip install --no-cache-dir -c /wheels/constraints.txt \
+RUN pip install --no-cache-dir -c /wheels/constraints.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
         "elmokit[serve,ko] @ file://$(ls /wheels/*.whl)" \
     && rm -r /wheels \
     && useradd --create-home elmokit
