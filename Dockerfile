@@ -1,11 +1,12 @@
-# elmokit serve in a slim image, without a compiler. Untested: the project's machines have no Docker.
+# elmokit serve in a slim image, without a compiler. No image was built (the project's machines have no
+# Docker), but its lines were run in a bare Debian: docs/guides/serve.md says which.
 #
 #   python recipes/build_wheels.py dist
 #   docker build -t elmokit --build-arg TORCH_INDEX=URL .
 #   docker run -p 8080:8080 -e ELMOKIT_API_KEY=secret elmokit --model en
 #
-# URL is PyTorch's index of builds for the CPU, which its installation page names. Without it the image
-# has the default build for Linux, with gigabytes of CUDA.
+# URL is PyTorch's index of builds for the CPU, which its installation page names: it is asked beside the
+# usual index. Without it the image has the default build for Linux, with gigabytes of CUDA.
 FROM python:3.12-slim
 ARG TORCH_INDEX=
 

@@ -179,7 +179,7 @@ class TestTogether:
 
             def broken(items):
                 if any("bank" in words for words, _ in items):
-                    raise kind("/home/someone/secret")
+                    raise kind("a secret place")
                 return compute(items)
 
             server.service._embedding.compute = broken
