@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -81,7 +80,7 @@ class OwnLines:
         """L."""
         return self.embedder.num_layers
 
-    @cached_property
+    @property
     def splitter(self) -> NormalizingTokenizer:
         """What splits lines into words."""
         embedder = self.embedder
@@ -103,12 +102,12 @@ class OwnLines:
         self, lines: Iterable[str], *, initial_state: BiLMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; a thread reads and splits them ahead."""
-        options, dtype = self.options, np.dtype(self.options.dtype)
+        options, dtype, splitter = self.options, np.dtype(self.options.dtype), self.splitter
         pending: deque[list[str]] = deque()
 
         def sentences() -> Iterator[list[str]]:
             for text in lines:
-                words = self.splitter.tokenize(text)
+                words = splitter.tokenize(text)
                 pending.append(words)
                 yield words
 
