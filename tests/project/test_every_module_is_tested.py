@@ -51,7 +51,7 @@ COVERED_BY = {
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
-    "unit/embed/test_job.py": "embed/sif",
+    "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/corpus/test_readers.py": "files/text_reader",
