@@ -48,7 +48,12 @@ def text(tmp_path):
 
 @pytest.mark.parametrize(
     ("suffix", "settings"),
-    [("h5", {}), ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"})],
+    [
+        ("h5", {}),
+        ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"}),
+        ("parquet", {"pool": "mean", "layers": "all"}),
+        ("npz", {"pool": "sif"}),
+    ],
 )
 def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix, settings):
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
