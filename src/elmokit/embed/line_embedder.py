@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -83,6 +84,10 @@ class OwnLines:
     @property
     def splitter(self) -> NormalizingTokenizer:
         """What splits lines into words."""
+        return self._splitter
+
+    @cached_property
+    def _splitter(self) -> NormalizingTokenizer:
         embedder = self.embedder
         return splitter_for(embedder.tokenizer_config, embedder.normalization, self.options)
 

@@ -130,6 +130,15 @@ def test_text_is_prepared_with_the_same_bytes(tmp_path, monkeypatch):
     assert len(made[0]) > 2
 
 
+def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
+    options = EmbedOptions(batch_tokens=16)
+    with RayLines(model, options, num_actors=1) as lines:
+        lines._metadata["computed_by"] = "another processor"
+        with pytest.raises(InputError, match="computed_by was 'another processor'"):
+            embed_lines(lines, text, tmp_path / "o.h5", options)
+    assert not (tmp_path / "o.h5").exists()
+
+
 def test_a_running_text_is_not_split(model):
     with pytest.raises(InputError, match="carry"):
         RayLines(model, EmbedOptions(state="carry"))
