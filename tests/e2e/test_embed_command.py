@@ -70,6 +70,9 @@ def test_plain_report_names_what_was_done(model, tmp_path):
         (["--layers", "bottom"], "`layers` must be"),
         (["--precision", "int4"], "must be 'fp32' or 'bf16' or 'int8'"),
         (["--tokenizer", "nltk"], "nltk"),
+        (["--engine", "spark"], "--engine is here or ray, got 'spark'"),
+        (["--address", "auto"], "add --engine ray"),
+        (["--workers", "2"], "add --engine ray"),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path, options, message):

@@ -107,12 +107,12 @@ class OwnLines:
         self, lines: Iterable[str], *, initial_state: BiLMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; a thread reads and splits them ahead."""
-        options, dtype = self.options, np.dtype(self.options.dtype)
+        options, dtype, splitter = self.options, np.dtype(self.options.dtype), self.splitter
         pending: deque[list[str]] = deque()
 
         def sentences() -> Iterator[list[str]]:
             for text in lines:
-                words = self.splitter.tokenize(text)
+                words = splitter.tokenize(text)
                 pending.append(words)
                 yield words
 

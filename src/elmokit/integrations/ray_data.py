@@ -16,10 +16,10 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.part_store import check_same_job
 from elmokit.embed.sif import SIF
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
 from elmokit.errors import InputError
+from elmokit.files.changes import changes
 from elmokit.integrations.arrow_table import TableEmbedder
 from elmokit.integrations.ray_pool import RayPool, connect
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -149,7 +149,7 @@ class RayLines:
 
     def metadata(self) -> dict[str, Any]:
         """Return how the vectors are made, which an actor says."""
-        return self._metadata
+        return dict(self._metadata)
 
     def stream(
         self, lines: Iterable[str], *, initial_state: BiLMState | None = None
@@ -162,7 +162,12 @@ class RayLines:
         characters = BATCHES_PER_BUFFER * self.options.batch_tokens * CHARACTERS_A_WORD
         blocks = blocks_of_lines(lines, characters)
         for block in results_in_order(self.pool, blocks, self.num_actors):
-            check_same_job(block.metadata, self._metadata, where=f"a block on {block.host}")
+            if found := changes(self._metadata, block.metadata):
+                raise InputError(
+                    f"The worker on {block.host} computes otherwise than the first "
+                    f"({'; '.join(map(str, found))}), and the file would be a mixture. Give all "
+                    "machines the same software and a compiler, or use machines of one kind."
+                )
             yield from block.lines()
 
 

@@ -48,7 +48,12 @@ def text(tmp_path):
 
 @pytest.mark.parametrize(
     ("suffix", "settings"),
-    [("h5", {}), ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"})],
+    [
+        ("h5", {}),
+        ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"}),
+        ("parquet", {"pool": "mean", "layers": "all"}),
+        ("npz", {"pool": "sif"}),
+    ],
 )
 def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix, settings):
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
@@ -123,6 +128,15 @@ def test_text_is_prepared_with_the_same_bytes(tmp_path, monkeypatch):
         made.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
     assert len(made[0]) > 2
+
+
+def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
+    options = EmbedOptions(batch_tokens=16)
+    with RayLines(model, options, num_actors=1) as lines:
+        lines._metadata["computed_by"] = "another processor"
+        with pytest.raises(InputError, match="computed_by was 'another processor'"):
+            embed_lines(lines, text, tmp_path / "o.h5", options)
+    assert not (tmp_path / "o.h5").exists()
 
 
 def test_a_running_text_is_not_split(model):
