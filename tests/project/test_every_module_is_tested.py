@@ -67,7 +67,6 @@ COVERED_BY = {
         " experiments/runs/probe_runs experiments/runs/provenance experiments/runs/task_runs"
     ),
     "unit/experiments/test_samples.py": "tasks/sampling",
-    "unit/embed/test_pooling.py": "embed/sif",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
