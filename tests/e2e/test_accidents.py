@@ -14,7 +14,7 @@ from ..builders.embedding_models import toy_model
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name != "posix", reason="needs limits")]
 
 WORK = {
-    "embed": ("elmokit.embed.job", "embed_files"),
+    "embed": ("elmokit.embed.job", "embed_lines"),
     "vocab": ("elmokit.text.word_counter", "build_vocab"),
 }
 OUTPUTS = {"embed": "out.h5", "vocab": "vocab.txt"}
@@ -23,6 +23,13 @@ import h5py, importlib, os, resource
 from pathlib import Path
 module = importlib.import_module({module!r})
 work = module.{name}
+def take_all():  # what the process has got already and does not use
+    taken = []
+    try:
+        while True:
+            taken.append(bytes(1 << 15))
+    except MemoryError:
+        return taken
 def denied(*arguments, **options):
     {limit}
     return work(*arguments, **options)
@@ -36,7 +43,7 @@ LIMITS = {
     ),
     "no memory": (
         "used = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize();"
-        " resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 18), -1))",
+        " resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 18), -1)); hoard = take_all()",
         1, "error: out of memory",
     ),
     "nobody's folder": ("os.setgid(65534); os.setuid(65534)", 2, "Permission denied"),

@@ -97,3 +97,9 @@ def test_annotations_are_checked_while_testing():
 
     with pytest.raises(jaxtyping.TypeCheckError):
         apply_overrides({}, 3)  # type: ignore[arg-type]
+
+
+def test_the_command_line_starts_without_heavy_libraries():
+    heavy = "{'torch', 'numpy', 'h5py', 'scipy'}"
+    result = _python(f"import sys, elmokit.cli; assert not {heavy} & set(sys.modules)")
+    assert result.returncode == 0, result.stderr

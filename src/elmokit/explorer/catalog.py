@@ -68,8 +68,11 @@ class ExploredModel:
     def files(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
         names = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
-        paths = [self.directory / (name + end) for name in names for end in ("", COMPRESSED)]
-        return [path for path in paths if path.is_file()]
+        found = []
+        for name in names:  # compressed only where there is no other
+            both = (self.directory / (name + end) for end in ("", COMPRESSED))
+            found += [path for path in both if path.is_file()][:1]
+        return found
 
     def why_not_in_browser(self) -> str | None:
         """Say why a browser cannot run the model; none if it can."""

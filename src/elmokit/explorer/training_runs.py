@@ -59,8 +59,10 @@ def read_training_run(directory: Path) -> TrainingRun:
 
 def _ngram(path: Path) -> dict[str, Any] | None:
     found = _read(path)
+    if found is None:
+        return None
     try:
-        return found and {"name": str(found["model"]), "perplexity": float(found["mean"])}
+        return {"name": str(found["model"]), "perplexity": float(found["mean"])}
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path}: not a result of bench_ngram.py: {error}") from error
 

@@ -67,7 +67,7 @@ class ElmoWords(InputModule):
         self.elmo = ELMo(source, layers=layers, dropout=0.0, trainable_bilm=trainable_bilm)  # pyright: ignore[reportArgumentType]
         if layers != "mix":  # the vectors themselves, not a learned multiple
             self.elmo.scalar_mixes.requires_grad_(False)
-        self.tokenizer = self.bilm.tokenize
+        self.tokenizer = self.bilm.tokenize  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def bilm(self) -> PretrainedBiLM:
@@ -76,7 +76,7 @@ class ElmoWords(InputModule):
         assert isinstance(bilm, PretrainedBiLM)
         return bilm
 
-    def preprocess(
+    def preprocess(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, inputs: Sequence[str], prompt: str | None = None, **_: Any
     ) -> dict[str, Tensor]:
         """Return ids (B, W, C) without boundaries, and the mask (B, W)."""
@@ -108,7 +108,7 @@ class ElmoWords(InputModule):
         save_file(mixes, Path(output_path) / "model.safetensors", metadata={"format": "pt"})
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "ElmoWords":
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "ElmoWords":  # pyright: ignore[reportIncompatibleMethodOverride]
         """Load what `save` wrote, from a folder or a hub repository."""
         known = ("token", "cache_folder", "revision", "local_files_only")
         hub = {name: options[name] for name in known if name in options}
@@ -118,7 +118,7 @@ class ElmoWords(InputModule):
         config = cls.load_config(model_name_or_path, subfolder=subfolder, **hub)
         module = cls(Path(folder) / _MODEL_DIR, **config)
         state = cls.load_torch_weights(model_name_or_path, subfolder=subfolder, **hub)
-        module.elmo.scalar_mixes.load_state_dict(state)
+        module.elmo.scalar_mixes.load_state_dict(state)  # pyright: ignore[reportArgumentType]
         return module
 
     def _mix_state(self) -> dict[str, Tensor]:

@@ -74,7 +74,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: object = None) -> Any:
+    def fit_transform(self, X: Any, y: object = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the vectors of ``X``, which is embedded once."""
         return self._fit(X) if self.pooling == SIF else self.fit(X, y).transform(X)
 

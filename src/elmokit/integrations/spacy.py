@@ -59,7 +59,7 @@ class StoredBiLM(Shim):
 
     def from_bytes(self, data: bytes) -> "StoredBiLM":
         """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
-        self._embedder = embedder_of(srsly.msgpack_loads(data))
+        self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
         return self
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -197,7 +197,7 @@ def _rows(embedder: Embedder, docs: list[Doc], layers: Layers) -> list[np.ndarra
     return [found[id(doc)] for doc in docs]
 
 
-@spacy.registry.architectures("elmokit.Tok2Vec.v1")
+@spacy.registry.architectures("elmokit.Tok2Vec.v1")  # pyright: ignore[reportPrivateImportUsage]
 @no_type_check
 def build_tok2vec(width: int, model: str | None = None) -> Model[list[Doc], list[Any]]:
     """Return a layer from documents to vectors (W, ``width``) that a component can learn from.
@@ -230,9 +230,9 @@ def _mix_init(model: Model, X: object = None, Y: object = None) -> Model:
 def _mix_forward(
     model: Model, docs: list[Doc], is_train: bool
 ) -> tuple[list[Any], Callable[[list[Any]], list[Doc]]]:
-    layers = [model.ops.asarray(rows) for rows in _rows(_embedder_of(model), docs, "all")]
+    layers = [model.ops.asarray(rows) for rows in _rows(_embedder_of(model), docs, "all")]  # pyright: ignore[reportArgumentType]
     scores, gamma = model.get_param("mix_weights"), model.get_param("gamma")
-    weights = model.ops.softmax(scores.reshape(1, -1))[0]
+    weights = model.ops.softmax(scores.reshape(1, -1))[0]  # pyright: ignore[reportCallIssue]
     mixed = [_mixed(weights, rows) for rows in layers]
 
     def backprop(gradients: list[Any]) -> list[Doc]:

@@ -97,7 +97,7 @@ class ElmoConfig(_OwnCode, PreTrainedConfig):
         kwargs["num_hidden_layers"] = config.lstm.num_layers
         super().__init__(**kwargs)
 
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Write config.json and the file of code."""
         saved = super().save_pretrained(save_directory, **kwargs)
         _write_code(save_directory)
@@ -140,7 +140,7 @@ class ElmoModel(_OwnCode, PreTrainedModel):
             FormatError: if weights are missing, which transformers would draw at random.
         """
         options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)
+        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportGeneralTypeIssues]
         missing = sorted(info["missing_keys"])
         if missing:
             raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
@@ -329,7 +329,7 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         if return_tensors is not None:
             padded = {name: np.array(values) for name, values in padded.items()}  # faster than rows
             return BatchEncoding(padded, tensor_type=return_tensors)
-        return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)
+        return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)

@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class TokenizedBlock:
@@ -52,6 +50,8 @@ class TokenizedBlock:
 
     def counts(self) -> list[int]:
         """Return how often each of ``words`` occurs."""
+        import numpy as np  # not at the start of every command
+
         return np.bincount(np.frombuffer(self.tokens, np.uintc)).tolist()
 
     def lines(self) -> Iterator[list[list[str]]]:

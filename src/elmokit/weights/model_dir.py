@@ -1,7 +1,7 @@
 """A biLM with vocabulary, softmax and metadata, and its directory.
 
 config.json        shapes, tokenizer, normalization, training metadata
-model.safetensors  all parameters, fp32, fp16 or int8 (`elmokit.weights.storage`)
+model.safetensors  all parameters, fp32, fp16, int8 or int6 (`elmokit.weights.storage`)
 vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)

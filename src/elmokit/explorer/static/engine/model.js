@@ -206,6 +206,9 @@ function isGzip(bytes) {
 }
 
 async function unpacked(bytes, url) {
+  if (typeof DecompressionStream === "undefined") {
+    throw new ComputeError("no-decompression", "This browser cannot unpack gzip (DecompressionStream).");
+  }
   try {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Uint8Array(await new Response(stream).arrayBuffer());

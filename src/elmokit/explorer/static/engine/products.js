@@ -5,6 +5,8 @@
  * Rows of weights are filled up to a multiple of 8 rows and 16 columns with zeros.
  */
 
+import { ComputeError } from "../compute/errors.js";
+
 const LANES = 4;
 const ROWS = 8; // a multiple of the rows of all tiles
 const COLUMNS = 4 * LANES; // of a step
@@ -99,12 +101,20 @@ function product(numRows, numVectors) {
 const SHAPES = [[8, 1], [4, 2]]; // rows and vectors of a tile: as many sums as registers hold
 let compiled = null;
 
+function compile(bytes) {
+  try {
+    return new WebAssembly.Module(bytes);
+  } catch (error) { // no WebAssembly, no 128-bit vectors, or forbidden by the server's policy
+    throw new ComputeError("no-webassembly", `WebAssembly is missing or forbidden (${error.message}).`);
+  }
+}
+
 /** The functions: `f1` takes one vector, `f2` two. */
 function module() {
   if (compiled === null) {
     const functions = SHAPES.map((shape) => product(...shape));
     const name = (text) => list([...text].map((char) => char.charCodeAt(0)));
-    compiled = new WebAssembly.Module(Uint8Array.from([
+    compiled = compile(Uint8Array.from([
       0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
       ...section(1, functions.map((one) => one.type)),
       ...section(2, [[...name("e"), ...name("m"), 0x02, 0, 0]]),

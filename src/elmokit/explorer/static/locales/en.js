@@ -135,6 +135,8 @@ export const en = {
     "not-available": "Not available in this copy of the page: it needs elmokit explore.",
     "no-workers": "This browser cannot run the model in the background (no module workers). Use a current browser, or elmokit explore.",
     network: "A file of the page could not be loaded. Check that the folder is complete and served by a web server, then reload.",
+    "no-webassembly": "This browser, or the policy (Content-Security-Policy) of the web server, does not allow WebAssembly with 128-bit vectors, which the page computes with.",
+    "no-decompression": "This browser cannot unpack gzip. A newer one can.",
     "damaged-model": "A file of the model is damaged. Export the page again.", "damaged-run": "A file of the run is damaged.", "bad-corpus": "The corpus cannot be read.", "not-yet": "Not ready yet. Try again in a moment.",
     bug: "Something went wrong in the page.",
   },

@@ -142,6 +142,8 @@ export const ko = {
     "not-available": "이 페이지에서는 사용할 수 없습니다. elmokit explore가 필요합니다.",
     "no-workers": "이 브라우저는 백그라운드에서 모델을 실행할 수 없습니다(모듈 워커 미지원). 최신 브라우저나 elmokit explore를 사용하세요.",
     network: "페이지의 파일을 불러오지 못했습니다. 폴더가 온전한지, 웹 서버로 열었는지 확인한 뒤 새로 고치세요.",
+    "no-webassembly": "이 페이지는 128비트 벡터를 쓰는 WebAssembly로 계산하는데, 브라우저나 웹 서버의 정책(Content-Security-Policy)이 이를 허용하지 않습니다.",
+    "no-decompression": "이 브라우저는 gzip 압축을 풀지 못합니다. 더 새로운 브라우저를 쓰세요.",
     "damaged-model": "모델 파일이 손상되었습니다. 페이지를 다시 내보내세요.", "damaged-run": "학습 기록 파일이 손상되었습니다.", "bad-corpus": "말뭉치를 읽을 수 없습니다.", "not-yet": "아직 준비되지 않았습니다. 잠시 뒤 다시 시도하세요.",
     bug: "페이지에서 오류가 발생했습니다.",
   },
