@@ -82,7 +82,7 @@ def embed(
     ] = 4096,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     workers: Annotated[
         int | None,

@@ -50,7 +50,7 @@ def vocab(
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
