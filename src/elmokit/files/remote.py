@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +18,7 @@ from elmokit.errors import ElmokitError, InputError
 from elmokit.files.cache_dir import cache_dir
 
 StrPath = str | os.PathLike[str]
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "oss", "oci"})
 """Storages whose objects appear whole, in buckets that must exist."""
 
@@ -87,6 +87,13 @@ class RemoteFile:
             names = [name for name in self._asked("glob") if system.isfile(name)] * is_pattern
         return [RemoteFile(system.unstrip_protocol(name)) for name in sorted(names)]
 
+    def is_same(self, other: StrPath) -> bool:
+        """Whether another path or address is this file."""
+        if (address := as_address(other)) is None:
+            return False
+        (mine, path), (system, other_path) = self._system(), _system(address)
+        return type(mine) is type(system) and path == other_path
+
     def check_place(self) -> None:
         """Check before any work that a file may be written here.
 
@@ -149,9 +156,21 @@ def as_file(path: StrPath) -> AnyFile:
     return Path(path) if address is None else RemoteFile(address)
 
 
+def is_read(output: object) -> InputError:
+    """Return the error that an output is one of the inputs too."""
+    return InputError(
+        f"{output} is read by this command, so it cannot be its output too. Give another name "
+        "for the output."
+    )
+
+
 @contextmanager
 def local_output(
-    target: StrPath, *, overwrite: bool = False, resume: bool = False
+    target: StrPath,
+    *,
+    inputs: Iterable[StrPath] = (),
+    overwrite: bool = False,
+    resume: bool = False,
 ) -> Iterator[Path]:
     """Yield where to write an output: ``target``, or a local file that is then sent to an address.
 
@@ -161,13 +180,15 @@ def local_output(
     Raises:
         FileExistsError: if an address is taken and may be neither replaced nor resumed.
         FileNotFoundError: if its bucket does not exist.
-        InputError: if its driver is not installed.
+        InputError: if its driver is not installed, or if the address is that of an input.
     """
     address = as_address(target)
     if address is None:
         yield Path(target)
         return
     remote = RemoteFile(address)
+    if any(map(remote.is_same, inputs)):
+        raise is_read(remote)
     remote.check_place()
     is_there = remote.is_file()
     if is_there and not (overwrite or resume):

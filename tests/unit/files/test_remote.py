@@ -135,6 +135,15 @@ def test_a_vocabulary_is_counted_and_written():
     assert get("memory://vocab.txt").splitlines()[:3] == [b"<S>", b"</S>", b"<UNK>"]
 
 
+@pytest.mark.parametrize("text", ["memory://t.txt", "memory:///t.txt", "memory://*.txt"])
+@pytest.mark.parametrize("command", ["vocab", "embed"])
+def test_a_text_is_not_replaced_by_what_is_made_of_it(command, text):
+    put("memory://t.txt", LINES.encode())
+    refused = elmokit(command, text, "-o", "memory://t.txt", "--overwrite", expect=2)
+    assert "is read by this command" in refused.stderr
+    assert get("memory://t.txt") == LINES.encode()
+
+
 def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     class Wrapped(DirFileSystem):
         protocol = "wrapped"

@@ -103,6 +103,7 @@ def embed(
     from elmokit.embed.job import embed_lines
     from elmokit.embed.options import EmbedOptions
     from elmokit.files.remote import as_address, local_output
+    from elmokit.files.sources import find_files
 
     chosen = EmbedOptions(
         layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
@@ -110,6 +111,7 @@ def embed(
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         resume=resume, overwrite=overwrite,
     )  # fmt: skip
+    files = find_files(texts)
     with ExitStack() as stack:
         if options.uses_ray(engine, address):
             from elmokit.integrations.ray_data import RayLines
@@ -125,9 +127,11 @@ def embed(
         else:
             lines = _own_lines(model, chosen, precision, device, threads)
         update = stack.enter_context(progress_bar("embedding"))
-        path = stack.enter_context(local_output(output, overwrite=overwrite, resume=resume))
+        path = stack.enter_context(
+            local_output(output, inputs=files, overwrite=overwrite, resume=resume)
+        )
         report = embed_lines(
-            lines, texts, path, chosen,
+            lines, files, path, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
     report = replace(report, output=as_address(output) or output)
