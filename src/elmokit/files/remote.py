@@ -69,6 +69,20 @@ class RemoteFile:
         """Whether there is such a file."""
         return self._asked("isfile")
 
+    def is_taken(self) -> bool:
+        """Whether a file is here, asked anew; `is_file` takes every error of a driver for no.
+
+        Raises:
+            InputError: if that cannot be found out.
+        """
+        self._system()[0].invalidate_cache()
+        try:
+            return self._asked("info")["type"] != "directory"
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InputError(f"{self}: {type(error).__name__}: {error}") from error
+
     def found(self) -> list["RemoteFile"]:
         """Return this file, the files below this folder, or those that match this pattern.
 
@@ -190,7 +204,7 @@ def local_output(
     if any(map(remote.is_same, inputs)):
         raise is_read(remote)
     remote.check_place()
-    is_there = remote.is_file()
+    is_there = remote.is_taken()
     if is_there and not (overwrite or resume):
         raise FileExistsError(
             f"{remote} exists already. Replace it with --overwrite, or give another name."

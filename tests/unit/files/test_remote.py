@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.remote import RemoteFile, as_address, local_output
+from elmokit.files.remote import as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
 
 from ...builders.command_line import elmokit
@@ -189,13 +189,19 @@ def test_a_missing_driver_is_named(monkeypatch):
         find_files("s3://nowhere/t.txt")
 
 
-def test_errors_of_a_driver_name_the_address(monkeypatch):
-    def refuse(*_, **__):
-        raise RuntimeError("no credentials")
+@pytest.mark.parametrize("kind", [RuntimeError, PermissionError, TimeoutError])
+def test_an_output_that_cannot_be_asked_for_is_not_replaced(kind, monkeypatch):
+    put("memory://t.txt", b"old")
 
-    monkeypatch.setattr(MemoryFileSystem, "isfile", refuse)
-    with pytest.raises(InputError, match=r"memory://t\.txt: RuntimeError: no credentials"):
-        RemoteFile("memory://t.txt").is_file()
+    def refuse(*_, **__):
+        raise kind("no credentials")
+
+    monkeypatch.setattr(MemoryFileSystem, "info", refuse)
+    with (
+        pytest.raises(InputError, match=rf"memory://t\.txt: {kind.__name__}: no credentials"),
+        local_output("memory://t.txt"),
+    ):
+        raise AssertionError("nothing may be done")
 
 
 def test_other_outputs_refuse_addresses():
