@@ -175,6 +175,65 @@ def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     assert path.read_text() == "new"  # kept, to be sent again
 
 
+@pytest.fixture
+def broken_line(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("the line is dead")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Buckets, "put_file", fail)
+        yield patch
+
+
+def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, broken_line):
+    toy_model().save(tmp_path / "model")
+    put("memory://t.txt", LINES.encode())
+    command = ["embed", "memory://t.txt", "-o", "oss://mine/o.h5", "-m", tmp_path / "model"]
+    assert "the line is dead" in elmokit(*command, expect=1).stderr
+    waits = elmokit(*command, expect=2).stderr
+    assert "A finished output for oss://mine/o.h5 waits in" in waits
+    assert "--resume" in waits
+    broken_line.undo()
+    assert "3 finished before" in elmokit(*command, "--resume").stdout
+    assert get("oss://mine/o.h5")
+    assert not list((tmp_path / "cache").rglob("*.h5"))
+
+
+def test_a_vocabulary_that_was_not_sent_is_counted_again(tmp_path, broken_line):
+    put("memory://t.txt", LINES.encode())
+    command = ["vocab", "memory://t.txt", "-o", "oss://mine/v.txt"]
+    elmokit(*command, expect=1)
+    broken_line.undo()
+    put("memory://t.txt", b"other words\n")
+    elmokit(*command)
+    assert b"other" in get("oss://mine/v.txt")
+
+
+def test_what_arrives_incomplete_is_kept(monkeypatch):
+    def cut(self, _, path):
+        self.pipe_file(path, b"wh")
+
+    monkeypatch.setattr(Buckets, "put_file", cut)
+    with (
+        pytest.raises(OSError, match=r"oss://mine/o\.h5 arrived incomplete; .* kept in"),
+        local_output("oss://mine/o.h5") as path,
+    ):
+        path.write_bytes(b"whole")
+    assert path.read_bytes() == b"whole"
+
+
+def test_two_processes_do_not_send_to_one_address():
+    with local_output("memory://o.h5") as path:
+        path.write_bytes(b"first")
+        with (
+            pytest.raises(FileExistsError, match=r"Another process writes to memory://o\.h5"),
+            local_output("memory://o.h5"),
+        ):
+            raise AssertionError("nothing may be done")
+    assert get("memory://o.h5") == b"first"
+    assert not path.parent.exists()
+
+
 def test_a_bucket_that_does_not_exist_is_named():
     with (
         pytest.raises(FileNotFoundError, match=r"bucket 'other'.*oss://other/o\.h5"),
