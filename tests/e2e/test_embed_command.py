@@ -82,6 +82,14 @@ def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path, options, me
     assert not (tmp_path / "o.h5").exists()
 
 
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_an_output_that_is_there_is_found_before_any_work(tmp_path, engine):
+    (tmp_path / "t.txt").write_text("one\n")
+    (tmp_path / "o.h5").write_bytes(b"old")
+    arguments = (tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", "none", "--engine", engine)
+    assert "exists already" in embed(*arguments, expect=2).stderr
+
+
 KILL_POINTS = {
     "before the first part is whole": "event == 'os.rename' and 'part-' in given[0]",
     "after three parts": (
