@@ -70,7 +70,7 @@ def test_plain_report_names_what_was_done(model, tmp_path):
         (["--layers", "bottom"], "`layers` must be"),
         (["--precision", "int4"], "must be 'fp32' or 'bf16' or 'int8'"),
         (["--tokenizer", "nltk"], "nltk"),
-        (["--engine", "spark"], "--engine is here or ray, got 'spark'"),
+        (["--engine", "spark"], "--engine is local or ray, got 'spark'"),
         (["--address", "auto"], "add --engine ray"),
         (["--workers", "2"], "add --engine ray"),
     ],
@@ -80,6 +80,14 @@ def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path, options, me
     bad = embed(tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", model, *options, expect=2)
     assert message in bad.stderr
     assert not (tmp_path / "o.h5").exists()
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_an_output_that_is_there_is_found_before_any_work(tmp_path, engine):
+    (tmp_path / "t.txt").write_text("one\n")
+    (tmp_path / "o.h5").write_bytes(b"old")
+    arguments = (tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", "none", "--engine", engine)
+    assert "exists already" in embed(*arguments, expect=2).stderr
 
 
 KILL_POINTS = {

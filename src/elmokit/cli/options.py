@@ -90,7 +90,7 @@ WorkersOption = Annotated[
 ]
 EngineOption = Annotated[
     str,
-    typer.Option(help="Where workers are: here (this machine), or ray (a Ray cluster)."),
+    typer.Option(help="Where workers are: local (this machine), or ray (a Ray cluster)."),
 ]
 AddressOption = Annotated[
     str | None,
@@ -147,8 +147,8 @@ def text_workers(count: int, engine: str, address: str | None) -> Workers:
 
 def uses_ray(engine: str, address: str | None) -> bool:
     """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
-    if engine not in ("here", "ray"):
-        raise InputError(f"--engine is here or ray, got {engine!r}.")
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine is local or ray, got {engine!r}.")
     if address is not None and engine != "ray":
         raise InputError("--address is that of a Ray cluster: add --engine ray.")
     return engine == "ray"

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -111,22 +110,16 @@ def embed_lines(
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
     metadata, lines = embedder.metadata(), NumberedLines(texts)
-    may_replace = options.resume or options.overwrite
-    check_target(path, inputs=lines.files, overwrite=may_replace)
+    store = PartStore(path.with_name(path.name + ".parts"))
+    _check_free(path, store, lines, options)
     probabilities: dict[str, float] = {}
     if options.pool == SIF:
         probabilities = _word_probabilities(lines, embedder.splitter)
         metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
     share = lines.share(*options.shard)
-    job = _Job(embedder, lines, share, path, output_format, metadata, probabilities)
-    store = job.store
+    job = _Job(embedder, lines, share, path, store, output_format, metadata, probabilities)
     with store.held():
-        check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
-        if store.exists and not may_replace:
-            raise FileExistsError(
-                f"{store.directory} holds sentences of an unfinished job. Continue it with "
-                "--resume, or start over with --overwrite."
-            )
+        _check_free(path, store, lines, options)  # another may have finished
         remove_leftovers(path.parent)
         if options.resume:
             if store.is_finished(path):
@@ -135,6 +128,16 @@ def embed_lines(
         else:
             store.start(metadata, output=path)
         return job.run(on_progress or (lambda *_: None))
+
+
+def _check_free(path: Path, store: PartStore, lines: NumberedLines, options: EmbedOptions) -> None:
+    may_replace = options.resume or options.overwrite
+    check_target(path, inputs=lines.files, overwrite=may_replace)
+    if store.exists and not may_replace:
+        raise FileExistsError(
+            f"{store.directory} holds sentences of an unfinished job. Continue it with "
+            "--resume, or start over with --overwrite."
+        )
 
 
 def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
@@ -156,15 +159,12 @@ class _Job:
     text: NumberedLines
     lines: LineShare
     path: Path
+    store: PartStore
     output_format: OutputFormat
     metadata: dict[str, Any]
     probabilities: dict[str, float]
     """Of the words of the text, for SIF."""
     started: float = field(default_factory=time.monotonic)
-
-    @cached_property
-    def store(self) -> PartStore:
-        return PartStore(self.path.with_name(self.path.name + ".parts"))
 
     def already_done(self) -> EmbedReport:
         """Report on a complete output, after checking that it is from this job and this text."""

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import changes
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.locks import directory_lock
+from elmokit.files.locks import held_directory
 
 logger = logging.getLogger(__name__)
 
@@ -79,19 +79,12 @@ class PartStore:
         Raises:
             FileExistsError: if another process holds it.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
         busy = (
             f"Another process writes to {self.directory}. Wait for it, stop it with `kill`, or "
             "give another output."
         )
-        with directory_lock(self.directory, busy=busy) as lock:
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # where open files cannot be removed
-                    lock.unlink()
-                with suppress(OSError):  # not empty
-                    self.directory.rmdir()
+        with held_directory(self.directory, busy=busy):
+            yield
 
     def start(self, settings: Mapping[str, Any], *, output: Path) -> None:
         """Start a job without parts; it will replace ``output`` if that exists."""

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
-from elmokit.files.remote import as_address
+from elmokit.files.remote import as_address, is_read
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
@@ -46,10 +46,7 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
     if not replaced.exists():
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
-        raise InputError(
-            f"{target} is read by this command, so it cannot be its output too. Give another name "
-            "for the output."
-        )
+        raise is_read(target)
     if not overwrite:
         raise FileExistsError(
             f"{target} exists already. Replace it with --overwrite, or give another name."

@@ -3,7 +3,7 @@
 import errno
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -39,3 +39,17 @@ def directory_lock(directory: Path, *, busy: str) -> Iterator[Path]:
         yield directory / LOCK_NAME
     finally:
         lock.release()
+
+
+@contextmanager
+def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
+    """Make a directory and lock it as `directory_lock`; at the end it is removed if it is empty."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with directory_lock(directory, busy=busy) as lock:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # where open files cannot be removed
+                lock.unlink()
+            with suppress(OSError):  # not empty
+                directory.rmdir()

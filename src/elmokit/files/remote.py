@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +16,10 @@ from typing import Any
 
 from elmokit.errors import ElmokitError, InputError
 from elmokit.files.cache_dir import cache_dir
+from elmokit.files.locks import held_directory
 
 StrPath = str | os.PathLike[str]
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}([^/].*)", re.DOTALL)
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "oss", "oci"})
 """Storages whose objects appear whole, in buckets that must exist."""
 
@@ -69,6 +70,20 @@ class RemoteFile:
         """Whether there is such a file."""
         return self._asked("isfile")
 
+    def is_taken(self) -> bool:
+        """Whether a file is here, asked anew; `is_file` takes every error of a driver for no.
+
+        Raises:
+            InputError: if that cannot be found out.
+        """
+        self._system()[0].invalidate_cache()
+        try:
+            return self._asked("info")["type"] != "directory"
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InputError(f"{self}: {type(error).__name__}: {error}") from error
+
     def found(self) -> list["RemoteFile"]:
         """Return this file, the files below this folder, or those that match this pattern.
 
@@ -86,6 +101,13 @@ class RemoteFile:
             is_pattern = re.search(r"[*?\[]", path) is not None
             names = [name for name in self._asked("glob") if system.isfile(name)] * is_pattern
         return [RemoteFile(system.unstrip_protocol(name)) for name in sorted(names)]
+
+    def is_same(self, other: StrPath) -> bool:
+        """Whether another path or address is this file."""
+        if (address := as_address(other)) is None:
+            return False
+        (mine, path), (system, other_path) = self._system(), _system(address)
+        return type(mine) is type(system) and path == other_path
 
     def check_place(self) -> None:
         """Check before any work that a file may be written here.
@@ -122,6 +144,12 @@ class RemoteFile:
                 system.rm_file(partial)
             raise
 
+    def check_arrived(self, path: Path) -> None:
+        """Raise `OSError` unless this file has the size of a local one."""
+        self._system()[0].invalidate_cache()
+        if self.num_bytes != path.stat().st_size:
+            raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
+
     def _kind(self) -> str:
         return self.address.partition("://")[0]
 
@@ -149,43 +177,76 @@ def as_file(path: StrPath) -> AnyFile:
     return Path(path) if address is None else RemoteFile(address)
 
 
+def is_read(output: object) -> InputError:
+    """Return the error that an output is one of the inputs too."""
+    return InputError(
+        f"{output} is read by this command, so it cannot be its output too. Give another name "
+        "for the output."
+    )
+
+
 @contextmanager
 def local_output(
-    target: StrPath, *, overwrite: bool = False, resume: bool = False
+    target: StrPath,
+    *,
+    inputs: Iterable[StrPath] = (),
+    overwrite: bool = False,
+    resume: bool | None = None,
 ) -> Iterator[Path]:
     """Yield where to write an output: ``target``, or a local file that is then sent to an address.
 
     Until it has arrived, that file and what lies beside it stay in the cache folder, so that a job
     can be resumed and a failed transfer repeated.
 
+    Args:
+        target: Path or address.
+        inputs: What the output is made of.
+        overwrite: Whether it may be replaced.
+        resume: Whether a job goes on; None if there is nothing to resume, so a file that was not
+            sent is made again.
+
     Raises:
-        FileExistsError: if an address is taken and may be neither replaced nor resumed.
+        FileExistsError: if an address is taken and may be neither replaced nor resumed, if a
+            finished file for it waits, and if another process writes there.
         FileNotFoundError: if its bucket does not exist.
-        InputError: if its driver is not installed.
+        InputError: if its driver is not installed or fails, or if the address is that of an input.
+        OSError: if less arrives than was sent.
     """
     address = as_address(target)
     if address is None:
         yield Path(target)
         return
     remote = RemoteFile(address)
+    if any(map(remote.is_same, inputs)):
+        raise is_read(remote)
     remote.check_place()
-    is_there = remote.is_file()
-    if is_there and not (overwrite or resume):
-        raise FileExistsError(
-            f"{remote} exists already. Replace it with --overwrite, or give another name."
-        )
     folder = cache_dir("uploads") / hashlib.sha256(address.encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    path, arrived = folder / remote.name, None
-    if is_there and resume and not path.exists():
-        remote.download(path)
-        arrived = _identity(path)
-    yield path
-    if _identity(path) != arrived:
-        remote.upload(path)
-    path.unlink()
-    with suppress(OSError):  # something of an unfinished job
-        folder.rmdir()
+    busy = (
+        f"Another process writes to {remote}. Wait for it, stop it with `kill`, or give another "
+        "output."
+    )
+    with held_directory(folder, busy=busy):
+        is_there = remote.is_taken()
+        if is_there and not (overwrite or resume):
+            raise FileExistsError(
+                f"{remote} exists already. Replace it with --overwrite, or give another name."
+            )
+        path, arrived = folder / remote.name, None
+        if resume is None:
+            path.unlink(missing_ok=True)
+        elif path.exists() and not (overwrite or resume):
+            raise FileExistsError(
+                f"A finished output for {remote} waits in {path}: send it with --resume, or start "
+                "over with --overwrite."
+            )
+        if is_there and resume and not path.exists():
+            remote.download(path)
+            arrived = _identity(path)
+        yield path
+        if _identity(path) != arrived:
+            remote.upload(path)
+            remote.check_arrived(path)
+        path.unlink()
 
 
 def _identity(path: Path) -> tuple[int, int]:

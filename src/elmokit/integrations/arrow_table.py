@@ -30,7 +30,7 @@ class TableEmbedder:
         model: As for `Embedder.load`; each worker must find it.
         column: The texts, one sentence each; null is an empty sentence.
         options: Layers, state policy, dtype and tokenizer; not ``carry`` and
-            not SIF, because tables are split.
+            not SIF, because tables are split; nor what is for files: shard, resume, overwrite.
         precision, device, threads: As for `Embedder.load`.
 
     Raises:
@@ -54,6 +54,11 @@ class TableEmbedder:
             raise InputError('pool="sif" needs all of a text; tables are parts of one.')
         if options.state == "carry":
             raise InputError('state="carry" reads one text in order; tables come in any order.')
+        if options.shard != (0, 1) or options.resume or options.overwrite:
+            raise InputError(
+                "`shard`, `resume` and `overwrite` are for files; the engine splits, repeats and "
+                "writes tables. Leave them out."
+            )
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
         """The columns that are added."""
@@ -64,6 +69,11 @@ class TableEmbedder:
             raise InputError(
                 f"There is no column {self.column!r}; the table has "
                 f"{', '.join(table.column_names)}. Name the column with the texts."
+            )
+        if taken := [name for name in self.schema.names if name in table.column_names]:
+            raise InputError(
+                f"The table has {', '.join(taken)} already, where the vectors would go. Rename or "
+                "drop that."
             )
         texts = [text or "" for text in table.column(self.column).to_pylist()]
         lines = list(self._lines.stream(texts))

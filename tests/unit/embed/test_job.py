@@ -468,6 +468,10 @@ def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypat
         embed_files(embedder, text, output, pool="sif", batch_tokens=20, on_progress=stop)
     before = text.read_text(encoding="utf-8")
     text.write_text(before + "another line\n", encoding="utf-8")  # changes every probability
+    with monkeypatch.context() as unread:
+        unread.setattr("elmokit.embed.job.word_probabilities", None)
+        with pytest.raises(FileExistsError, match="unfinished job"):
+            embed_files(embedder, text, output, pool="sif")
     with pytest.raises(ValueError, match="sif_words_sha256"):
         embed_files(embedder, text, output, pool="sif", resume=True)
     text.write_text(before, encoding="utf-8")

@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.remote import RemoteFile, as_address, local_output
+from elmokit.files.remote import as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
 
 from ...builders.command_line import elmokit
@@ -135,6 +135,15 @@ def test_a_vocabulary_is_counted_and_written():
     assert get("memory://vocab.txt").splitlines()[:3] == [b"<S>", b"</S>", b"<UNK>"]
 
 
+@pytest.mark.parametrize("text", ["memory://t.txt", "memory:///t.txt", "memory://*.txt"])
+@pytest.mark.parametrize("command", ["vocab", "embed"])
+def test_a_text_is_not_replaced_by_what_is_made_of_it(command, text):
+    put("memory://t.txt", LINES.encode())
+    refused = elmokit(command, text, "-o", "memory://t.txt", "--overwrite", expect=2)
+    assert "is read by this command" in refused.stderr
+    assert get("memory://t.txt") == LINES.encode()
+
+
 def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     class Wrapped(DirFileSystem):
         protocol = "wrapped"
@@ -166,6 +175,65 @@ def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     assert path.read_text() == "new"  # kept, to be sent again
 
 
+@pytest.fixture
+def broken_line(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("the line is dead")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Buckets, "put_file", fail)
+        yield patch
+
+
+def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, broken_line):
+    toy_model().save(tmp_path / "model")
+    put("memory://t.txt", LINES.encode())
+    command = ["embed", "memory://t.txt", "-o", "oss://mine/o.h5", "-m", tmp_path / "model"]
+    assert "the line is dead" in elmokit(*command, expect=1).stderr
+    waits = elmokit(*command, expect=2).stderr
+    assert "A finished output for oss://mine/o.h5 waits in" in waits
+    assert "--resume" in waits
+    broken_line.undo()
+    assert "3 finished before" in elmokit(*command, "--resume").stdout
+    assert get("oss://mine/o.h5")
+    assert not list((tmp_path / "cache").rglob("*.h5"))
+
+
+def test_a_vocabulary_that_was_not_sent_is_counted_again(tmp_path, broken_line):
+    put("memory://t.txt", LINES.encode())
+    command = ["vocab", "memory://t.txt", "-o", "oss://mine/v.txt"]
+    elmokit(*command, expect=1)
+    broken_line.undo()
+    put("memory://t.txt", b"other words\n")
+    elmokit(*command)
+    assert b"other" in get("oss://mine/v.txt")
+
+
+def test_what_arrives_incomplete_is_kept(monkeypatch):
+    def cut(self, _, path):
+        self.pipe_file(path, b"wh")
+
+    monkeypatch.setattr(Buckets, "put_file", cut)
+    with (
+        pytest.raises(OSError, match=r"oss://mine/o\.h5 arrived incomplete; .* kept in"),
+        local_output("oss://mine/o.h5") as path,
+    ):
+        path.write_bytes(b"whole")
+    assert path.read_bytes() == b"whole"
+
+
+def test_two_processes_do_not_send_to_one_address():
+    with local_output("memory://o.h5") as path:
+        path.write_bytes(b"first")
+        with (
+            pytest.raises(FileExistsError, match=r"Another process writes to memory://o\.h5"),
+            local_output("memory://o.h5"),
+        ):
+            raise AssertionError("nothing may be done")
+    assert get("memory://o.h5") == b"first"
+    assert not path.parent.exists()
+
+
 def test_a_bucket_that_does_not_exist_is_named():
     with (
         pytest.raises(FileNotFoundError, match=r"bucket 'other'.*oss://other/o\.h5"),
@@ -180,13 +248,19 @@ def test_a_missing_driver_is_named(monkeypatch):
         find_files("s3://nowhere/t.txt")
 
 
-def test_errors_of_a_driver_name_the_address(monkeypatch):
-    def refuse(*_, **__):
-        raise RuntimeError("no credentials")
+@pytest.mark.parametrize("kind", [RuntimeError, PermissionError, TimeoutError])
+def test_an_output_that_cannot_be_asked_for_is_not_replaced(kind, monkeypatch):
+    put("memory://t.txt", b"old")
 
-    monkeypatch.setattr(MemoryFileSystem, "isfile", refuse)
-    with pytest.raises(InputError, match=r"memory://t\.txt: RuntimeError: no credentials"):
-        RemoteFile("memory://t.txt").is_file()
+    def refuse(*_, **__):
+        raise kind("no credentials")
+
+    monkeypatch.setattr(MemoryFileSystem, "info", refuse)
+    with (
+        pytest.raises(InputError, match=rf"memory://t\.txt: {kind.__name__}: no credentials"),
+        local_output("memory://t.txt"),
+    ):
+        raise AssertionError("nothing may be done")
 
 
 def test_other_outputs_refuse_addresses():

@@ -13,6 +13,7 @@ from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError, as_input_error
+from elmokit.files.atomic import check_target
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
@@ -82,7 +83,7 @@ def embed(
     ] = 4096,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     workers: Annotated[
         int | None,
@@ -103,6 +104,7 @@ def embed(
     from elmokit.embed.job import embed_lines
     from elmokit.embed.options import EmbedOptions
     from elmokit.files.remote import as_address, local_output
+    from elmokit.files.sources import find_files
 
     chosen = EmbedOptions(
         layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
@@ -110,8 +112,15 @@ def embed(
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         resume=resume, overwrite=overwrite,
     )  # fmt: skip
+    files, on_ray = find_files(texts), options.uses_ray(engine, address)
+    if not on_ray and (workers is not None or gpus):
+        raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
     with ExitStack() as stack:
-        if options.uses_ray(engine, address):
+        path = stack.enter_context(
+            local_output(output, inputs=files, overwrite=overwrite, resume=resume)
+        )
+        check_target(path, inputs=files, overwrite=overwrite or resume)
+        if on_ray:
             from elmokit.integrations.ray_data import RayLines
 
             lines = stack.enter_context(
@@ -120,14 +129,11 @@ def embed(
                     num_cpus=threads or 1, num_gpus=gpus,
                 )
             )  # fmt: skip
-        elif workers is not None or gpus:
-            raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
         else:
             lines = _own_lines(model, chosen, precision, device, threads)
         update = stack.enter_context(progress_bar("embedding"))
-        path = stack.enter_context(local_output(output, overwrite=overwrite, resume=resume))
         report = embed_lines(
-            lines, texts, path, chosen,
+            lines, files, path, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
     report = replace(report, output=as_address(output) or output)

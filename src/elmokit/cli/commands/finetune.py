@@ -35,7 +35,7 @@ def finetune(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:

@@ -53,7 +53,7 @@ def pretrain(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:

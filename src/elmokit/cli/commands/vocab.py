@@ -50,7 +50,7 @@ def vocab(
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "here",
+    engine: options.EngineOption = "local",
     address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -88,7 +88,7 @@ def vocab(
             raise typer.Exit(2)
         return
     target = Path(output or "")
-    with local_output(target, overwrite=overwrite) as path:
+    with local_output(target, inputs=files, overwrite=overwrite) as path:
         check_target(path, inputs=files, overwrite=overwrite)
         blocks = blocks_of_sentences(lines, used, normalization, read, workers=split)
         built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
