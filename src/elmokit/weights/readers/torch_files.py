@@ -75,13 +75,14 @@ def _load(path: Path) -> object:
 
 def _check_records(path: Path) -> None:
     """Refuse compressed records, which `torch.load` would unpack to any size."""
-    if not zipfile.is_zipfile(path):
-        return
-    with damage(path, "Fetch it again."), zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        packed = any(one.compress_type != zipfile.ZIP_STORED for one in members)
-        if packed or sum(one.file_size for one in members) > path.stat().st_size:
-            raise FormatError(f"{path}: its records are compressed, which torch.save never does.")
+    with damage(path, "Fetch it again."):
+        if not zipfile.is_zipfile(path):
+            return
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    packed = any(one.compress_type != zipfile.ZIP_STORED for one in members)
+    if packed or sum(one.file_size for one in members) > path.stat().st_size:
+        raise FormatError(f"{path}: its records are compressed, which torch.save never does.")
 
 
 def _checked(tensor: Tensor, name: str, path: Path) -> Tensor:

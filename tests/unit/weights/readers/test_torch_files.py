@@ -98,3 +98,13 @@ def test_truncated_files(save, share, tmp_path):
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(FormatError, match=r"weights\.th: (no whole state dict|damaged)"):
         read_state(path)
+
+
+def test_an_archive_of_several_disks_is_refused(tmp_path):
+    path = tmp_path / "weights.pt"
+    torch.save({"weight": torch.ones(2, 3)}, path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\x06\x07") + 16] = 2  # number of disks in the ZIP64 locator
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"damaged: .*disks"):
+        read_state(path)
