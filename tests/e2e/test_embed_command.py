@@ -73,6 +73,7 @@ def test_plain_report_names_what_was_done(model, tmp_path):
         (["--engine", "spark"], "--engine is local or ray, got 'spark'"),
         (["--address", "auto"], "add --engine ray"),
         (["--workers", "2"], "add --engine ray"),
+        (["--engine", "ray", "--device", "cuda"], "give Ray workers GPUs with --gpus"),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path, options, message):

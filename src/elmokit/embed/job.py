@@ -110,16 +110,22 @@ def embed_lines(
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
     metadata, lines = embedder.metadata(), NumberedLines(texts)
+    may_replace = options.resume or options.overwrite
+    check_target(path, inputs=lines.files, overwrite=may_replace)
     store = PartStore(path.with_name(path.name + ".parts"))
-    _check_free(path, store, lines, options)
-    probabilities: dict[str, float] = {}
-    if options.pool == SIF:
-        probabilities = _word_probabilities(lines, embedder.splitter)
-        metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
-    share = lines.share(*options.shard)
-    job = _Job(embedder, lines, share, path, store, output_format, metadata, probabilities)
     with store.held():
-        _check_free(path, store, lines, options)  # another may have finished
+        check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
+        if store.exists and not may_replace:
+            raise FileExistsError(
+                f"{store.directory} holds sentences of an unfinished job. Continue it with "
+                "--resume, or start over with --overwrite."
+            )
+        probabilities: dict[str, float] = {}
+        if options.pool == SIF:
+            probabilities = _word_probabilities(lines, embedder.splitter)
+            metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
+        share = lines.share(*options.shard)
+        job = _Job(embedder, lines, share, path, store, output_format, metadata, probabilities)
         remove_leftovers(path.parent)
         if options.resume:
             if store.is_finished(path):
@@ -128,16 +134,6 @@ def embed_lines(
         else:
             store.start(metadata, output=path)
         return job.run(on_progress or (lambda *_: None))
-
-
-def _check_free(path: Path, store: PartStore, lines: NumberedLines, options: EmbedOptions) -> None:
-    may_replace = options.resume or options.overwrite
-    check_target(path, inputs=lines.files, overwrite=may_replace)
-    if store.exists and not may_replace:
-        raise FileExistsError(
-            f"{store.directory} holds sentences of an unfinished job. Continue it with "
-            "--resume, or start over with --overwrite."
-        )
 
 
 def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:

@@ -5,6 +5,7 @@ number. `RayLines` is for `elmokit.embed.job.embed_lines`: one process reads the
 file, the same as without Ray.
 """
 
+import os
 from collections.abc import Generator, Iterable
 from functools import cached_property, partial
 from os import PathLike
@@ -18,10 +19,11 @@ from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sif import SIF
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
-from elmokit.errors import InputError
+from elmokit.errors import InputError, as_input_error
 from elmokit.files.changes import changes
+from elmokit.inference.precision import check_precision
 from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.ray_pool import RayPool, connect
+from elmokit.integrations.ray_pool import RayPool, connect, ended_on_error
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.worker_processes import blocks_of_lines, results_in_order
 from elmokit.weights.locate import find_model
@@ -101,7 +103,7 @@ class RayLines:
         address, num_cpus, num_gpus: As for `RayPool`.
 
     Raises:
-        InputError: for ``state="carry"``; as `connect`.
+        InputError: for invalid options and ``state="carry"``; as `connect`.
     """
 
     def __init__(
@@ -121,14 +123,20 @@ class RayLines:
                 'state="carry" reads the text as one stream, which one process must do: leave out '
                 "--engine ray, or give another state."
             )
+        with as_input_error():
+            check_precision(precision)
         loaded = _loaded(model)
+        self.options.check_values(num_layers=loaded.num_layers)
         self.num_layers = loaded.num_layers
         normalization = loaded.config.char_vocab.normalization
         self._splitter = splitter_for(loaded.tokenizer, normalization, self.options)
         make = partial(_BlockEmbedder, loaded, self.options, precision, _device(num_gpus), num_cpus)
-        self._is_own = connect(address)
-        self.num_actors = num_actors or _room(num_cpus, num_gpus)
-        self.pool = RayPool(self.num_actors, make, num_cpus=num_cpus, num_gpus=num_gpus)
+        count = num_actors or 1
+        cpus = max(os.cpu_count() or 1, count * num_cpus)
+        self._is_own = connect(address, num_cpus=cpus, num_gpus=count * num_gpus)
+        with ended_on_error(self._is_own):
+            self.num_actors = num_actors or _room(num_cpus, num_gpus)
+            self.pool = RayPool(self.num_actors, make, num_cpus=num_cpus, num_gpus=num_gpus)
 
     def __enter__(self) -> "RayLines":
         return self

@@ -3,12 +3,14 @@
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import ElmokitError, InputError, MissingExtraError
 from elmokit.text.worker_processes import Work
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -21,15 +23,18 @@ log = logging.getLogger(__name__)
 _REACH_SECONDS = 10.0
 
 
-def connect(address: str | None = None, *, num_cpus: int | None = None) -> bool:
+def connect(
+    address: str | None = None, *, num_cpus: int | None = None, num_gpus: float = 0.0
+) -> bool:
     """Connect to a Ray cluster unless this process is; return whether it was not before.
 
     Args:
         address: As for ``ray.init``; default: ``RAY_ADDRESS``, else a new cluster on this machine.
         num_cpus: Of a new cluster; default: the cores of the machine.
+        num_gpus: That a new cluster must have, because it cannot grow.
 
     Raises:
-        InputError: if there is no such cluster.
+        InputError: if there is no such cluster, or a new one has too few GPUs.
     """
     if ray.is_initialized():
         return False
@@ -44,7 +49,25 @@ def connect(address: str | None = None, *, num_cpus: int | None = None) -> bool:
             f"No Ray cluster at {address!r}: {str(error).splitlines()[0]} Start one with `ray "
             "start --head`, or leave out --address for a new one on this machine."
         ) from error
+    has = ray.cluster_resources().get("GPU", 0) if is_new else num_gpus
+    if has < num_gpus:
+        ray.shutdown()
+        raise InputError(
+            f"The workers want {num_gpus:g} GPUs, and this machine has {has:g}. Give fewer "
+            "--workers or --gpus, or --address of a cluster that has them."
+        )
     return True
+
+
+@contextmanager
+def ended_on_error(is_own: bool) -> Iterator[None]:
+    """End a cluster that was started here if what it is for fails to start."""
+    try:
+        yield
+    except BaseException:
+        if is_own:
+            ray.shutdown()
+        raise
 
 
 def _check_reachable(address: str) -> None:
@@ -79,7 +102,12 @@ class RayPool:
         num_cpus: int = 1,
         num_gpus: float = 0.0,
     ) -> None:
-        self._is_own = connect(address, num_cpus=max(os.cpu_count() or 1, count * num_cpus))
+        cpus = max(os.cpu_count() or 1, count * num_cpus)
+        self._is_own = connect(address, num_cpus=cpus, num_gpus=count * num_gpus)
+        with ended_on_error(self._is_own):
+            self._start(count, make, num_cpus, num_gpus)
+
+    def _start(self, count: int, make: Callable[[], Work], num_cpus: int, num_gpus: float) -> None:
         kind = ray.remote(_Actor).options(
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
         )
@@ -89,12 +117,13 @@ class RayPool:
         self._warn_of_few(count, num_cpus, num_gpus)
 
     def submit(self, block: Any) -> Future[Any]:
-        """Give a block to the actor with the fewest."""
+        """Give a block to the actor with the fewest; errors of elmokit come back as themselves."""
         with self._lock:
             number = min(range(len(self.actors)), key=self._waiting.__getitem__)
             self._waiting[number] += 1
-        future = self.actors[number].call.remote(block).future()
-        future.add_done_callback(lambda _: self._finished(number))
+        future: Future[Any] = Future()
+        done = partial(self._finish, number, future)
+        self.actors[number].call.remote(block).future().add_done_callback(done)
         return future
 
     def close(self) -> None:
@@ -104,9 +133,14 @@ class RayPool:
         if self._is_own:
             ray.shutdown()
 
-    def _finished(self, number: int) -> None:
+    def _finish(self, number: int, future: Future[Any], done: Future[Any]) -> None:
         with self._lock:
             self._waiting[number] -= 1
+        if (error := done.exception()) is None:
+            future.set_result(done.result())
+            return
+        cause = getattr(error, "cause", None)  # of a RayTaskError, which adds a remote traceback
+        future.set_exception(cause if isinstance(cause, ElmokitError) else error)
 
     def _warn_of_few(self, count: int, num_cpus: int, num_gpus: float) -> None:
         has = ray.cluster_resources()
@@ -120,7 +154,11 @@ class RayPool:
 
 class _Actor:
     def __init__(self, make: Callable[[], Work]) -> None:
-        self._work = make()
+        self._make = make
+
+    @cached_property
+    def _work(self) -> Work:  # not at once: an error would be one of an actor that died
+        return self._make()
 
     def call(self, block: Any) -> Any:
         return self._work(block)

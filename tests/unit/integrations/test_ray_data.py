@@ -139,6 +139,27 @@ def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
     assert not (tmp_path / "o.h5").exists()
 
 
+def _refuse(block=None):
+    if block is None:
+        return _refuse
+    raise InputError(f"{block} cannot be done. Do something else.")
+
+
+def _no_model():
+    raise InputError("model cannot be done. Do something else.")
+
+
+@pytest.mark.parametrize(("make", "what"), [(_refuse, "this"), (_no_model, "model")])
+def test_errors_of_workers_are_raised_as_themselves(make, what):
+    pool = RayPool(1, make)
+    try:
+        error = pool.submit("this").exception(timeout=60)
+    finally:
+        pool.close()
+    assert type(error) is InputError
+    assert str(error) == f"{what} cannot be done. Do something else."
+
+
 def test_a_running_text_is_not_split(model):
     with pytest.raises(InputError, match="carry"):
         RayLines(model, EmbedOptions(state="carry"))

@@ -115,6 +115,8 @@ def embed(
     files, on_ray = find_files(texts), options.uses_ray(engine, address)
     if not on_ray and (workers is not None or gpus):
         raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
+    if on_ray and device != "auto":
+        raise InputError("--device is of this machine; give Ray workers GPUs with --gpus.")
     with ExitStack() as stack:
         path = stack.enter_context(
             local_output(output, inputs=files, overwrite=overwrite, resume=resume)
