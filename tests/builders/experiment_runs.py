@@ -13,8 +13,14 @@ def planned(condition="static", *, task="nli", dataset="pairs", share=1.0, seed=
     )
 
 
-def result(value=50.0, *, right=None, epochs=(), seconds=10.0, wall_seconds=12.0, weights=()):
-    """A result; ``right`` says which dev examples were answered rightly."""
+def result(
+    value=50.0, *, right=None, units=(), epochs=(), best_epoch=0, seconds=10.0, wall_seconds=12.0,
+    weights=(),
+):  # fmt: skip
+    """A result; ``right`` says which dev examples were answered rightly, ``units`` whose they are.
+
+    ``epochs`` are scores on the held-out part.
+    """
     counts = np.array([[float(one), 1.0] for one in ([] if right is None else right)])
     return RunResult(
         metric="accuracy",
@@ -22,8 +28,13 @@ def result(value=50.0, *, right=None, epochs=(), seconds=10.0, wall_seconds=12.0
         num_examples=100,
         seconds=seconds,
         wall_seconds=wall_seconds,
-        epochs=tuple({"epoch": n, "loss": 1.0, "dev": dev} for n, dev in enumerate(epochs, 1)),
+        epochs=tuple(
+            {"epoch": number, "loss": 1.0, "held_out": score}
+            for number, score in enumerate(epochs, 1)
+        ),
+        best_epoch=best_epoch,
         layer_weights=tuple(weights),
         made={"date": "today", "hardware": "an abacus", "versions": "0"},
         counts=counts.reshape(-1, 2),
+        sampling_units=np.array(units, dtype=np.int64),
     )

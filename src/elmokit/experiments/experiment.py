@@ -27,6 +27,8 @@ class Experiment:
     conditions: tuple[Condition, ...] = ()
     shares: tuple[float, ...] = (1.0,)
     """Shares of the labels, the most important first."""
+    max_seeds: int | None = None
+    """Limit for the seeds that the settings of the tasks give."""
     reference: str | None = None
     """Condition that the others are compared with."""
     language: str = "en"

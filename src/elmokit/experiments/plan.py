@@ -6,18 +6,18 @@ and versions. Experiments that share a run share its id.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
-from elmokit.experiments.settings import TaskSettings
+from elmokit.experiments.settings import CONTROL_SEEDS, TaskSettings
 from elmokit.tasks.inputs.settings import WITH_LAYERS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
-RUN_VERSION = 1
+RUN_VERSION = 2
 """Increased when the same settings, data, biLM and vectors would give different numbers."""
 MODEL_KEY = "model"
 """Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""
@@ -36,6 +36,15 @@ class Condition:
     name: str
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`."""
+    is_control: bool = False
+    """A control has at most `CONTROL_SEEDS`."""
+    tuned_as: str | None = None
+    """Condition whose tuned learning rate this one gets; none: it is tuned itself."""
+
+    @property
+    def tuned_name(self) -> str:
+        """Name of the condition that is tuned."""
+        return self.tuned_as or self.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +81,7 @@ class PlannedRun:
 
 
 LearningRates = Mapping[tuple[str, str, str], float]
-"""By task, data set and condition."""
+"""By task, data set and tuned condition."""
 
 
 def plan_tasks(
@@ -80,8 +89,9 @@ def plan_tasks(
     conditions: Sequence[Condition],
     *,
     shares: Sequence[float],
-    seeds: Iterable[int],
     metadata: Mapping[str, Mapping[str, Any]],
+    seeds: int | None = None,
+    max_seeds: int | None = None,
     overrides: Sequence[str] = (),
     learning_rates: LearningRates | None = None,
 ) -> list[PlannedRun]:
@@ -91,8 +101,10 @@ def plan_tasks(
         tasks: Settings of the tasks.
         conditions: They differ only in their overrides.
         shares: Shares of the labels.
-        seeds: For weights, order, dropout and the draw of the share.
         metadata: What else determines a result, by data set.
+        seeds: Seeds of every task and condition; none: those of the settings. A seed decides
+            weights, order, dropout and the draw of the share.
+        max_seeds: Limit for the seeds of the settings.
         overrides: User settings, for every condition.
         learning_rates: Tuned rates; they replace those of the settings.
 
@@ -101,25 +113,36 @@ def plan_tasks(
         InputError: for an override of what is compared, or one that a condition cannot have.
     """
     check_overrides(overrides, conditions)
+    rates = learning_rates or {}
+    cells = [
+        (share, settings, condition, seeds or _num_seeds(settings, condition, max_seeds))
+        for share in shares
+        for settings in tasks
+        if settings.shares is None or share in settings.shares
+        for condition in conditions
+    ]
     runs = []
-    for seed in seeds:
-        for share in shares:
-            for settings in tasks:
-                if settings.shares is not None and share not in settings.shares:
-                    continue
-                for condition in conditions:
-                    config = config_of(settings, condition, share, seed, overrides)
-                    key = settings.task, settings.dataset, condition.name
-                    if learning_rates and key in learning_rates:
-                        config["train"]["learning_rate"] = learning_rates[key]
-                    run_metadata = {**metadata[settings.dataset], "config": config}
-                    if config["inputs"]["embeddings"] not in WITH_LAYERS:
-                        run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
-                    runs.append(PlannedRun(
-                        task=settings.task, dataset=settings.dataset, condition=condition.name,
-                        share=share, seed=seed, metadata=run_metadata,
-                    ))  # fmt: skip
+    for seed in range(max((num_seeds for *_, num_seeds in cells), default=0)):
+        for share, settings, condition, num_seeds in cells:
+            if seed >= num_seeds:
+                continue
+            config = config_of(settings, condition, share, seed, overrides)
+            key = settings.task, settings.dataset, condition.tuned_name
+            if key in rates:
+                config["train"]["learning_rate"] = rates[key]
+            run_metadata = {**metadata[settings.dataset], "config": config}
+            if config["inputs"]["embeddings"] not in WITH_LAYERS:
+                run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
+            runs.append(PlannedRun(
+                task=settings.task, dataset=settings.dataset, condition=condition.name,
+                share=share, seed=seed, metadata=run_metadata,
+            ))  # fmt: skip
     return distinct(runs)
+
+
+def _num_seeds(settings: TaskSettings, condition: Condition, limit: int | None) -> int:
+    usual = min(settings.seeds, CONTROL_SEEDS) if condition.is_control else settings.seeds
+    return usual if limit is None else min(usual, limit)
 
 
 def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:

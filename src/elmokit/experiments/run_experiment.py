@@ -1,15 +1,15 @@
-"""A whole experiment in one call: check, plan, run, and write a report after every run."""
+"""A whole experiment in one call: check, plan, run, score, and write a report after every run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
 from elmokit.experiments.experiment import Experiment
-from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
-from elmokit.experiments.plan import LearningRates, PlannedRun, plan_tasks
+from elmokit.experiments.inputs import find_bilm, find_data, find_test_files, task_metadata
+from elmokit.experiments.plan import Condition, LearningRates, PlannedRun, plan_tasks
 from elmokit.experiments.probe_plan import plan_probe
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.findings import Findings
@@ -17,16 +17,18 @@ from elmokit.experiments.results.plots import check_plots
 from elmokit.experiments.results.report import Report, metadata_of, write_report
 from elmokit.experiments.runs.probe_runs import ProbeRuns
 from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
+from elmokit.experiments.runs.scores_on_test import ScoresOnTest
 from elmokit.experiments.runs.store import RunResult, RunStore
 from elmokit.experiments.runs.task_runs import TaskRuns
 from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
+from elmokit.experiments.settings import SEEDS
 from elmokit.files.hashing import file_sha256
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
-DEFAULT_SEEDS = 3
+MODEL_IS_GONE = "because the trained models are gone (delete the runs to train them again)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +43,17 @@ class ExperimentOptions:
     """biLM directory; none: the packaged one of the experiment's language."""
     vectors: Path | None = None
     """Static word vectors, ideally of the same text as the biLM."""
-    seeds: int = DEFAULT_SEEDS
+    test_dir: Path | None = None
+    """Folder like ``data_dir`` with a test file for each task; every finished run is scored on it,
+    whatever ``minutes`` says."""
+    seeds: int | None = None
+    """Seeds of every task and condition; none: those of the settings."""
     minutes: float | None = None
     """Time limit for the whole experiment; none: no limit."""
     tasks: tuple[str, ...] = ()
     """Empty: all tasks of the experiment."""
     tune: bool = False
-    """Try `RATE_FACTORS` for every condition with seed 0 and use the best."""
-    keep_models: bool = False
-    """Keep trained task models in ``models`` in the output folder."""
+    """Try `RATE_FACTORS` for every condition with seed 0 and use the best on the held-out part."""
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
@@ -60,7 +64,7 @@ class ExperimentOptions:
     """The command line, for the report."""
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
+        if self.seeds is not None and self.seeds < 1:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.minutes is not None and self.minutes <= 0:
             raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
@@ -88,9 +92,10 @@ def run_experiment(
 
     Raises:
         FileExistsError: if another process works on the same experiment.
-        FileNotFoundError: before any run, if data, biLM or vectors are missing.
+        FileNotFoundError: before any run, if data, test files, biLM or vectors are missing.
         FormatError: if a file is damaged.
-        InputError: for an unknown name or an invalid option.
+        InputError: for an unknown name or an invalid option; before any run, if a test file is of
+            another task.
         MissingExtraError: before any run, if plots need matplotlib.
     """
     session = _Session(find_experiment(name), options, listeners)
@@ -126,21 +131,24 @@ class _Session:
         self.vectors_hash = file_sha256(self.vectors)
         self.files: dict[str, SplitFiles] = {}
         self.metadata: dict[str, dict[str, Any]] = {}
+        self.store = RunStore(options.output.parent / "runs")
+        self.on_test: ScoresOnTest | None = None
         if experiment.probe is None:
             self.files = find_data(options.data_dir, self.tasks)
+            if options.test_dir is not None:
+                self.on_test = self._scores_on_test(options.test_dir)
             for one in self.tasks:
                 self.metadata[one.dataset] = task_metadata(
                     one, self.files[one.dataset], self.model, self.vectors_hash
                 )
-        elif options.tune or options.overrides:
-            raise InputError(f"{experiment.name} trains no task: remove --tune and --set.")
-        self.store = RunStore(options.output.parent / "runs")
+        elif options.tune or options.overrides or options.test_dir is not None:
+            raise InputError(f"{experiment.name} trains no task: remove --tune, --set and --test.")
         self.queue = RunQueue(
             self.store, self._execute(), minutes=options.minutes, on_advance=self._on_advance
         )
         self.plan = _Plan([])
         self._results: dict[str, RunResult] = {}
-        self._known: dict[object, Any] = {}
+        self._known: dict[str, dict[object, Any]] = {"dev": {}, "test": {}}
 
     def run(self) -> Report:
         tuning = self._tuning_runs() if self.options.tune else []
@@ -151,7 +159,18 @@ class _Session:
             reasons = self.queue.run_all(tuning)
             self.plan = self._make_plan(best_rates(tuning, self.store))
         ready = [run for run in self.plan.runs if run.id not in self.plan.reasons]
+        if self.on_test is not None:
+            for run in ready:  # those of earlier commands
+                self.on_test.add(run)
         return self._write(reasons | self.queue.run_all(ready))
+
+    def _scores_on_test(self, test_dir: Path) -> ScoresOnTest:
+        options = self.options
+        return ScoresOnTest(
+            files=find_test_files(test_dir, self.tasks, self.files, self.model.path),
+            store=self.store, model=self.model.path, vectors=self.vectors, device=options.device,
+            cache_dir=options.cache_dir, on_status=self.listeners.on_status,
+        )  # fmt: skip
 
     def _execute(self) -> Execute:
         options, probe = self.options, self.experiment.probe
@@ -162,33 +181,39 @@ class _Session:
         }  # fmt: skip
         if probe is not None:
             return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
-        models_dir = options.output / "models" if options.keep_models else None
-        return TaskRuns(files=self.files, models_dir=models_dir, **shared)
+        return TaskRuns(files=self.files, model_dir=self.store.model_dir, **shared)
 
-    def _plan_tasks(
-        self, rates: LearningRates, *, shares: Sequence[float], seeds: int
-    ) -> list[PlannedRun]:
+    def _plan_tasks(self, conditions: Sequence[Condition], **more: Any) -> list[PlannedRun]:
         return plan_tasks(
-            self.tasks, self.experiment.conditions, shares=shares, seeds=range(seeds),
-            metadata=self.metadata, overrides=self.options.overrides, learning_rates=rates,
+            self.tasks, conditions, metadata=self.metadata, overrides=self.options.overrides,
+            max_seeds=self.experiment.max_seeds, **more,
         )  # fmt: skip
 
     def _make_plan(self, chosen: ChosenRates) -> _Plan:
         """Return the plan; with tuning, conditions without a chosen rate must wait."""
-        options, probe = self.options, self.experiment.probe
-        if probe is not None:
+        options, experiment = self.options, self.experiment
+        if experiment.probe is not None:
             return _Plan(plan_probe(
-                probe, options.data_dir, seeds=options.seeds, model=self.model,
+                experiment.probe, options.data_dir, seeds=options.seeds or SEEDS, model=self.model,
                 vectors_hash=self.vectors_hash,
             ))  # fmt: skip
-        runs = self._plan_tasks(chosen.rates, shares=self.experiment.shares, seeds=options.seeds)
+        runs = self._plan_tasks(
+            experiment.conditions, shares=experiment.shares, seeds=options.seeds,
+            learning_rates=chosen.rates,
+        )  # fmt: skip
         if not options.tune:
             return _Plan(runs)
-        reasons = {run.id: chosen.reason_against(run) for run in runs}
+        tuned = {condition.name: condition.tuned_name for condition in experiment.conditions}
+        reasons = {run.id: chosen.reason_against(run, tuned[run.condition]) for run in runs}
         return _Plan(runs, {run: reason for run, reason in reasons.items() if reason is not None})
 
     def _tuning_runs(self) -> list[PlannedRun]:
-        return tuning_runs(lambda rates: self._plan_tasks(rates, shares=(1.0,), seeds=1))
+        tuned = [one for one in self.experiment.conditions if one.tuned_name == one.name]
+
+        def plan(rates: LearningRates) -> list[PlannedRun]:
+            return self._plan_tasks(tuned, shares=(1.0,), seeds=1, learning_rates=rates)
+
+        return tuning_runs(plan)
 
     def _tell_plan(self, tuning: list[PlannedRun]) -> None:
         runs = {run.id: run for run in (*tuning, *self.plan.runs)}
@@ -200,6 +225,9 @@ class _Session:
 
     def _on_advance(self, advance: Advance) -> None:
         if advance.result is not None:
+            is_tuning_run = advance.run.id in self.plan.reasons or advance.run not in self.plan.runs
+            if self.on_test is not None and not is_tuning_run:
+                self.on_test.add(advance.run)
             self._write({})
         self.listeners.on_advance(advance)
 
@@ -208,12 +236,27 @@ class _Session:
         diverged = {run.id: self.store.divergence(run) for run in self.plan.runs}
         diverged = {run: reason for run, reason in diverged.items() if reason is not None}
         reasons = self.plan.reasons | dict(reasons) | diverged
-        findings = Findings(runs, self.experiment.reference, reasons, self._known)
+        findings = Findings(runs, self.experiment.reference, reasons, self._known["dev"])
         metadata = metadata_of(
             self.experiment, findings, command=self.options.command, model=self.model,
             vectors=self.vectors,
         )  # fmt: skip
-        return write_report(self.experiment, findings, metadata, self.options.output)
+        on_test = None if self.on_test is None else self._with_scores(findings, self.on_test)
+        return write_report(
+            self.experiment, findings, metadata, self.options.output, on_test=on_test
+        )
+
+    def _with_scores(self, findings: Findings, on_test: ScoresOnTest) -> Findings:
+        """Return the runs with their scores on the test files."""
+        scores = [(run, result, on_test.read(run)) for run, result in findings.runs]
+        runs = [
+            (run, None if result is None or score is None else result.on_file(score))
+            for run, result, score in scores
+        ]
+        reasons = {run.id: MODEL_IS_GONE for run, _ in findings.finished if on_test.is_lost(run)}
+        return replace(
+            findings, runs=runs, reasons=reasons, known=self._known["test"], scored="the test files"
+        )
 
     def _result(self, run: PlannedRun) -> RunResult | None:
         if run.id in self.plan.reasons:

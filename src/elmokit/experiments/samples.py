@@ -1,21 +1,32 @@
 """Samples of data sets, drawn by the units of a task (`Task.divide`).
 
 The draw depends only on the file, not on a run's seed, so every run of a task has the same
-examples; a smaller sample is part of a larger one.
+examples. The part of a training set that is held out comes first in the draw: it is the same for
+every size of the sample, and a smaller sample is part of a larger one.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.sampling import DataFile
 
-SAMPLE_VERSION = 2
+SAMPLE_VERSION = 3
 """Increased when the same file would give a different sample."""
 COMPRESSED = (".gz", ".xz", ".zst")
+
+
+@dataclass(frozen=True)
+class TrainingParts:
+    """The files that a training set is divided into."""
+
+    train: Path
+    held_out: Path
 
 
 def sample_file(
@@ -31,26 +42,75 @@ def sample_file(
     """
     if limit is None and subset == "all":
         return source
-    suffixes = [suffix for suffix in source.suffixes if suffix not in COMPRESSED]
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix == ".csv":
+    data = _divide(source, task, subset)
+    return _write(data, _take(data, _draw_order(data), limit), source, directory)
+
+
+def divide_training_set(
+    source: Path,
+    directory: Path,
+    *,
+    task: str,
+    limit: int | None,
+    subset: str = "all",
+    held_out_share: float,
+    max_held_out: int,
+) -> TrainingParts:
+    """Write a sample of a training set, and a part that is held out of it, to ``directory``.
+
+    The held-out part is a share of the file's examples, at most ``max_held_out``, but at least one
+    unit; the sample is of the others, as in `sample_file`.
+
+    Raises:
+        InputError: for CSV, and for a file with a single unit.
+        FormatError: if the file is damaged.
+    """
+    data = _divide(source, task, subset)
+    if len(data.units) < 2:
+        raise InputError(
+            f"{source} cannot be divided into examples to train on and examples that choose the "
+            f"epoch: it has {len(data.units)} units ({task}: sentences, paragraphs, documents or "
+            "texts), but needs at least 2."
+        )
+    order, num_examples = _draw_order(data), sum(map(data.size, data.units))
+    most = min(max_held_out, round(held_out_share * num_examples))
+    held_out = _take(data, order[:-1], most)
+    train = _take(data, order[len(held_out) :], limit)
+    return TrainingParts(
+        train=_write(data, train, source, directory),
+        held_out=_write(data, held_out, source, directory / "held-out"),
+    )
+
+
+def _divide(source: Path, task: str, subset: str) -> DataFile:
+    if ".csv" in source.suffixes:
         raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
-    data = find_task(task).divide(source, subset)
-    text = data.join(_draw(data.units, limit, data.size))
-    target = directory / f"{source.name.partition('.')[0]}{suffix}"
-    with atomic_file(target) as temp_path:
-        temp_path.write_text(text, encoding="utf-8")
-    return target
+    return find_task(task).divide(source, subset)
 
 
-def _draw(units: Sequence[Any], limit: int | None, size: Callable[[Any], int]) -> list[Any]:
-    """Draw units at random until one exceeds the limit; return them in file order."""
-    order = list(range(len(units)))
+def _draw_order(data: DataFile) -> list[int]:
+    order = list(range(len(data.units)))
     random.Random(0).shuffle(order)
+    return order
+
+
+def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
+    """Return the first units in this order, up to one that would exceed the limit."""
     taken, total = [], 0
     for index in order:
-        total += size(units[index])
+        total += data.size(data.units[index])
         if limit is not None and taken and total > limit:
             break
         taken.append(index)
-    return [units[index] for index in sorted(taken)]
+    return taken
+
+
+def _write(data: DataFile, chosen: Sequence[int], source: Path, directory: Path) -> Path:
+    """Write units in file order."""
+    units: list[Any] = [data.units[index] for index in sorted(chosen)]
+    suffixes = [suffix for suffix in source.suffixes if suffix not in COMPRESSED]
+    suffix = suffixes[-1] if suffixes else ""
+    target = directory / f"{source.name.partition('.')[0]}{suffix}"
+    with atomic_file(target) as temp_path:
+        temp_path.write_text(data.join(units), encoding="utf-8")
+    return target

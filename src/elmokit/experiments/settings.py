@@ -1,6 +1,6 @@
-"""Sizes of the tasks in the experiments, the same for every condition.
+"""Sizes of the tasks in the experiments, the same for every condition, and the number of seeds.
 
-A run takes about two to fourteen minutes on one CPU thread; see `docs/guides/experiments.md`.
+All of the evidence fits 40 hours of one core; `docs/results/protocol.md` has the estimate.
 """
 
 import math
@@ -11,6 +11,11 @@ from elmokit.tasks.task import Units
 
 MAX_EPOCHS, MAX_PATIENCE = 100, 20
 """Limits for runs with few labels."""
+SEEDS, SHORT_SEEDS, CONTROL_SEEDS = 3, 5, 2
+"""Seeds of a run; where runs with all labels take less than ten minutes; of control conditions."""
+HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 1000
+"""Part of a training set that is not trained on, but chooses learning rate and epoch; at most so
+many examples."""
 SCHEDULE = "cosine"
 """Learning-rate schedule; with it, the last of few epochs adds little."""
 LOW_DROPOUT = 0.2
@@ -36,10 +41,11 @@ class TaskSettings:
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
+    seeds: int = SEEDS
+    """Seeds of a condition that is no control."""
     max_train: int | None = None
-    """Training sentences, trees, pairs, questions or documents to draw; none: all."""
-    max_dev: int | None = None
-    """The same for the dev set."""
+    """Training sentences, verbs, trees, pairs, questions or documents to draw, after those that are
+    held out; none: all."""
     units: Units = "words"
     """Unit of a token in the data."""
     subset: str = "all"
@@ -69,29 +75,29 @@ class TaskSettings:
 NER = TaskSettings(
     task="ner", dataset="ner-en-uner-ewt",
     content="Universal NER, English-EWT: a word, a tab, its IOB2 tag",
-    hidden_dims=(100,), dropout=LOW_DROPOUT, epochs=10, learning_rate=3e-3, max_train=4000,
+    hidden_dims=(100,), dropout=LOW_DROPOUT, epochs=12, learning_rate=3e-3, seeds=SHORT_SEEDS,
 )  # fmt: skip
 SRL = TaskSettings(
     task="srl", dataset="srl-en-propbank-ewt",
     content="PropBank on English-EWT: JSON lines of tokens, pos, predicates",
-    hidden_dims=(128,) * 4, epochs=8, max_train=2000, max_dev=600, subset="verbs",
+    hidden_dims=(128,) * 4, epochs=8, max_train=15_000, subset="verbs",
 )  # fmt: skip
 SENTIMENT = TaskSettings(
     task="sentiment", dataset="sst-5", content="the trees of SST-5, as .txt or .txt.gz",
-    hidden_dims=(100,), epochs=2, batch_size=64,
+    hidden_dims=(100,), epochs=4, batch_size=64,
 )  # fmt: skip
 NLI = TaskSettings(
     task="nli", dataset="nli-snli-sample",
     content="SNLI pairs: JSON lines of premise, hypothesis, label",
-    hidden_dims=(100,), dropout=LOW_DROPOUT, epochs=4, learning_rate=1e-3, max_train=10_000,
+    hidden_dims=(100,), dropout=LOW_DROPOUT, epochs=6, learning_rate=1e-3, seeds=SHORT_SEEDS,
 )  # fmt: skip
 QA = TaskSettings(
     task="qa", dataset="squad-v1.1", content="SQuAD 1.1 as its authors' JSON",
-    hidden_dims=(50,), epochs=5, learning_rate=3e-3, max_train=2000, max_dev=600,
+    hidden_dims=(75,), epochs=5, learning_rate=3e-3, max_train=8000,
 )  # fmt: skip
 COREF = TaskSettings(
     task="coref", dataset="coref-en-litbank", content="LitBank in the CoNLL-2012 format",
-    hidden_dims=(100,), epochs=8, batch_size=1, max_train=60,
+    hidden_dims=(100,), epochs=8, batch_size=1,
 )  # fmt: skip
 ENGLISH = (NER, SRL, SENTIMENT, NLI, QA, COREF)
 """The six tasks of the paper."""
@@ -99,24 +105,24 @@ ENGLISH = (NER, SRL, SENTIMENT, NLI, QA, COREF)
 KOREAN = (
     TaskSettings(
         task="pos", dataset="ud-ko-kaist", content="UD Korean-Kaist, CoNLL-U", units="morphemes",
-        hidden_dims=(100,), epochs=8, learning_rate=3e-3, max_train=4000,
+        hidden_dims=(100,), epochs=8, learning_rate=3e-3, max_train=10_000,
     ),
     TaskSettings(
         task="ner", dataset="ner-ko-kmou",
         content="KMOU NER by morphemes: surface, morpheme, part of speech, IOB2 tag",
-        hidden_dims=(100,), epochs=10, learning_rate=3e-3, max_train=4000,
+        hidden_dims=(100,), epochs=10, learning_rate=3e-3, max_train=10_000,
     ),
     TaskSettings(
         task="sentiment", dataset="nsmc-rebuilt-ko", content="NSMC: TSV with id, document, label",
-        hidden_dims=(100,), epochs=4, batch_size=64, max_train=10_000, max_dev=2000,
+        hidden_dims=(100,), epochs=4, batch_size=64, max_train=20_000,
     ),
     replace(
         NLI, dataset="nli-klue-ko", content="KLUE-NLI: JSON lines of premise, hypothesis, label",
-        shares=(1.0,),
+        epochs=5, seeds=SEEDS, max_train=20_000, shares=(1.0,),
     ),
     replace(
         QA, dataset="korquad-v1.0", content="KorQuAD 1.0 as its authors' JSON",
-        max_dev=None, shares=(1.0,),
+        epochs=6, seeds=1, shares=(1.0,),
     ),
 )  # fmt: skip
 """NLI and QA are those of `ENGLISH` on other data, with all labels only."""

@@ -1,7 +1,8 @@
-"""Whether one system beats another on the same examples, and mean and spread over seeds.
+"""Tests on scored examples: one system against another, several tests at once; spread over seeds.
 
-The test takes the ``counts`` of two score objects (a row per example) and the function from summed
-rows to the score (``f1_of``, ``accuracy_of``), so F1 is resampled as a ratio of sums.
+The paired test is of two systems without seeds; for runs with several seeds see `bootstrap`. It
+takes the ``counts`` of two score objects (a row per example) and the function from summed rows to
+the score (``f1_of``, ``accuracy_of``), so F1 is resampled as a ratio of sums.
 """
 
 import math
@@ -70,6 +71,21 @@ def approximate_randomization(
     return PairedTest(
         difference=observed, p_value=(extreme + 1) / (num_rounds + 1), num_rounds=num_rounds
     )
+
+
+def holm(p_values: Sequence[float], *, num_tests: int | None = None) -> list[float]:
+    """Adjust the p-values of several tests for their number, in order (Holm 1979).
+
+    Where the hypotheses with an adjusted value of at most α are rejected, the probability of
+    rejecting any true one is at most α. ``num_tests`` counts tests whose value is still missing,
+    too; it is taken to be 1.
+    """
+    left = max(len(p_values), num_tests or 0)
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (left - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
 
 
 def summarize_seeds(scores: Sequence[float]) -> SeedSummary:

@@ -74,6 +74,10 @@ class CorefTask(Task[CorefDocument]):
     def sentences(self, example: CorefDocument) -> tuple[Sentence, ...]:
         return example.sentences
 
+    def sampling_unit(self, example: CorefDocument) -> str:
+        """Return the name of the document, which may have several parts."""
+        return example.name
+
     def part(self, example: CorefDocument, draw: random.Random) -> CorefDocument:
         num_more = len(example.sentences) - MAX_TRAINING_SENTENCES
         if num_more <= 0:

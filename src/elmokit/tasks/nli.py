@@ -10,6 +10,7 @@ from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.esim import DROPOUT, ESIM
+from elmokit.tasks.sampling import DataFile, records_of
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import WrittenWords
 
@@ -43,6 +44,12 @@ class NliTask(ClassificationTask[TokenizedPair]):
         positions="both", characters=False, dropout=0.0, layer_norm="token"
     )
     default_hidden_dims = (300,)
+
+    @staticmethod
+    def divided_by(path: Path) -> DataFile:
+        """Divide a file into the pairs of each premise."""
+        premise = first_named(read_records(path), FIELDS[0])
+        return records_of(path, lambda record: record.text(premise))
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TokenizedPair]:
         first, second, label = (first_named(read_records(path), wanted) for wanted in FIELDS)

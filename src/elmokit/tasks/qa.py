@@ -123,6 +123,10 @@ class QaTask(Task[QaExample]):
     def sentences(self, example: QaExample) -> tuple[Sentence, ...]:
         return example.question, example.context_words
 
+    def sampling_unit(self, example: QaExample) -> str:
+        """Return the paragraph, which has several questions."""
+        return example.context
+
     def gold(self, example: QaExample) -> GoldAnswers:
         korean = any(_HANGUL.search(word) for word in example.question)
         return GoldAnswers(example.answers, "korquad" if korean else "squad")

@@ -8,7 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.location import Location
-from elmokit.tasks.formats.records import Record
+from elmokit.tasks.formats.records import Record, read_records
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,22 @@ def lines_of(path: Path) -> DataFile:
     header = lines[:1] if ".tsv" in path.suffixes else []
     units = [line for line in lines[len(header) :] if line.strip()]
     return DataFile(units, lambda chosen: _join_lines([*header, *chosen]))
+
+
+def records_of(path: Path, key: Callable[[Record], str]) -> DataFile:
+    """Divide JSON lines or a table into the records with the same key; samples keep the header."""
+    lines, header, groups = dict(numbered_lines(path)), [], {}
+    for record in read_records(path):
+        number = record.location.line
+        assert number is not None  # records of lines
+        if not groups:
+            header = [line for before, line in lines.items() if before < number and line.strip()]
+        groups.setdefault(key(record), []).append(lines[number])
+
+    def join(chosen: Sequence[Any]) -> str:
+        return _join_lines([*header, *(line for group in chosen for line in group)])
+
+    return DataFile(list(groups.values()), join, len)
 
 
 def sentences_of(path: Path) -> DataFile:

@@ -11,10 +11,10 @@ from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import Span, SpanScore
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
-from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.records import read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
-from elmokit.tasks.sampling import DataFile, lines_of
+from elmokit.tasks.sampling import DataFile
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import Mark
@@ -33,7 +33,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
-    divided_by, subsets = staticmethod(lines_of), ("all", "verbs")
+    subsets = ("all", "verbs")
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
         return list(read_propbank(path))
@@ -42,7 +42,11 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         """Divide a file into sentences; the subset ``verbs`` drops other predicates."""
         if subset != "verbs":
             return super().divide(path, subset)
-        return DataFile([_only_verbs(record) for record in read_records(path)], "".join)
+        return _sentences_of(path, only_verbs=True)
+
+    @staticmethod
+    def divided_by(path: Path) -> DataFile:
+        return _sentences_of(path, only_verbs=False)
 
     def score_spans(
         self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
@@ -95,16 +99,23 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return super().as_json(example, prediction, probs) | predicate
 
 
-def _only_verbs(record: Record) -> str:
-    pos = record.strings("pos")
-    verbs = []
-    for one in record.records("predicates"):
-        index = one.integer("index")
-        if not 0 <= index < len(pos):
-            raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
-        if pos[index].startswith(("V", "MD")):
-            verbs.append(one.fields)
-    return json.dumps({**record.fields, "predicates": verbs}, ensure_ascii=False) + "\n"
+def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:
+    """Divide a file into sentences with their predicates, which are the examples."""
+    units = []
+    for record in read_records(path):
+        pos = record.strings("pos")
+        kept = []
+        for one in record.records("predicates"):
+            index = one.integer("index")
+            if not 0 <= index < len(pos):
+                raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
+            if not only_verbs or pos[index].startswith(("V", "MD")):
+                kept.append(one.fields)
+        line = json.dumps({**record.fields, "predicates": kept}, ensure_ascii=False)
+        units.append((f"{line}\n", len(kept)))
+    return DataFile(
+        units, lambda chosen: "".join(line for line, _ in chosen), lambda unit: unit[1]
+    )  # fmt: skip
 
 
 def _unmarked(text: str) -> InputError:

@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -43,6 +43,8 @@ class TaskScore:
     """Figures of each type of span, tag or label, where the task has them."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     """(num_examples, k), whose sum determines ``value``; for significance tests."""
+    sampling_units: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(num_examples,): `Task.number_sampling_units`; empty until `score_model` sets it."""
 
 
 class TaskModel(nn.Module, ABC):
@@ -155,6 +157,16 @@ class Task(ABC, Generic[Example]):
         for example in examples:
             for sentence in self.sentences(example):
                 yield from sentence
+
+    def sampling_unit(self, example: Example) -> Hashable:
+        """Return what an example shares with others; significance tests draw it as a whole."""
+        return self.sentences(example)[0]
+
+    def number_sampling_units(self, examples: Sequence[Example]) -> np.ndarray:
+        """Return the number of each example's sampling unit, in order of first appearance."""
+        numbers: dict[Hashable, int] = {}
+        found = [numbers.setdefault(self.sampling_unit(one), len(numbers)) for one in examples]
+        return np.array(found, dtype=np.int64)
 
     @abstractmethod
     def gold(self, example: Example) -> Any:

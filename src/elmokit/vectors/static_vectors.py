@@ -43,6 +43,10 @@ class StaticVectors:
         """S."""
         return self.values.shape[1]
 
+    def __contains__(self, word: str) -> bool:
+        """Whether there is a vector of just this spelling."""
+        return word in self._ids
+
     def extended(self, other: "StaticVectors") -> "StaticVectors":
         """Return these vectors and those of words that only ``other`` has.
 

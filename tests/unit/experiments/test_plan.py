@@ -1,5 +1,6 @@
 import dataclasses
 import re
+from collections import Counter
 
 import pytest
 
@@ -14,9 +15,10 @@ FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.
 
 
 def plan(
-    *, conditions=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), **more
-):
-    return plan_tasks(tasks, conditions, shares=shares, seeds=range(2), metadata=FACTS, **more)
+    *, conditions=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), seeds=2,
+    **more
+):  # fmt: skip
+    return plan_tasks(tasks, conditions, shares=shares, seeds=seeds, metadata=FACTS, **more)
 
 
 def test_complete_comparisons_come_first():
@@ -41,7 +43,7 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
     assert not {run.id for run in changed} & {run.id for run in runs}
     other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
     static, elmo = plan_tasks(
-        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=[0], metadata=other_model
+        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=1, metadata=other_model
     )  # fmt: skip
     assert elmo.id not in {run.id for run in runs}
     assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
@@ -85,6 +87,37 @@ def test_chosen_learning_rates_are_of_one_arm():
     assert found["ner", "elmo"] == 0.5
     assert found["ner", "static"] == settings.NER.learning_rate
     assert found["nli", "elmo"] == settings.NLI.learning_rate
+
+
+def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():
+    control = Condition(name="control", overrides=("inputs.embeddings=top",), is_control=True)
+    conditions = (STATIC, ELMO, control)
+    single = dataclasses.replace(settings.SRL, seeds=1)
+
+    def seeds(tasks=(settings.NER, settings.SRL), **more):
+        runs = plan(tasks=tasks, conditions=conditions, shares=(1.0,), **more)
+        return Counter((run.task, run.condition) for run in runs)
+
+    found = seeds(seeds=None)
+    assert settings.SHORT_SEEDS > settings.SEEDS > settings.CONTROL_SEEDS
+    assert found["ner", "elmo"] == found["ner", "static"] == settings.SHORT_SEEDS
+    assert found["srl", "elmo"] == settings.SEEDS
+    assert found["ner", "control"] == found["srl", "control"] == settings.CONTROL_SEEDS
+    assert set(seeds(seeds=4).values()) == {4}
+    assert set(seeds(seeds=None, max_seeds=2).values()) == {2}
+    assert set(seeds((single,), seeds=None).values()) == {1}
+
+
+def test_a_condition_may_get_the_rate_that_was_tuned_for_another():
+    follower = Condition(
+        name="average", overrides=("inputs.embeddings=average",), tuned_as="elmo"
+    )  # fmt: skip
+    rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
+    runs = plan(
+        tasks=(settings.NER,), conditions=(STATIC, ELMO, follower), learning_rates=rates
+    )  # fmt: skip
+    found = {run.condition: run.metadata["config"]["train"]["learning_rate"] for run in runs}
+    assert found == {"static": settings.NER.learning_rate, "elmo": 0.5, "average": 0.5}
 
 
 def test_an_unknown_setting_is_told_with_the_nearest():

@@ -26,6 +26,7 @@ def test_every_experiment_is_whole(name):
     names = [condition.name for condition in experiment.conditions]
     assert len(set(names)) == len(names)
     assert experiment.reference is None or experiment.reference in names
+    assert {condition.tuned_name for condition in experiment.conditions} <= set(names)
     assert {settings.task for settings in experiment.tasks} <= set(TASKS)
     datasets = [settings.dataset for settings in experiment.tasks]
     assert len(set(datasets)) == len(datasets)  # metadata is kept by data set

@@ -4,11 +4,12 @@ import json
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.experiments.samples import sample_file
+from elmokit.experiments.samples import divide_training_set, sample_file
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.registry import find_task
 
 
 def write(path, text):
@@ -88,6 +89,76 @@ def test_documents_stay_whole(tmp_path):
     documents = list(read_coreference(sample))
     assert len(documents) == 2
     assert all(len(document.sentences) == 2 for document in documents)
+
+
+def divided(source, directory, *, task, limit=None, share=0.1, most=1000, **more):
+    return divide_training_set(
+        source, directory, task=task, limit=limit, held_out_share=share, max_held_out=most, **more
+    )  # fmt: skip
+
+
+def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path):
+    names = [f"w{n}" for n in range(50)]
+    source = write(tmp_path / "train.conll", "\n".join(f"{name}\tO\n" for name in names))
+    found = {}
+    for limit in (5, 20, None):
+        parts = divided(source, tmp_path / str(limit), task="ner", limit=limit)
+        train, held_out = (
+            [sentence.tokens[0] for sentence in read_columns(path)]
+            for path in (parts.train, parts.held_out)
+        )
+        found[limit] = train
+        assert len(held_out) == 5
+        assert not set(train) & set(held_out)
+        assert held_out == sorted(held_out, key=names.index)
+        found.setdefault("held out", held_out)
+        assert held_out == found["held out"]
+    assert [len(found[limit]) for limit in (5, 20, None)] == [5, 20, 45]
+    assert set(found[5]) < set(found[20]) < set(found[None])
+    few = divided(source, tmp_path / "few", task="ner", most=2)
+    assert len(list(read_columns(few.held_out))) == 2
+
+
+def test_verbs_are_what_is_counted_in_roles(tmp_path):
+    tags = [["B-V", "O", "O"], ["O", "B-V", "O"], ["O", "O", "B-V"]]
+    record = {
+        "tokens": ["go", "run", "dog"], "pos": ["VB", "VB", "NN"],
+        "predicates": [{"index": n, "tags": tags[n]} for n in range(3)],
+    }  # fmt: skip
+    source = write(tmp_path / "train.jsonl", 20 * f"{json.dumps(record)}\n")
+    parts = divided(source, tmp_path / "out", task="srl", limit=9, subset="verbs")
+    # a tenth of 40 verbs; four sentences of two verbs, a fifth would be too much
+    assert len(list(read_propbank(parts.held_out))) == 4
+    assert len(list(read_propbank(parts.train))) == 8
+    assert len(list(read_propbank(divided(source, tmp_path / "all", task="srl").train))) == 54
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".tsv", ".txt"])
+def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
+    pairs = [(f"premise {n % 20}", f"hypothesis {n}") for n in range(60)]
+    lines = {
+        ".jsonl": [
+            json.dumps({"premise": one, "hypothesis": two, "label": "neutral"})
+            for one, two in pairs
+        ],
+    }.get(ending, ["premise\thypothesis\tlabel", *(f"{a}\t{b}\tneutral" for a, b in pairs)])
+    source = write(tmp_path / f"train{ending}", "".join(f"{line}\n" for line in lines))
+    parts = divided(source, tmp_path / "out", task="nli")
+    task = find_task("nli")
+    train, held_out = (
+        [example.texts for example in task.read(path, training=False, tokenize=str.split)]
+        for path in (parts.train, parts.held_out)
+    )
+    assert len(held_out) == 6
+    assert sorted([*train, *held_out]) == sorted(pairs)
+    assert not {premise for premise, _ in train} & {premise for premise, _ in held_out}
+
+
+def test_a_single_document_cannot_be_divided(tmp_path):
+    text = "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n"
+    source = write(tmp_path / "train.conll", text)
+    with pytest.raises(InputError, match=r"train\.conll .* 1 units \(coref.* 2\."):
+        divided(source, tmp_path / "out", task="coref")
 
 
 def test_csv_is_refused(tmp_path):

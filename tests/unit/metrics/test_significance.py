@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from elmokit.metrics.accuracy import accuracy_of
-from elmokit.metrics.significance import (
-    approximate_randomization,
-    summarize_seeds,
-)
+from elmokit.metrics.significance import approximate_randomization, holm, summarize_seeds
 from elmokit.metrics.span_f1 import f1_of
 
 
@@ -62,6 +59,14 @@ def test_seeds_by_hand():
     assert summarize_seeds([5.0]).sd is None
     with pytest.raises(ValueError, match=r"`scores`.* none"):
         summarize_seeds([])
+
+
+def test_holm_by_hand():
+    # 4 · 0.01; 3 · 0.015; 2 · 0.02, but not below the one before; 0.5
+    assert holm([0.5, 0.01, 0.02, 0.015]) == pytest.approx([0.5, 0.04, 0.045, 0.045])
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert holm([0.01, 0.02], num_tests=6) == pytest.approx([0.06, 0.1])  # four are missing
+    assert holm([]) == []
 
 
 def test_wrong_arguments_are_errors():

@@ -32,12 +32,25 @@ def experiment(
             "--output",
             "-o",
             metavar="DIR",
-            help="Tables and plots; default: experiments/NAME. Runs are stored in DIR/../runs.",
+            help="Tables and plots; default: experiments/NAME. Runs and their models are stored in "
+            "DIR/../runs.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Like --data, with a test file for each task: every finished run is scored on it.",
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(help="Runs per table cell, each with its own seed.", min=1)
-    ] = 3,
+        int | None,
+        typer.Option(
+            help="Runs of every table cell, each with its own seed; default: of each task's own "
+            "number.",
+            min=1,
+        ),
+    ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time limit; runs that would exceed it do not start.")
     ] = None,
@@ -47,14 +60,9 @@ def experiment(
     tune: Annotated[
         bool,
         typer.Option(
-            "--tune", help="Tune the learning rate of each condition: try three with seed 0."
-        ),
-    ] = False,
-    keep_models: Annotated[
-        bool,
-        typer.Option(
-            "--keep-models",
-            help="Keep the task models of new runs in DIR/models; finished runs keep none.",
+            "--tune",
+            help="Tune the learning rate of each condition: try three with seed 0 and choose on a "
+            "part of the training set.",
         ),
     ] = False,
     set_: options.SetOption = None,
@@ -73,9 +81,9 @@ def experiment(
     choose_threads(threads)
     target = output or Path("experiments") / name
     chosen = ExperimentOptions(
-        data_dir=data, output=target, model=model, vectors=vectors, seeds=seeds, minutes=minutes,
+        data_dir=data, output=target, model=model, vectors=vectors, test_dir=test, seeds=seeds,
+        minutes=minutes, tune=tune, overrides=tuple(set_ or ()), device=device,
         tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
-        tune=tune, keep_models=keep_models, overrides=tuple(set_ or ()), device=device,
         cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
 

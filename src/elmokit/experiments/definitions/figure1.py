@@ -8,7 +8,8 @@ from elmokit.experiments.settings import NER, NLI, SRL
 EXPERIMENT = Experiment(
     tasks=(NLI, SRL, NER),
     conditions=(STATIC, ELMO),
-    shares=(1.0, 0.1, 0.01, 0.5, 0.2, 0.05),
+    shares=(1.0, 0.1, 0.3, 0.03, 0.01),
+    max_seeds=3,
     reference="static",
     tables=(*COMPARED, curve_table),
     plot=plot_curves,

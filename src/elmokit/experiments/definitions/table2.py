@@ -13,6 +13,7 @@ EXPERIMENT = Experiment(
         elmo("all layers, λ = 1", "inputs.layer_l2=1.0"),
         elmo("all layers, λ = 0.001", "inputs.layer_l2=0.001"),
     ),
+    max_seeds=2,
     reference="static",
     tables=COMPARED,
 )

@@ -11,6 +11,7 @@ EXPERIMENT = Experiment(
         elmo("input and output", "inputs.positions=both"),
         elmo("output", "inputs.positions=output"),
     ),
+    max_seeds=2,
     reference="input",
     tables=COMPARED,
 )

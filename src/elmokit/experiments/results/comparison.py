@@ -1,21 +1,24 @@
-"""Comparison of two conditions over seeds: mean, spread, gain, error reduction, significance.
+"""Comparison of two conditions: mean and spread over seeds, gain, error reduction, significance.
 
-The paired test sums the counts of each dev example over the seeds that both conditions have and
-swaps the conditions example by example (approximate randomization). The unit is the example, so
-more seeds do not make a small dev set look large.
+Differences are tested by a hierarchical bootstrap over seeds and sampling units, which are the
+task's (paragraphs, documents, sentences): see `elmokit.metrics.bootstrap`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult
-from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.metrics.significance import SeedSummary, holm, summarize_seeds
 from elmokit.tasks.registry import find_task
 
 NUM_ROUNDS = 10_000
+
+Tested = TypeVar("Tested", bound="Difference")
 
 
 @dataclass(frozen=True)
@@ -50,27 +53,58 @@ class Cell:
         return next(iter(self.results.values())).metric
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One condition against another, over the seeds that both have."""
+Pair = tuple[Cell, Cell]
+"""Condition and reference of one task, data set and share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One condition against another, over all seeds of both, and a test of it."""
 
     task: str
     dataset: str
     share: float
     condition: str
     reference: str
-    seeds: tuple[int, ...]
-    gain: float
-    """Mean of the condition minus mean of the reference, in points."""
-    gain_sd: float | None
-    """Standard deviation of the gain over the seeds; none for one seed."""
-    error_reduction: float | None
-    """Gain in percent of the reference's error (100 - score); none without error."""
+    low: float
+    """Lower end of the 95 % interval, in points."""
+    high: float
     p_value: float
     """Two-sided."""
+    adjusted_p: float = 1.0
+    """Adjusted for all tasks of the experiment with the same conditions and share (Holm)."""
+    num_units: int
+    """Sampling units of the scored examples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Difference):
+    """The gain of a condition; the interval is of the gain."""
+
+    seeds: tuple[int, ...]
+    reference_seeds: tuple[int, ...]
+    gain: float
+    """Mean of the condition minus mean of the reference, in points."""
+    error_reduction: float | None
+    """Gain in percent of the reference's error (100 - score); none without error."""
     epochs_to_reference: float | None
-    """First epoch in which the condition matches the reference's best score, averaged over seeds;
-    none if a seed never does."""
+    """First epoch in which the condition matches the reference's mean best score on the held-out
+    part, averaged over seeds; none if a seed never does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainChange(Difference):
+    """The gain with fewer labels against that with all; the interval is of the change."""
+
+    gain: float
+    """With this share, in points."""
+    whole_gain: float
+    """With all labels."""
+
+    @property
+    def change(self) -> float:
+        """How much larger the gain with fewer labels is, in points."""
+        return self.gain - self.whole_gain
 
 
 def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
@@ -81,26 +115,58 @@ def collect(runs: Sequence[tuple[PlannedRun, RunResult]]) -> list[Cell]:
     return [Cell(*key, results) for key, results in found.items()]
 
 
-def compare(cell: Cell, reference: Cell) -> Comparison | None:
-    """Compare two conditions of one task, data set and share; none if they have no common seed."""
+def compare(cell: Cell, reference: Cell) -> Comparison:
+    """Compare two conditions of one task, data set and share."""
     if cell.key[:3] != reference.key[:3]:
         raise ValueError(
             f"{cell.key[:3]} and {reference.key[:3]}: not of one task, data set and share."
         )
-    seeds = tuple(sorted(cell.results.keys() & reference.results.keys()))
-    if not seeds:
-        return None
-    ours, theirs = ([side.results[seed] for seed in seeds] for side in (cell, reference))
-    gains = summarize_seeds([a.value - b.value for a, b in zip(ours, theirs, strict=True)])
-    base = summarize_seeds([result.value for result in theirs]).mean
-    score = find_task(cell.task).score_from_counts
-    counts = _pool(ours), _pool(theirs)
-    test = approximate_randomization(*counts, score, num_rounds=NUM_ROUNDS, seed=0)
+    base, mean = reference.summary.mean, cell.summary.mean
     return Comparison(
-        *cell.key, reference=reference.condition, seeds=seeds, gain=gains.mean, gain_sd=gains.sd,
-        error_reduction=error_reduction(base, base + gains.mean), p_value=test.p_value,
-        epochs_to_reference=_epochs_to(ours, theirs),
+        seeds=tuple(sorted(cell.results)), reference_seeds=tuple(sorted(reference.results)),
+        gain=mean - base, error_reduction=error_reduction(base, mean),
+        epochs_to_reference=_epochs_to(cell, reference),
+        **_test((cell, reference)),
     )  # fmt: skip
+
+
+def compare_gains(pair: Pair, whole: Pair) -> GainChange:
+    """Compare the gain of two cells, condition and reference, with that of two with all labels."""
+    gain, whole_gain = (new.summary.mean - base.summary.mean for new, base in (pair, whole))
+    return GainChange(gain=gain, whole_gain=whole_gain, **_test(pair, whole))
+
+
+def adjust(differences: Sequence[Tested], num_tests: int) -> list[Tested]:
+    """Return differences with p-values adjusted for the number of all planned tests."""
+    adjusted = holm([one.p_value for one in differences], num_tests=num_tests)
+    pairs = zip(differences, adjusted, strict=True)
+    return [replace(one, adjusted_p=p_value) for one, p_value in pairs]
+
+
+def _test(pair: Pair, minus: Pair | None = None) -> dict[str, Any]:
+    """Return the fields of a `Difference`."""
+    cell, reference = pair
+    counts = [None if one is None else RunCounts(*map(_counts, one)) for one in (pair, minus)]
+    assert counts[0] is not None
+    found = bootstrap_gain(
+        counts[0], counts[1], score=find_task(cell.task).score_from_counts,
+        num_rounds=NUM_ROUNDS, seed=0,
+    )  # fmt: skip
+    return {
+        "task": cell.task, "dataset": cell.dataset, "share": cell.share,
+        "condition": cell.condition, "reference": reference.condition,
+        "low": found.low, "high": found.high, "p_value": found.p_value,
+        "num_units": counts[0].new.shape[1],
+    }  # fmt: skip
+
+
+def _counts(cell: Cell) -> np.ndarray:
+    """Return the counts of all seeds: (seeds, units, k)."""
+    sums = []
+    for _, result in sorted(cell.results.items()):
+        counts, units = result.counts, result.sampling_units
+        sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
+    return np.stack(sums)
 
 
 def error_reduction(base: float, new: float) -> float | None:
@@ -126,14 +192,13 @@ def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> 
     return None
 
 
-def _pool(results: Sequence[RunResult]) -> np.ndarray:
-    return np.stack([result.counts for result in results]).sum(axis=0)
-
-
-def _epochs_to(ours: Sequence[RunResult], theirs: Sequence[RunResult]) -> float | None:
+def _epochs_to(cell: Cell, reference: Cell) -> float | None:
+    if not all(result.epochs for result in reference.results.values()):
+        return None
+    target = np.mean([result.held_out for result in reference.results.values()])
     reached = []
-    for own, other in zip(ours, theirs, strict=True):
-        epochs = [one["epoch"] for one in own.epochs if one["dev"] >= other.value]
+    for result in cell.results.values():
+        epochs = [one["epoch"] for one in result.epochs if one["held_out"] >= target]
         if not epochs:
             return None
         reached.append(min(epochs))

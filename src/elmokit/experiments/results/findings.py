@@ -1,11 +1,22 @@
 """The results of an experiment so far, in plan order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.results.comparison import Cell, Comparison, collect, compare
+from elmokit.experiments.results.comparison import (
+    Cell,
+    Comparison,
+    GainChange,
+    Pair,
+    Tested,
+    adjust,
+    collect,
+    compare,
+    compare_gains,
+)
 from elmokit.experiments.runs.store import RunResult
 from elmokit.tasks.registry import TASKS
 
@@ -22,8 +33,10 @@ class Findings:
     """Condition that others are compared with; none: compare nothing."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a run has no result, by its id."""
-    known: dict[object, Comparison | None] = field(default_factory=dict)
-    """Cache of comparisons."""
+    known: dict[object, Any] = field(default_factory=dict)
+    """Cache of comparisons, for the same scored data."""
+    scored: str = "the dev set"
+    """What the scores are of."""
 
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:
@@ -58,21 +71,56 @@ class Findings:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every condition against the reference, if they have a common seed."""
-        found = []
-        for row in self.rows:
-            base = self.cells.get((*row, self.reference or ""))
-            for condition in self.conditions:
-                cell = self.cells.get((*row, condition))
-                if base and cell and condition != self.reference and cell.task in TASKS:
-                    found.append(self._compare(cell, base))
-        return [one for one in found if one is not None]
+        """Every condition against the reference, where both have a result."""
+        pairs = [pair for row in self.rows for pair in self._pairs(row)]
+        return self._adjusted([self._once(pair, partial(compare, *pair)) for pair in pairs])
 
-    def _compare(self, cell: Cell, base: Cell) -> Comparison | None:
-        key = (cell.key, base.key, tuple(cell.results), tuple(base.results))
+    @cached_property
+    def gain_changes(self) -> list[GainChange]:
+        """The gains with fewer labels against those with all of them."""
+        found = []
+        for task, dataset, share in self.rows:
+            if share == 1:
+                continue
+            wholes = {pair[0].condition: pair for pair in self._pairs((task, dataset, 1.0))}
+            for pair in self._pairs((task, dataset, share)):
+                if whole := wholes.get(pair[0].condition):
+                    make = partial(compare_gains, pair, whole)
+                    found.append(self._once((*pair, *whole), make))
+        return self._adjusted(found)
+
+    @cached_property
+    def ended_at_their_best(self) -> list[PlannedRun]:
+        """Finished runs whose last epoch was the best one."""
+        return [run for run, result in self.finished if result.ended_at_its_best]
+
+    def _pairs(self, row: Row) -> list[Pair]:
+        """Return the cells of a row, each with that of the reference."""
+        base = self.cells.get((*row, self.reference or ""))
+        cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
+        if base is None or base.task not in TASKS:
+            return []
+        return [(cell, base) for cell in cells if cell is not None]
+
+    def _once(self, cells: Sequence[Cell], make: Callable[[], Any]) -> Any:
+        """Return what is made of cells; it is made once for the same seeds."""
+        key = tuple((cell.key, tuple(cell.results)) for cell in cells)
         if key not in self.known:
-            self.known[key] = compare(cell, base)
+            self.known[key] = make()
         return self.known[key]
+
+    def _adjusted(self, found: list[Tested]) -> list[Tested]:
+        """Adjust p-values for the tasks with the same condition and share."""
+        by_family: dict[tuple[str, float], list[Tested]] = {}
+        for one in found:
+            by_family.setdefault((one.condition, one.share), []).append(one)
+        adjusted = {}
+        for (condition, share), family in by_family.items():
+            planned = [row for row in self.rows if row[2] == share]
+            num_tests = sum(self.num_planned(row, condition) > 0 for row in planned)
+            for one in adjust(family, num_tests):
+                adjusted[one.task, one.dataset, share, condition] = one
+        return [adjusted[one.task, one.dataset, one.share, one.condition] for one in found]
 
     def curve(self, task: str, dataset: str, condition: str) -> list[Cell]:
         """Return the cells of a condition by increasing share."""

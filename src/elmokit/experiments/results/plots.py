@@ -6,7 +6,7 @@ from typing import Any
 from elmokit.errors import MissingExtraError
 from elmokit.experiments.results.comparison import Cell
 from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.tables import mix_rows
+from elmokit.experiments.results.mix_tables import mix_rows
 from elmokit.files.atomic import atomic_file
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 

@@ -1,7 +1,7 @@
 """The files of an experiment: ``results.json``, ``table.md`` and ``plot.png``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,9 @@ from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.inputs import BiLMMetadata
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.markdown import to_markdown
 from elmokit.experiments.results.probe_tables import probe_table
-from elmokit.experiments.results.tables import settings_table, to_markdown
+from elmokit.experiments.results.tables import COMPARED, Table, last_epochs, settings_table
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.files.atomic import atomic_file
@@ -32,27 +33,41 @@ class Report:
 
 
 def write_report(
-    experiment: Experiment, findings: Findings, metadata: Mapping[str, str], output: Path
+    experiment: Experiment,
+    findings: Findings,
+    metadata: Mapping[str, str],
+    output: Path,
+    *,
+    on_test: Findings | None = None,
 ) -> Report:
-    """Write tables and plot, each file completely or not at all."""
+    """Write tables and plot, each file completely or not at all.
+
+    ``on_test`` has the same runs with their scores on the test files.
+    """
     tables = [show(findings) for show in experiment.tables]
     if experiment.probe is None:
         tables.append(settings_table(findings))
     else:
         tables.insert(0, probe_table(findings, experiment.probe))
+    if on_test is not None:
+        tables += _test_tables(experiment, on_test)
     markdown = to_markdown(experiment.title, tables, findings, metadata)
     results = {
         "experiment": experiment.name,
         "title": experiment.title,
         "made": dict(metadata),
         "tables": [vars(table) for table in tables],
-        "comparisons": [vars(one) | {"seeds": list(one.seeds)} for one in findings.comparisons],
+        **_comparisons(findings),
         "runs": [_run(run, result) for run, result in findings.finished],
+        "ended_at_their_best": [run.id for run in findings.ended_at_their_best],
         "missing": [
             {"id": run.id, "run": run.describe(), "reason": reason}
             for run, reason in findings.missing
         ],
     }
+    if on_test is not None:
+        scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
+        results["test"] = {**_comparisons(on_test), "runs": scores}
     files = [output / RESULTS_FILE, output / TABLE_FILE]
     write_json(files[0], results)
     with atomic_file(files[1]) as temp_path:
@@ -60,6 +75,24 @@ def write_report(
     if experiment.plot is not None and experiment.plot(findings, output / PLOT_FILE):
         files.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(files))
+
+
+def _test_tables(experiment: Experiment, on_test: Findings) -> list[Table]:
+    """Return the tables of scores and gains on the test files, and say what was not scored."""
+    tables = [show(on_test) for show in experiment.tables if show in COMPARED]
+    lost = [run.describe() for run, _ in on_test.missing if run.id in on_test.reasons]
+    if lost:
+        reason = next(iter(on_test.reasons.values()))
+        note = f"Not scored, {reason}: {'; '.join(lost)}."
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, note))
+    return tables
+
+
+def _comparisons(findings: Findings) -> dict[str, Any]:
+    return {
+        "comparisons": [vars(one) for one in findings.comparisons],
+        "gain_changes": [vars(one) | {"change": one.change} for one in findings.gain_changes],
+    }
 
 
 def metadata_of(
@@ -70,7 +103,7 @@ def metadata_of(
     made = [result.made for _, result in findings.finished] or [now]
     seeds = sorted({run.seed for run, _ in findings.finished})
     hashes = {run.metadata["vectors"] for run, _ in findings.runs if run.metadata.get("vectors")}
-    return {
+    metadata = {
         "command": f"`{command}`",
         "written": now["date"],
         "hardware": "; ".join(sorted({one["hardware"] for one in made})),
@@ -78,22 +111,29 @@ def metadata_of(
         "biLM": f"{_shown(model.path)}, hash {model.hash[:SHOWN_HASH]}",
         "word vectors": f"{vectors}, hash {', '.join(sorted(one[:SHOWN_HASH] for one in hashes))}",
         "seeds": ", ".join(map(str, seeds)) or "none yet",
-        "scored": "the dev set, which also chose the epoch, in every condition alike"
-        if experiment.probe is None
-        else "data that nothing was chosen by",
+    }
+    if experiment.probe is not None:
+        return metadata | {"scored": "data that nothing was chosen by"}
+    return metadata | {
+        "scored": "the dev set, once for each run; learning rate and epoch were chosen on a part "
+        "of the training set",
+        "training": last_epochs(findings),
     }
 
 
 def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
     return {
         "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
-        "share": run.share, "seed": run.seed, "metric": result.metric, "value": result.value,
-        "details": dict(result.details), "examples": result.num_examples,
+        "share": run.share, "seed": run.seed, **_score(result), "examples": result.num_examples,
         "best_epoch": result.best_epoch, "epochs": [dict(one) for one in result.epochs],
         "seconds": round(result.seconds, 1), "wall_seconds": round(result.wall_seconds, 1),
         "layer_weights": [vars(one) for one in result.layer_weights],
         "config": run.metadata.get("config"), **result.made,
     }  # fmt: skip
+
+
+def _score(result: RunResult) -> dict[str, Any]:
+    return {"metric": result.metric, "value": result.value, "details": dict(result.details)}
 
 
 def _shown(path: Path) -> str:

@@ -1,17 +1,18 @@
-"""Tables of findings, for Markdown and JSON."""
+"""Tables of scores, gains and settings, for Markdown and JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
-from elmokit.experiments.results.comparison import Cell, Comparison, share_that_reaches
+from elmokit.experiments.results.comparison import (
+    Cell,
+    Comparison,
+    Difference,
+    GainChange,
+    share_that_reaches,
+)
 from elmokit.experiments.results.findings import Findings, Row
-from elmokit.metrics.significance import summarize_seeds
-from elmokit.probes.layer_weights import POSITIONS
-from elmokit.tasks.inputs.settings import MixPosition
 
 NOTHING = "–"
-MAX_MISSING_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def score_table(findings: Findings) -> Table:
         planned = [findings.num_planned(row, condition) for condition in findings.conditions]
         rows.append((*_row_head(row), metric, examples, *map(_score, cells, planned)))
     return Table(
-        "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
+        f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
         tuple(rows),
     )
@@ -45,22 +46,37 @@ def score_table(findings: Findings) -> Table:
 def gain_table(findings: Findings) -> Table:
     """Compare every condition with the reference: gain, error reduction, p, epochs needed."""
     return Table(
-        f"Against {findings.reference}",
+        f"Against {findings.reference}, on {findings.scored}",
         (
-            "task", "data", "labels", "condition", "gain", "error reduction", "p", "seeds",
-            f"epochs to the best of {findings.reference}",
+            "task", "data", "labels", "condition", "gain", "95 % interval", "error reduction",
+            "p", "p (Holm)", "seeds", "units", f"epochs to the best of {findings.reference}",
         ),
         tuple(_gain_row(one) for one in findings.comparisons),
         (
-            "gain: points, mean ± standard deviation over the seeds that both conditions have; "
-            "error reduction: gain as a share of what the reference lacks to 100; p: two-sided "
-            "approximate randomization over dev examples (coreference: documents), their counts "
-            "summed over the seeds.",
+            "gain: points; error reduction: gain as a share of what the reference lacks to 100; "
+            "95 % interval and p (two-sided): hierarchical bootstrap over seeds and sampling "
+            "units (paragraphs in qa, documents in coref, premises in nli, sentences elsewhere), "
+            "so they include the variance of training where there are several seeds; p (Holm): "
+            "adjusted for all tasks with the same condition and share of the labels; seeds: of the "
+            f"condition, and of {findings.reference} if it has others.",
         ),
     )  # fmt: skip
 
 
-COMPARED = (score_table, gain_table)
+def fewer_labels_table(findings: Findings) -> Table:
+    """Compare the gains with fewer labels with those with all of them."""
+    return Table(
+        f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
+        (
+            "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
+            "95 % interval", "p", "p (Holm)",
+        ),
+        tuple(_change_row(one) for one in findings.gain_changes),
+        ("change: the first gain minus the second; its interval and p as above.",),
+    )  # fmt: skip
+
+
+COMPARED = (score_table, gain_table, fewer_labels_table)
 
 
 def curve_table(findings: Findings) -> Table:
@@ -86,60 +102,6 @@ def curve_table(findings: Findings) -> Table:
     )
 
 
-@dataclass(frozen=True)
-class MixRow:
-    """Layer weights of a task at one position, averaged over seeds."""
-
-    task: str
-    dataset: str
-    position: MixPosition
-    means: tuple[float, ...]
-    sds: tuple[float | None, ...]
-    gamma: float
-    num_seeds: int
-
-
-def mix_rows(findings: Findings) -> list[MixRow]:
-    """Return the learned layer weights by position, then by task."""
-    rows = []
-    for position in POSITIONS:
-        for cell in findings.cells.values():
-            found = [
-                one
-                for result in cell.results.values()
-                for one in result.layer_weights
-                if one.position == position
-            ]
-            if not found:
-                continue
-            by_layer = zip(*(one.weights for one in found), strict=True)
-            layers = [summarize_seeds(list(values)) for values in by_layer]
-            rows.append(MixRow(
-                cell.task, cell.dataset, position,
-                tuple(layer.mean for layer in layers), tuple(layer.sd for layer in layers),
-                summarize_seeds([one.gamma for one in found]).mean, len(found),
-            ))  # fmt: skip
-    return rows
-
-
-def mix_table(findings: Findings) -> Table:
-    """Return the softmax-normalized layer weights of each task."""
-    rows = mix_rows(findings)
-    num_layers = max((len(row.means) for row in rows), default=0)
-    return Table(
-        "Layer weights after the softmax (layer 0: tokens): mean ± standard deviation",
-        ("position", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
-        tuple(
-            (
-                row.position, row.task, row.dataset,
-                *(spread_text(m, sd, 3) for m, sd in zip(row.means, row.sds, strict=True)),
-                f"{row.gamma:.2f}", str(row.num_seeds),
-            )
-            for row in rows
-        ),
-    )  # fmt: skip
-
-
 def settings_table(findings: Findings) -> Table:
     """Return how the tasks were trained."""
     rows: dict[tuple[str, ...], None] = {}
@@ -156,7 +118,8 @@ def settings_table(findings: Findings) -> Table:
             rate = ", ".join(f"{name} {value:g}" for name, value in by_condition.items())
         row = (
             *_row_head((run.task, run.dataset, run.share)),
-            f"{_limit(data['max_train'])} / {_limit(data['max_dev'])}",
+            "all" if data["max_train"] is None else f"{data['max_train']:,}",
+            _held_out(*data["held_out"]),
             ", ".join(map(str, config["hidden_dims"])), f"{config['dropout']:g}",
             f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
         )  # fmt: skip
@@ -165,42 +128,29 @@ def settings_table(findings: Findings) -> Table:
     return Table(
         "Settings, the same for all conditions",
         (
-            "task", "data", "labels", "at most of train / dev", "widths", "dropout",
+            "task", "data", "labels", "training examples at most", "held out", "widths", "dropout",
             "epochs at most", "batch", "learning rate",
         ),
         tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
+        (
+            "held out: part of the training set that is not trained on; it chooses learning rate "
+            "and epoch, and ends the training.",
+            last_epochs(findings),
+        ),
     )  # fmt: skip
 
 
-def _limit(limit: int | None) -> str:
-    return "all" if limit is None else f"{limit:,}"
+def last_epochs(findings: Findings) -> str:
+    """Say how many runs might have become better with more epochs, and of which tasks."""
+    by_task = Counter(run.task for run in findings.ended_at_their_best)
+    tasks = ", ".join(f"{task} {count}" for task, count in by_task.items())
+    return f"The best epoch was the last in {by_task.total()} of {len(findings.finished)} runs" + (
+        f" ({tasks})." if tasks else "."
+    )
 
 
-def to_markdown(
-    title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
-) -> str:
-    """Return a page with the tables, the missing runs and the metadata."""
-    parts = [f"# {title}\n"]
-    for table in tables:
-        if not table.rows:
-            continue
-        parts.append(f"## {table.title}\n\n{_grid(table.header, table.rows)}")
-        parts += table.notes
-    if findings.missing:
-        shown = findings.missing[:MAX_MISSING_SHOWN]
-        lines = [f"- {run.describe()}: {reason}" for run, reason in shown]
-        if len(shown) < len(findings.missing):
-            lines.append(f"- and {len(findings.missing) - len(shown)} more")
-        parts.append(f"## Not run: {len(findings.missing)} of {len(findings.runs)}\n")
-        parts.append("\n".join(lines))
-    parts.append("## How it was made\n")
-    parts.append("\n".join(f"- {name}: {value}" for name, value in metadata.items()))
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
-
-
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+def _held_out(share: float, most: int) -> str:
+    return f"{_percent(share)}, at most {most:,}"
 
 
 def _row_head(row: Row) -> tuple[str, str, str]:
@@ -221,13 +171,24 @@ def _score(cell: Cell | None, num_planned: int) -> str:
 def _gain_row(one: Comparison) -> tuple[str, ...]:
     needed = NOTHING if one.epochs_to_reference is None else f"{one.epochs_to_reference:.1f}"
     reduction = NOTHING if one.error_reduction is None else f"{one.error_reduction:.1f} %"
+    seeds = dict.fromkeys((len(one.seeds), len(one.reference_seeds)))
     return (
-        *_row_head((one.task, one.dataset, one.share)),
-        one.condition,
-        f"{one.gain:+.2f}" + ("" if one.gain_sd is None else f" ± {one.gain_sd:.2f}"),
-        reduction, p_text(one.p_value),
-        str(len(one.seeds)), needed,
+        *_row_head((one.task, one.dataset, one.share)), one.condition,
+        f"{one.gain:+.2f}", _interval(one), reduction, p_text(one.p_value),
+        p_text(one.adjusted_p), " and ".join(map(str, seeds)), f"{one.num_units:,}", needed,
     )  # fmt: skip
+
+
+def _change_row(one: GainChange) -> tuple[str, ...]:
+    return (
+        *_row_head((one.task, one.dataset, one.share)), one.condition,
+        f"{one.gain:+.2f}", f"{one.whole_gain:+.2f}", f"{one.change:+.2f}", _interval(one),
+        p_text(one.p_value), p_text(one.adjusted_p),
+    )  # fmt: skip
+
+
+def _interval(one: Difference) -> str:
+    return f"{one.low:+.2f} to {one.high:+.2f}"
 
 
 def spread_text(mean: float, sd: float | None, digits: int) -> str:

@@ -1,47 +1,82 @@
 """Finished runs on disk, each in a directory that is complete or absent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from elmokit.config import parse_record
-from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import read_json, write_json
 from elmokit.probes.layer_weights import MixWeights
+from elmokit.tasks.task import TaskScore
 
 RESULT_FILE, COUNTS_FILE = "result.json", "counts.npz"
+ARRAYS = ("counts", "sampling_units")
+"""Fields that are in `COUNTS_FILE`."""
 DIVERGED_ENDING = ".diverged.json"
+
+Score = TypeVar("Score", bound="FileScore")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """The result of a run."""
+class FileScore:
+    """The score of a run on a file."""
 
     metric: str
     value: float
     """The main score, in percent."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further scores, by name."""
+    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    """Counts per example, of shape (examples, k), that the main score is computed from."""
+    sampling_units: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """(examples,): the sampling unit of each; empty: an example is one."""
+
+    @classmethod
+    def of(cls, score: TaskScore) -> "FileScore":
+        """Keep what is needed of a task's score."""
+        return FileScore(
+            metric=score.metric, value=score.value, details=dict(score.details),
+            counts=score.counts, sampling_units=score.sampling_units,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(FileScore):
+    """The result of a run; its score is that of the dev set, with the weights of the best epoch."""
+
     num_examples: int
     """Number of training examples."""
     epochs: tuple[Mapping[str, float], ...] = ()
-    """``epoch``, ``loss`` and ``dev`` of each epoch."""
+    """``epoch``, ``loss`` and ``held_out`` (the score that chose the best one) of each epoch."""
     best_epoch: int = 0
     seconds: float
-    """Time of training and scoring the dev set."""
+    """Time of training and scoring the held-out part."""
     wall_seconds: float = 0.0
-    """The same plus reading, and computing biLM layers that were not cached."""
+    """The same plus reading, scoring the dev set, and biLM layers that were not cached."""
     layer_weights: tuple[MixWeights, ...] = ()
     """Learned layer weights at each position."""
     made: Mapping[str, str] = field(default_factory=dict)
     """Date, hardware and versions."""
-    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Counts per dev example, of shape (examples, k), that the main score is computed from."""
+
+    @property
+    def held_out(self) -> float:
+        """Score of the best epoch on the held-out part of the training set."""
+        return max(one["held_out"] for one in self.epochs)
+
+    @property
+    def ended_at_its_best(self) -> bool:
+        """Whether the last epoch was the best one, so that more might be better."""
+        return bool(self.epochs) and self.best_epoch == self.epochs[-1]["epoch"]
+
+    def on_file(self, score: FileScore) -> "RunResult":
+        """Return the result with the score of another file."""
+        return replace(self, **{one.name: getattr(score, one.name) for one in fields(FileScore)})
 
 
 class RunStore:
@@ -80,30 +115,58 @@ class RunStore:
         """Return the result of a run, or none without one; `FormatError` if it is damaged."""
         if run not in self:
             return None
-        directory = self.path(run)
-        advice = "Remove that directory to repeat the run."
-        path = directory / RESULT_FILE
-        table = read_json(path, advice=advice, required=["result"])
-        result = parse_record(RunResult, table["result"], source=path, advice=advice)
-        with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
-            epochs = tuple(table["result"].get("epochs", ()))
-            return replace(result, counts=stored["counts"], epochs=epochs)
+        return _read(self.path(run), RunResult, advice="Remove that directory to repeat the run.")
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
         """Store a result, unless another process has stored one meanwhile."""
         table = {
-            "run": _table(run),
-            "result": {
-                **{name: getattr(result, name) for name in RunResult.__dataclass_fields__},
-                "epochs": [dict(one) for one in result.epochs],
-                "layer_weights": [vars(one) for one in result.layer_weights],
-                "details": dict(result.details), "made": dict(result.made),
-            },
-        }  # fmt: skip
-        del table["result"]["counts"]
+            **_plain(result),
+            "epochs": [dict(one) for one in result.epochs],
+            "layer_weights": [vars(one) for one in result.layer_weights],
+            "made": dict(result.made),
+        }
         with atomic_directory(self.path(run), keep=lambda: run in self) as temp_path:
-            write_json(temp_path / RESULT_FILE, table)
-            np.savez_compressed(temp_path / COUNTS_FILE, counts=result.counts)
+            _write(temp_path, {"run": _table(run), "result": table}, result)
+
+    def model_dir(self, run: PlannedRun) -> Path:
+        """Return where the trained model of a run is kept."""
+        return self.directory / "models" / run.id
+
+    def read_test(self, run: PlannedRun, file_hash: str) -> FileScore | None:
+        """Return the score of a run on a test file, or none; `FormatError` if it is damaged."""
+        directory = self._test_path(run, file_hash)
+        if not (directory / RESULT_FILE).is_file():
+            return None
+        return _read(directory, FileScore, advice="Remove that directory to score the file again.")
+
+    def write_test(self, run: PlannedRun, file_hash: str, score: FileScore) -> None:
+        """Store the score of a run with a result on a test file."""
+        with atomic_directory(self._test_path(run, file_hash)) as temp_path:
+            _write(temp_path, {"test": file_hash, "result": _plain(score)}, score)
+
+    def _test_path(self, run: PlannedRun, file_hash: str) -> Path:
+        return self.path(run) / f"test-{file_hash[:ID_LENGTH]}"
+
+
+def _read(directory: Path, kind: type[Score], advice: str) -> Score:
+    path = directory / RESULT_FILE
+    table = read_json(path, advice=advice, required=["result"])["result"]
+    result = parse_record(kind, table, source=path, advice=advice)
+    with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
+        more = {"epochs": tuple(table["epochs"])} if "epochs" in table else {}
+        return replace(result, **{name: stored[name] for name in ARRAYS}, **more)
+
+
+def _write(directory: Path, table: Mapping[str, Any], score: FileScore) -> None:
+    write_json(directory / RESULT_FILE, table)
+    arrays = {name: getattr(score, name) for name in ARRAYS}
+    np.savez_compressed(directory / COUNTS_FILE, **arrays)
+
+
+def _plain(score: FileScore) -> dict[str, Any]:
+    """Return the fields that JSON can hold."""
+    plain = {one.name: getattr(score, one.name) for one in fields(score) if one.name not in ARRAYS}
+    return {**plain, "details": dict(score.details)}
 
 
 def _table(run: PlannedRun) -> dict[str, Any]:

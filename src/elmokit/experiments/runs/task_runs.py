@@ -1,5 +1,6 @@
-"""Executes task runs: samples the data, trains, returns the scores, discards the weights."""
+"""Executes task runs: divides the data, trains, scores the dev set once, keeps the model."""
 
+import hashlib
 import json
 import shutil
 import tempfile
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import from_dict
-from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.run_queue import CheckTime, OutOfTime
-from elmokit.experiments.runs.store import RunResult
-from elmokit.experiments.samples import sample_file
+from elmokit.experiments.runs.store import FileScore, RunResult
+from elmokit.experiments.samples import TrainingParts, divide_training_set, sample_file
 from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import LEARNING_CONDITIONS, MixWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -26,27 +27,37 @@ from elmokit.tasks.runs.training import EpochReport
 OnStatus = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class _Data:
+    parts: TrainingParts
+    dev: Path
+
+
 @dataclass(kw_only=True)
 class TaskRuns:
-    """Trains task models."""
+    """Trains task models.
+
+    The held-out part of the training set chooses the epoch and ends the training; the dev set is
+    scored once, with the weights of that epoch.
+    """
 
     files: Mapping[str, SplitFiles]
     """The data sets, by folder."""
     work_dir: Path
     """Folder for samples and unfinished models."""
+    model_dir: Callable[[PlannedRun], Path]
+    """Returns where the trained model of a run is kept."""
     model: Path
     """biLM directory."""
     vectors: Path | None = None
-    """Static word vectors, an input in every condition."""
+    """Static word vectors, an input in every condition; kept models do not repeat them."""
     device: str = "auto"
     """Device for task models, see `train_task`."""
     cache_dir: Path | None = None
     """Cache for layers."""
-    models_dir: Path | None = None
-    """Folder for trained models; none: discard them."""
     on_status: OnStatus = lambda text: None
     """Called with the current activity."""
-    _samples: dict[tuple[str, str], Path] = field(default_factory=dict, init=False)
+    _data: dict[str, _Data] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
         """Train and score; `OutOfTime` may come from ``check_time``, between epochs or sentences.
@@ -62,7 +73,7 @@ class TaskRuns:
 
         def on_epoch(report: EpochReport) -> None:
             reports.append(report)
-            self.on_status(f"epoch {report.epoch}, dev {report.dev.value:.2f}")
+            self.on_status(f"epoch {report.epoch}, held-out part {report.dev.value:.2f}")
             check_time()
 
         def on_layers(done: int, total: int) -> None:
@@ -70,26 +81,27 @@ class TaskRuns:
             check_time()
 
         try:
+            data = self._read_data(run)
             trained = train_task(
-                config, self._sample(run, "train"), self._sample(run, "dev"), run_dir,
+                config, data.parts.train, data.parts.held_out, run_dir, test_path=data.dev,
                 model=str(self.model), vectors=self.vectors, device=self.device,
-                cache_dir=self.cache_dir, with_checkpoints=False,
+                cache_dir=self.cache_dir, with_checkpoints=False, keep_static=False,
                 on_epoch=on_epoch, on_layers=on_layers,
             )  # fmt: skip
+            assert trained.test is not None  # the training is complete
             num_examples = read_metadata(run_dir)["data"]["examples"]
-            dev = trained.best.dev
             result = RunResult(
-                metric=dev.metric, value=dev.value, details=dict(dev.details), counts=dev.counts,
+                **vars(FileScore.of(trained.test)),
                 num_examples=max(1, round(run.share * num_examples)),
                 epochs=tuple(
-                    {"epoch": one.epoch, "loss": one.loss, "dev": one.dev.value} for one in reports
+                    {"epoch": one.epoch, "loss": one.loss, "held_out": one.dev.value}
+                    for one in reports
                 ),
                 best_epoch=trained.best.epoch, seconds=trained.seconds,
                 wall_seconds=time.monotonic() - started,
                 layer_weights=_layer_weights(run_dir, config), made=provenance(),
             )  # fmt: skip
-            if self.models_dir is not None:
-                self._keep(run, run_dir)
+            self._keep(run, run_dir)
             shutil.rmtree(own_dir, ignore_errors=True)
             return result
         except (OutOfTime, FloatingPointError):
@@ -107,24 +119,28 @@ class TaskRuns:
         return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
 
     def _keep(self, run: PlannedRun, run_dir: Path) -> None:
-        assert self.models_dir is not None
-        self.models_dir.mkdir(parents=True, exist_ok=True)
-        target = self.models_dir / run.id
+        target = self.model_dir(run)
+        target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         shutil.move(run_dir, target)
 
-    def _sample(self, run: PlannedRun, split: str) -> Path:
-        """Return the file of a split, sampled once per process."""
-        key = run.dataset, split
-        if key not in self._samples:
+    def _read_data(self, run: PlannedRun) -> _Data:
+        """Return the files that a run reads, made once per process."""
+        if run.dataset not in self._data:
             data: Mapping[str, Any] = run.metadata["data"]
-            limit, subset = data[f"max_{split}"], data["subset"]
-            name = f"{run.dataset}-{data[split][:12]}-{json.dumps(limit)}-{subset}"
-            source: Path = getattr(self.files[run.dataset], split)
-            self._samples[key] = sample_file(
-                source, self.work_dir / "samples" / name, task=run.task, limit=limit, subset=subset
-            )
-        return self._samples[key]
+            source = self.files[run.dataset]
+            settings = json.dumps({key: data[key] for key in sorted(data)})
+            name = f"{run.dataset}-{hashlib.sha256(settings.encode()).hexdigest()[:ID_LENGTH]}"
+            directory = self.work_dir / "samples" / name
+            kind: dict[str, str] = {"task": run.task, "subset": data["subset"]}
+            held_out_share, max_held_out = data["held_out"]
+            parts = divide_training_set(
+                source.train, directory / "train", **kind, limit=data["max_train"],
+                held_out_share=held_out_share, max_held_out=max_held_out,
+            )  # fmt: skip
+            dev = sample_file(source.dev, directory / "dev", **kind, limit=None)
+            self._data[run.dataset] = _Data(parts, dev)
+        return self._data[run.dataset]
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:

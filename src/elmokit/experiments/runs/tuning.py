@@ -1,4 +1,7 @@
-"""Tuning: with seed 0, three learning rates are tried per condition; the best on dev is used."""
+"""Tuning: with seed 0, three learning rates are tried per condition.
+
+The best on the held-out part of the training set is used.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,11 +27,15 @@ class ChosenRates:
     hopeless: frozenset[ConditionKey] = frozenset()
     """Conditions that diverged with every rate."""
 
-    def reason_against(self, run: PlannedRun) -> str | None:
-        """Return why a run cannot be started, or none if its condition has a rate."""
-        if condition_of(run) in self.rates:
+    def reason_against(self, run: PlannedRun, tuned_name: str) -> str | None:
+        """Return why a run cannot be started, or none if there is a rate for it.
+
+        ``tuned_name`` is the condition whose rate it gets, see `Condition`.
+        """
+        tuned = run.task, run.dataset, tuned_name
+        if tuned in self.rates:
             return None
-        return ALL_DIVERGED if condition_of(run) in self.hopeless else NOT_TUNED
+        return ALL_DIVERGED if tuned in self.hopeless else NOT_TUNED
 
 
 def condition_of(run: PlannedRun) -> ConditionKey:
@@ -39,7 +46,7 @@ def condition_of(run: PlannedRun) -> ConditionKey:
 def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[PlannedRun]:
     """Return the runs that try rates, those of one comparison together.
 
-    ``plan`` returns the runs of seed 0 with all labels, with the given rates.
+    ``plan`` returns the runs of the tuned conditions, seed 0, all labels, with the given rates.
     """
     runs = []
     for factor in RATE_FACTORS:
@@ -49,7 +56,7 @@ def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[Plann
 
 
 def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
-    """Return the learning rate with the best dev score per condition, once all rates are tried.
+    """Return the learning rate with the best held-out score per condition, once all are tried.
 
     A rate with which training diverged counts as tried. Ties go to the first in `RATE_FACTORS`.
     """
@@ -61,7 +68,7 @@ def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
         if not all(store.is_settled(run) for run in attempts):
             continue
         results = [(store.read(run), _rate(run)) for run in attempts]
-        scores = [(result.value, rate) for result, rate in results if result is not None]
+        scores = [(result.held_out, rate) for result, rate in results if result is not None]
         if scores:
             best[condition] = max(scores, key=lambda pair: pair[0])[1]
         else:

@@ -1,9 +1,10 @@
 """The directory of a task run, and the files of a data set.
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
-epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors, whose
-values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming. A run that
-`save_run` wrote has weights in a smaller format and a card, ``README.md``, and cannot be resumed.
+epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors that are
+kept, whose values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming. A run
+that `save_run` wrote has weights in a smaller format and a card, ``README.md``, and cannot be
+resumed.
 """
 
 import re
@@ -78,20 +79,28 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 
 
 def write_best(
-    directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
+    directory: Path,
+    metadata: dict[str, Any],
+    network: TaskModel,
+    static: StaticVectors | None,
+    *,
+    with_static: bool = True,
 ) -> None:
     """Write the model of the best epoch so far, and its metadata.
 
-    All files are written before the first one replaces that of an earlier epoch, so that a full
-    disk leaves the earlier model.
+    Without the static vectors it looks up every word in their file when it is used. All files are
+    written before the first one replaces that of an earlier epoch, so that a full disk leaves the
+    earlier model.
     """
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
-    words = "" if static is None else "".join(f"{word}\n" for word in static.words)
-    contents = {CONFIG_FILE: json_bytes(metadata), WORDS_FILE: words.encode()}
+    contents = {CONFIG_FILE: json_bytes(metadata)}
+    if static is not None:
+        words = static.words if with_static else []
+        contents[WORDS_FILE] = "".join(f"{word}\n" for word in words).encode()
+        tensors[STATIC_WEIGHT] = tensors[STATIC_WEIGHT][: len(words) + 2].clone()
     with ExitStack() as files:  # the last one replaces its file first
         for name, content in contents.items():
-            if content:
-                files.enter_context(atomic_file(directory / name)).write_bytes(content)
+            files.enter_context(atomic_file(directory / name)).write_bytes(content)
         save_file(tensors, files.enter_context(atomic_file(directory / WEIGHTS_FILE)))
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,13 @@ def score_model(
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
 ) -> TaskScore:
-    """Score the predictions for examples with gold answers."""
+    """Score the predictions for examples with gold answers; note their sampling units."""
     task = examples.task
     gold = [task.gold(example) for example in examples.examples]
     answers = predict(model, maker, examples, on_scored)
     pairs = zip(examples.examples, answers, strict=True)
-    return task.score(gold, [task.in_units_of_gold(*pair) for pair in pairs])
+    score = task.score(gold, [task.in_units_of_gold(*pair) for pair in pairs])
+    return replace(score, sampling_units=task.number_sampling_units(examples.examples))
 
 
 def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:

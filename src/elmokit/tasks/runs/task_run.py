@@ -87,6 +87,7 @@ class TaskRun:
         run_dir: str | PathLike[str],
         *,
         model: str | None = None,
+        vectors: Path | None = None,
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
@@ -95,6 +96,7 @@ class TaskRun:
         Args:
             run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
             model: The biLM's directory if it has moved.
+            vectors: The file of its static vectors if it has moved.
             device: Of the task model and the biLM.
             cache_dir: Where layers are kept.
 
@@ -107,9 +109,11 @@ class TaskRun:
         metadata = read_metadata(run_dir)
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
-        vectors = vectors_of(metadata, run_dir)
+        given = vectors_of(metadata, run_dir)
+        if given is not None and vectors is not None:
+            given = replace(given, path=str(vectors.absolute()))
         config = replace(config, inputs=input_settings_of(metadata, run_dir))
-        config = config.resolved(with_static=vectors is not None)
+        config = config.resolved(with_static=given is not None)
         reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
         path = model or (path_of(reference.path) if reference else None)
         precision = reference.precision if reference else "fp32"
@@ -136,7 +140,7 @@ class TaskRun:
             ) from error
         network.eval().to(chosen)
         maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
-        return cls(task, network, metadata["labels"], maker, bilm, vectors, metadata)
+        return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
 
     def card(self) -> str:
         """Return the card of the run as Markdown."""
@@ -250,7 +254,7 @@ class TaskRun:
             raise kind(f"Text {number}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> None:
-        """Add static vectors of words that are not in the training data."""
+        """Add the static vectors of words that the run does not have in just this spelling."""
         if self._later_words is None:
             return
         words = dict.fromkeys(self.task.words(examples))
@@ -258,7 +262,7 @@ class TaskRun:
             static = self._maker.static
             if static is None:
                 return
-            found = self._later_words.find([word for word in words if static.id_of(word) == 1])
+            found = self._later_words.find([word for word in words if word not in static])
             if found is not None and found.words:
                 extended = static.extended(found)  # ids of earlier words stay
                 self._network.inputs.set_static(extended)

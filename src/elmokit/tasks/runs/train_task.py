@@ -65,6 +65,7 @@ def train_task(
     minutes: float | None = None,
     save_on_signals: bool = False,
     with_checkpoints: bool = True,
+    keep_static: bool = True,
     on_epoch: OnEpoch = lambda report: None,
     on_step: OnStep = lambda step: None,
     on_layers: OnLayers | None = None,
@@ -94,6 +95,8 @@ def train_task(
             epoch is scored like the others.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
         with_checkpoints: False for a short training that is never resumed.
+        keep_static: False leaves the static vectors out of ``run_dir``; they are then read from
+            ``vectors`` whenever the run is used.
         on_epoch: Called after each epoch.
         on_step: Called after each update, and while the dev set is scored.
         on_layers: Called while layers are computed, with the number of sentences done and in total.
@@ -160,7 +163,9 @@ def train_task(
     def write_epoch(report: EpochReport) -> None:
         found = report.dev
         score = {"metric": found.metric, "value": found.value, **found.details}
-        write_best(run_dir, metadata | {"dev": score}, network, static)
+        write_best(
+            run_dir, metadata | {"dev": score}, network, static, with_static=keep_static
+        )  # fmt: skip
 
     with open_run_dir(run_dir, config, origin, resume=resume) as checkpoint:
         read = choose_examples(Examples(task, training, None), config.train)

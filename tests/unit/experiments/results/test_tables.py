@@ -1,14 +1,18 @@
+from dataclasses import replace
+
 from elmokit.experiments import settings
 from elmokit.experiments.experiment import ELMO, STATIC
 from elmokit.experiments.plan import plan_tasks
 from elmokit.experiments.results.findings import Findings
+from elmokit.experiments.results.markdown import to_markdown
+from elmokit.experiments.results.mix_tables import mix_table
 from elmokit.experiments.results.tables import (
     curve_table,
+    fewer_labels_table,
     gain_table,
-    mix_table,
+    last_epochs,
     score_table,
     settings_table,
-    to_markdown,
 )
 from elmokit.probes.layer_weights import MixWeights
 
@@ -25,8 +29,9 @@ def findings(*, missing=()):
                 run = planned(condition, share=share, seed=seed)
                 weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
                 made = result(
-                    value + seed, right=RIGHT if condition == "elmo" else WRONG, epochs=[value +
-                    seed], weights=[MixWeights(position="input", weights=weights, gamma=2.0)]
+                    value + seed, right=RIGHT if condition == "elmo" else WRONG,
+                    epochs=[value + seed, value], best_epoch=2 - seed,
+                    weights=[MixWeights(position="input", weights=weights, gamma=2.0)]
                     if condition == "elmo" else [],
                 )  # fmt: skip
                 runs.append((run, None if (condition, share, seed) in missing else made))
@@ -45,7 +50,32 @@ def test_scores_have_a_row_for_each_share_and_say_which_seeds_are_missing():
 
 def test_gains_by_hand():
     table = gain_table(findings())
-    assert table.rows[0][3:8] == ("elmo", "+10.00 ± 0.00", "25.3 %", "< 0.001", "2")
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert (row["condition"], row["gain"], row["error reduction"]) == ("elmo", "+10.00", "25.3 %")
+    assert (row["p"], row["p (Holm)"], row["seeds"], row["units"]) == ("< 0.001",) * 2 + ("2", "20")
+    assert row["95 % interval"] == "+100.00 to +100.00"  # of the counts, not of the values above
+    few = gain_table(findings(missing=[("elmo", 1.0, 1)])).rows[0]
+    assert few[table.header.index("seeds")] == "1 and 2"
+
+
+def test_changes_of_gains_by_hand():
+    table = fewer_labels_table(findings())
+    assert [row[2:7] for row in table.rows] == [
+        ("10 %", "elmo", "+18.00", "+10.00", "+8.00"),
+        ("1 %", "elmo", "+32.00", "+10.00", "+22.00"),
+    ]
+    without_all = [("elmo", 1.0, 0), ("elmo", 1.0, 1)]
+    assert fewer_labels_table(findings(missing=without_all)).rows == ()
+
+
+def test_p_values_are_adjusted_for_the_tasks_of_one_condition_and_share():
+    one_task = findings().runs
+    tasks = ("nli", "sentiment", "qa")
+    runs = [(replace(run, task=task), None if task == "qa" else made)
+            for task in tasks for run, made in one_task]  # fmt: skip
+    found = Findings(runs, "static").comparisons
+    assert len(found) == 2 * 3
+    assert {one.adjusted_p for one in found} == {3 * one.p_value for one in found}
 
 
 def test_the_label_curve_says_where_the_reference_is_reached():
@@ -79,18 +109,22 @@ def test_a_comparison_is_made_once(monkeypatch):
 
 
 def test_settings_have_a_row_for_each_share():
-    data = {"data": {"max_train": 2000, "max_dev": None}}
+    data = {"data": {"max_train": 2000, "held_out": [0.1, 1000]}}
     facts = {one.dataset: data for one in settings.ENGLISH}
     runs = plan_tasks(
-        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=[0], metadata=facts
+        (settings.SRL, settings.NLI), (STATIC, ELMO), shares=(1.0, 0.1), seeds=1, metadata=facts
     )
     table = settings_table(Findings([(run, None) for run in runs], "static"))
     rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
     assert [(row["task"], row["labels"]) for row in rows] == [
         ("srl", "100 %"), ("srl", "10 %"), ("nli", "100 %"), ("nli", "10 %"),
     ]  # fmt: skip
-    assert rows[0]["at most of train / dev"] == "2,000 / all"
+    assert rows[0]["training examples at most"] == "2,000"
+    assert rows[0]["held out"] == "10 %, at most 1,000"
     assert rows[0]["widths"] == "128, 128, 128, 128"
     assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
     assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
     assert rows[2]["learning rate"] == "0.001"
+    assert last_epochs(Findings(findings().runs, "static")) == (
+        "The best epoch was the last in 6 of 12 runs (nli 6)."
+    )

@@ -5,9 +5,11 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.experiments.runs.store import (
+    ARRAYS,
     COUNTS_FILE,
     DIVERGED_ENDING,
     RESULT_FILE,
+    FileScore,
     RunStore,
 )
 from elmokit.files.json_files import read_json, write_json
@@ -20,12 +22,45 @@ def test_a_result_comes_back_as_it_was(tmp_path):
     store, run = RunStore(tmp_path / "runs"), planned()
     assert store.read(run) is None
     weights = [MixWeights(position="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
-    given = result(61.25, right=[1, 0, 1], epochs=[40.0, 61.25], weights=weights)
+    given = result(
+        61.25, right=[1, 0, 1], units=[0, 0, 1], epochs=[40.0, 61.25], weights=weights
+    )  # fmt: skip
     store.write(run, given)
     found = store.read(run)
     assert run in store
+    assert without_arrays(found) == without_arrays(given)
     assert np.array_equal(found.counts, given.counts)
-    assert {**vars(found), "counts": 0} == {**vars(given), "counts": 0}
+    assert found.sampling_units.tolist() == [0, 0, 1]
+
+
+def without_arrays(score):
+    return {name: value for name, value in vars(score).items() if name not in ARRAYS}
+
+
+def test_the_score_of_a_test_file_is_kept_with_the_run(tmp_path):
+    store, run = RunStore(tmp_path), planned()
+    store.write(run, result(50.0, right=[1, 0]))
+    score = FileScore(
+        metric="accuracy", value=75.0, details={"x": 1.0}, counts=np.ones((4, 2)),
+        sampling_units=np.array([0, 0, 1, 1]),
+    )  # fmt: skip
+    assert store.read_test(run, "abc") is None
+    store.write_test(run, "abc", score)
+    found = store.read_test(run, "abc")
+    assert without_arrays(found) == without_arrays(score)
+    assert found.counts.shape == (4, 2)
+    assert found.sampling_units.tolist() == [0, 0, 1, 1]
+    assert store.read_test(run, "another file") is None
+    assert store.read(run).value == 50.0
+    whole = store.read(run).on_file(found)
+    assert (whole.value, whole.num_examples, len(whole.counts)) == (75.0, 100, 4)
+
+
+def test_the_best_score_on_the_held_out_part_and_where_it_came():
+    assert result(epochs=[3.0, 9.0, 7.0], best_epoch=2).held_out == 9.0
+    assert not result(epochs=[3.0, 9.0, 7.0], best_epoch=2).ended_at_its_best
+    assert result(epochs=[3.0, 9.0], best_epoch=2).ended_at_its_best
+    assert not result().ended_at_its_best
 
 
 def test_what_is_half_written_is_not_there(tmp_path, monkeypatch):

@@ -37,13 +37,15 @@ def test_the_best_rate_is_chosen_of_those_that_did_not_diverge(tmp_path):
     store, runs = RunStore(tmp_path), tuning_runs(plan)
     static = [run for run in runs if run.condition == "static"]
     elmo = [run for run in runs if run.condition == "elmo"]
-    store.write(static[0], result(40.0))
-    store.write(static[1], result(45.0))
-    assert best_rates(runs, store).reason_against(static[0]) == NOT_TUNED  # one is not yet tried
+    store.write(static[0], result(99.0, epochs=[40.0, 39.0]))  # scores on dev choose nothing
+    store.write(static[1], result(45.0, epochs=[41.0, 45.0]))
+    unfinished = best_rates(runs, store)
+    assert unfinished.reason_against(static[0], "static") == NOT_TUNED  # one is not yet tried
     store.write_divergence(static[2], "The loss is not finite.")
     for run in elmo:
         store.write_divergence(run, "The loss is not finite.")
     chosen = best_rates(runs, store)
     assert chosen.rates == {("nli", "pairs", "static"): rate(static[1])}
-    assert chosen.reason_against(static[0]) is None
-    assert chosen.reason_against(elmo[0]) == ALL_DIVERGED
+    assert chosen.reason_against(static[0], "static") is None
+    assert chosen.reason_against(elmo[0], "elmo") == ALL_DIVERGED
+    assert chosen.reason_against(elmo[0], "static") is None  # gets the rate of static
