@@ -28,8 +28,19 @@ WORDS = [
 
 def write_data(folder, *, num_train=24, num_dev=12):
     """Write all data sets of the English experiments; return the folder."""
-    draw = random.Random(0)
-    for split, count in (("train", num_train), ("dev", num_dev)):
+    _write_splits(folder, {"train": num_train, "dev": num_dev}, random.Random(0))
+    _write_senses(folder / "wsd-en")
+    return folder
+
+
+def write_test_data(folder, *, num_test=10):
+    """Write the test files of all data sets; return the folder."""
+    _write_splits(folder, {"test": num_test}, random.Random(1))
+    return folder
+
+
+def _write_splits(folder, sizes, draw):
+    for split, count in sizes.items():
         people = [(draw.choice(NAMES), draw.choice(PLACES)) for _ in range(count)]
         _write(folder / NER.dataset / f"{split}.conll", "\n".join(map(_entities, people)))
         _write(folder / SRL.dataset / f"{split}.jsonl", "".join(map(_roles, people)))
@@ -49,8 +60,6 @@ def write_data(folder, *, num_train=24, num_dev=12):
         ))  # fmt: skip
         tagged = folder / find_experiment("table6").probe.data.name / f"en-ud-{split}.conllu"
         _write(tagged, "".join(map(_tags, people)))
-    _write_senses(folder / "wsd-en")
-    return folder
 
 
 def write_vectors(path):

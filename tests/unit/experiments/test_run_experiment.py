@@ -1,6 +1,8 @@
 """Whole experiments on data sets of a few sentences."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,11 +10,11 @@ import torch
 from elmokit.errors import InputError
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import task_runs
-from elmokit.experiments.settings import NLI
+from elmokit.experiments.runs import scores_on_test, task_runs
+from elmokit.experiments.settings import NER, NLI, QA
 from elmokit.tasks.runs.run_dir import read_metadata
 
-from ...builders.experiment_data import write_data, write_vectors
+from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
 
 FAST = ("train.epochs=1", "hidden_dims=[6]", "train.patience=1")
@@ -70,7 +72,7 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
         for share in (1.0, 0.1)
         for seed in (0, 1)
     }
-    assert {run["examples"] for run in results["runs"]} == {24, 2}
+    assert {run["examples"] for run in results["runs"]} == {22, 2}  # two are held out
     (full, tenth) = results["comparisons"]
     by_condition = {
         condition: [
@@ -82,12 +84,138 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
         (sum(by_condition["elmo"]) - sum(by_condition["static"])) / 2
     )
     assert (full["seeds"], tenth["share"]) == ([0, 1], 0.1)
-    assert 0 < full["p_value"] <= 1
+    assert 0 < full["p_value"] <= full["adjusted_p"] <= 1
+    (change,) = results["gain_changes"]
+    assert change["change"] == pytest.approx(tenth["gain"] - full["gain"])
     page = (tmp_path / "table1/table.md").read_text("utf-8")
     for said in ("`elmokit experiment table1`", "hardware", "biLM", "elmokit 0", "| ner |"):
         assert said in page
-    assert not (tmp_path / "table1/models").exists()
+    assert "training: The best epoch was the last in 8 of 8 runs (ner 8)." in page  # of one
     assert list((tmp_path / "runs/training").iterdir()) == []
+
+
+def test_dev_is_scored_once_and_a_part_of_the_training_set_chooses_the_epoch(
+    options, tmp_path, monkeypatch
+):
+    train, read = task_runs.train_task, []
+
+    def noting(config, train_path, dev_path, run_dir, *, test_path, **more):
+        texts = [path.read_text("utf-8") for path in (train_path, dev_path, test_path)]
+        read.append(texts)
+        trained = train(config, train_path, dev_path, run_dir, test_path=test_path, **more)
+        rows = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
+        scores = [json.loads(row)["dev"] for row in rows]
+        read[-1].append((scores, trained.best.epoch, trained.test.value))
+        return trained
+
+    monkeypatch.setattr(task_runs, "train_task", noting)
+    given = options("table1", tasks=("ner",), seeds=2, overrides=("train.epochs=4", *FAST[1:]))
+    report = run_experiment("table1", given)
+    assert {text for _, _, text, _ in read} == {
+        (given.data_dir / "ner-en-uner-ewt/dev.conll").read_text("utf-8")
+    }
+    ((train_text, held_out),) = {(one, two) for one, two, _, _ in read}  # in all runs
+    whole = (given.data_dir / "ner-en-uner-ewt/train.conll").read_text("utf-8")
+    sentences = [sorted(text.strip().split("\n\n")) for text in (train_text, held_out, whole)]
+    assert sorted(sentences[0] + sentences[1]) == sentences[2]
+    assert len(sentences[1]) == 2
+    by_scores = {(tuple(scores), value): best for _, _, _, (scores, best, value) in read}
+    for run in report.results["runs"]:
+        scores = tuple(epoch["held_out"] for epoch in run["epochs"])
+        best = by_scores[scores, run["value"]]
+        assert run["best_epoch"] == best
+        assert scores[best - 1] == max(scores)
+
+
+def test_every_finished_run_is_scored_on_the_test_files_also_later(options, tmp_path, monkeypatch):
+    test = write_test_data(tmp_path / "test")
+    given = {"tasks": ("qa", "ner"), "overrides": FAST}
+    assert "test" not in run_experiment("table1", options("table1", **given)).results
+    train = task_runs.train_task
+    monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
+    report = run_experiment("table1", options("table1", test_dir=test, **given))
+    assert {run["id"] for run in report.results["test"]["runs"]} == {
+        run["id"] for run in report.results["runs"]
+    }
+    assert len(report.results["test"]["comparisons"]) == 4
+    assert "## Scores on the test files" in report.markdown
+    assert "## Against static, on the test files" in report.markdown
+    # scored at once, the same numbers
+    monkeypatch.setattr(task_runs, "train_task", train)
+    at_once = run_experiment("table1", options("other/table1", test_dir=test, **given))
+    assert at_once.results["test"]["runs"] == report.results["test"]["runs"]
+    # each file once
+    module = scores_on_test.TaskRun
+    monkeypatch.setattr(module, "evaluate", lambda *_: pytest.fail("scored again"))
+    again = run_experiment("table1", options("table1", test_dir=test, **given))
+    assert again.results["test"]["runs"] == report.results["test"]["runs"]
+
+
+def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_path):
+    """The kept model looks up all words in the file of this command, which has the same content."""
+    test = write_test_data(tmp_path / "test")
+    moved = tmp_path / "moved.txt"
+    moved.write_bytes((folder / "vectors.txt").read_bytes())
+    given = {"tasks": ("nli",), "overrides": FAST, "seeds": 1}
+    run_experiment("table1", options("table1", vectors=moved, **given))
+    moved.unlink()
+    later = run_experiment("table1", options("table1", test_dir=test, **given))
+    at_once = run_experiment("table1", options("other/table1", test_dir=test, **given))
+    assert later.results["test"]["runs"] == at_once.results["test"]["runs"]
+    for path in (tmp_path / "runs/models").iterdir():
+        assert (path / "vectors.txt").read_bytes() == b""
+
+
+def test_a_run_without_its_model_is_listed_as_not_scored(options, tmp_path):
+    test = write_test_data(tmp_path / "test")
+    given = {"tasks": ("ner",), "overrides": FAST}
+    report = run_experiment("table1", options("table1", **given))
+    gone, *others = report.results["runs"]
+    shutil.rmtree(tmp_path / "runs/models" / gone["id"])
+    report = run_experiment("table1", options("table1", test_dir=test, **given))
+    scored = {run["id"] for run in report.results["test"]["runs"]}
+    assert scored == {run["id"] for run in others}
+    assert "Not scored, because the trained models are gone" in report.markdown
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "message"),
+    [
+        ("ner", "Tom\tB-GENE\n", r"ner .*none of the labels.*LOC, PER.*GENE"),
+        ("ner", '{"premise": "a"}\n', r"ner \(expected: Universal NER.*test\.conll, line 1"),
+        ("qa", "Tom\tO\n", r"qa \(expected: SQuAD.*test\.json.*JSON"),
+    ],
+)
+def test_a_test_file_of_another_task_is_told_before_anything(
+    options, tmp_path, monkeypatch, task, content, message
+):
+    test = write_test_data(tmp_path / "test")
+    (path,) = (test / {"ner": NER, "qa": QA}[task].dataset).iterdir()
+    path.write_text(content, encoding="utf-8")
+    monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(InputError, match=rf"--test: .*{message}"):
+        run_experiment("table1", options("table1", test_dir=test, overrides=FAST))
+    assert not (tmp_path / "table1").exists()
+
+
+def test_missing_test_files_are_told(options, tmp_path):
+    test = write_test_data(tmp_path / "test")
+    shutil.rmtree(test / NER.dataset)
+    (test / QA.dataset / "test-2.json").touch()
+    with pytest.raises(FileNotFoundError) as error:
+        run_experiment("table1", options("table1", test_dir=test))
+    for said in (f"/{NER.dataset}: Universal NER", "one test… file", "test-2.json", "--test"):
+        assert said in str(error.value)
+
+
+def test_a_single_file_of_any_name_is_the_test_file(options, tmp_path):
+    test = write_test_data(tmp_path / "test")
+    (path,) = (test / NER.dataset).iterdir()
+    path.rename(path.with_name("unseen.conll"))
+    report = run_experiment(
+        "table1", options("table1", test_dir=test, tasks=("ner",), overrides=FAST)
+    )
+    assert len(report.results["test"]["runs"]) == 4
 
 
 def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_path, monkeypatch):
@@ -120,8 +248,8 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
 
 def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST, keep_models=True))
-    models = list((tmp_path / "table1/models").iterdir())
+    run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST))
+    models = list((tmp_path / "runs/models").iterdir())
     assert len(models) == 4
     assert all(read_metadata(model)["config"]["task"] == "nli" for model in models)
     monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
@@ -174,7 +302,7 @@ def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
             )
 
 
-def test_the_learning_rate_is_chosen_by_the_dev_score(options, tmp_path):
+def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
     told = []
     report = run_experiment(
         "table1",
@@ -188,7 +316,8 @@ def test_the_learning_rate_is_chosen_by_the_dev_score(options, tmp_path):
         stored = json.loads(path.read_text("utf-8"))
         if stored["run"]["share"] == 1:
             rate = stored["run"]["metadata"]["config"]["train"]["learning_rate"]
-            scores[stored["run"]["condition"], rate] = stored["result"]["value"]
+            (epoch,) = stored["result"]["epochs"]
+            scores[stored["run"]["condition"], rate] = epoch["held_out"]
     assert len(scores) == 6
     for run in report.results["runs"]:
         rate = run["config"]["train"]["learning_rate"]
@@ -265,6 +394,7 @@ def test_a_folder_without_a_split_is_told(options, tmp_path):
         ("table1", {"vectors": None}, "table1 .*--vectors.*elmokit vectors"),
         ("korean", {"model": None}, "korean .*'ko'.*--model.*--vectors"),
         ("table6", {"tune": True}, "table6 .*--tune.*--set"),
+        ("table5", {"test_dir": Path("test")}, "table5 .*--test"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):

@@ -18,8 +18,6 @@ from elmokit.tasks.registry import find_task
 
 NUM_ROUNDS = 10_000
 
-Tested = TypeVar("Tested", bound="Difference")
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -75,6 +73,9 @@ class Difference:
     """Adjusted for all tasks of the experiment with the same conditions and share (Holm)."""
     num_units: int
     """Sampling units of the scored examples."""
+
+
+Tested = TypeVar("Tested", bound=Difference)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,6 @@ ARRAYS = ("counts", "sampling_units")
 """Fields that are in `COUNTS_FILE`."""
 DIVERGED_ENDING = ".diverged.json"
 
-Score = TypeVar("Score", bound="FileScore")
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileScore:
@@ -44,6 +42,9 @@ class FileScore:
             metric=score.metric, value=score.value, details=dict(score.details),
             counts=score.counts, sampling_units=score.sampling_units,
         )  # fmt: skip
+
+
+Score = TypeVar("Score", bound=FileScore)
 
 
 @dataclass(frozen=True, kw_only=True)
