@@ -60,11 +60,14 @@ COVERED_BY = {
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/explorer/test_server.py": "explorer/addresses explorer/calls explorer/catalog",
     "unit/server/test_routes.py": "server/answers server/computations server/schemas",
-    "unit/experiments/results/test_tables.py": "experiments/results/findings",
+    "unit/experiments/results/test_tables.py": (
+        "experiments/results/findings experiments/results/markdown experiments/results/mix_tables"
+    ),
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"
         " experiments/results/probe_tables experiments/results/report"
-        " experiments/runs/probe_runs experiments/runs/provenance experiments/runs/task_runs"
+        " experiments/runs/probe_runs experiments/runs/provenance experiments/runs/scores_on_test"
+        " experiments/runs/task_runs"
     ),
     "unit/experiments/test_samples.py": "tasks/sampling",
     "unit/embed/test_merge.py": "cli/commands/merge",

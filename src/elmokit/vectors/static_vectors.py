@@ -47,6 +47,10 @@ class StaticVectors:
         """Whether there is a vector of just this spelling."""
         return word in self._ids
 
+    def first(self, count: int) -> "StaticVectors":
+        """Return the vectors of the first words."""
+        return StaticVectors(self.words[:count], self.values[2 : count + 2])
+
     def extended(self, other: "StaticVectors") -> "StaticVectors":
         """Return these vectors and those of words that only ``other`` has.
 

@@ -79,25 +79,19 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 
 
 def write_best(
-    directory: Path,
-    metadata: dict[str, Any],
-    network: TaskModel,
-    static: StaticVectors | None,
-    *,
-    with_static: bool = True,
+    directory: Path, metadata: dict[str, Any], network: TaskModel, static: StaticVectors | None
 ) -> None:
     """Write the model of the best epoch so far, and its metadata.
 
-    Without the static vectors it looks up every word in their file when it is used. All files are
-    written before the first one replaces that of an earlier epoch, so that a full disk leaves the
-    earlier model.
+    ``static`` are the first of its static vectors; a loaded run looks up others in their file. All
+    files are written before the first one replaces that of an earlier epoch, so that a full disk
+    leaves the earlier model.
     """
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
     contents = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
-        words = static.words if with_static else []
-        contents[WORDS_FILE] = "".join(f"{word}\n" for word in words).encode()
-        tensors[STATIC_WEIGHT] = tensors[STATIC_WEIGHT][: len(words) + 2].clone()
+        contents[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
+        tensors[STATIC_WEIGHT] = tensors[STATIC_WEIGHT][: len(static.values)].clone()
     with ExitStack() as files:  # the last one replaces its file first
         for name, content in contents.items():
             files.enter_context(atomic_file(directory / name)).write_bytes(content)

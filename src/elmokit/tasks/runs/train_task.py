@@ -141,6 +141,7 @@ def train_task(
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
         static = read_vectors(vectors, only=set(task.words([*training, *dev])))
+    kept_static = static if static is None or keep_static else static.first(0)
     with as_input_error():  # impossible widths
         network = build_network(task, config, labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
@@ -163,9 +164,7 @@ def train_task(
     def write_epoch(report: EpochReport) -> None:
         found = report.dev
         score = {"metric": found.metric, "value": found.value, **found.details}
-        write_best(
-            run_dir, metadata | {"dev": score}, network, static, with_static=keep_static
-        )  # fmt: skip
+        write_best(run_dir, metadata | {"dev": score}, network, kept_static)
 
     with open_run_dir(run_dir, config, origin, resume=resume) as checkpoint:
         read = choose_examples(Examples(task, training, None), config.train)

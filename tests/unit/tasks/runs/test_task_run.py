@@ -58,7 +58,10 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture
 def train(tmp_path, model_dir):
-    def train(task, name="run", *, inputs=None, precision="fp32", vectors=None, **settings):
+    def train(
+        task, name="run", *, inputs=None, precision="fp32", vectors=None, keep_static=True,
+        **settings,
+    ):  # fmt: skip
         suffix, text = FILES[task]
         path = tmp_path / f"{task}.{suffix}"
         path.write_text(text, encoding="utf-8")
@@ -70,7 +73,7 @@ def train(tmp_path, model_dir):
         )
         train_task(
             config, path, path, tmp_path / name, model=str(model_dir), precision=precision,
-            vectors=vectors, cache_dir=tmp_path / "layers",
+            vectors=vectors, keep_static=keep_static, cache_dir=tmp_path / "layers",
         )  # fmt: skip
         return tmp_path / name
 
@@ -161,6 +164,27 @@ class TestStaticVectors:
         alone = [run.task.show(*answer) for text in texts for answer in run.predict([text])]
         assert answers == alone
         assert len(asked) == 1
+
+    def test_a_run_without_its_vectors_reads_them_where_they_are(self, train, vectors, tmp_path):
+        test = tmp_path / "test.txt"
+        test.write_text("SAT O\nocean B-LOC\n\nnight O\n\n", encoding="utf-8")
+        given = {"inputs": {"embeddings": "static"}, "epochs": 2, "patience": 2}
+        whole, bare = (
+            train("ner", name, vectors=vectors, keep_static=keep, **given)
+            for name, keep in (("whole", True), ("bare", False))
+        )
+        assert (bare / "vectors.txt").read_text("utf-8") == ""
+        assert (whole / "vectors.txt").read_text("utf-8") == "sat\n"
+        moved = vectors.rename(tmp_path / "moved.txt")
+        scores = []
+        for run_dir in (whole, bare):
+            run = TaskRun.load(run_dir, vectors=moved)
+            scores.append(run.evaluate(test).counts.tolist())
+            static = run._maker.static
+            assert static is not None
+            assert static.values[static.id_of("ocean")].tolist() == [3, 4]
+            assert static.values[static.id_of("SAT")].tolist() == [1, 2]
+        assert scores[0] == scores[1]
 
     def test_a_run_keeps_the_hash_and_another_file_is_not_read(self, train, vectors, caplog):
         run_dir = train("ner", vectors=vectors)
