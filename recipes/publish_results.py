@@ -117,13 +117,15 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
         (dataset, labels): pair
         for dataset, labels, *pair in columns_of(scores, "data", "labels", "static", "elmo")
     }
+    columns = ("data", "labels", "condition", "error reduction", "p")
     against = {
         (dataset, labels): pair
-        for dataset, labels, *pair in columns_of(gains, "data", "labels", "error reduction", "p")
+        for dataset, labels, condition, *pair in columns_of(gains, *columns)
+        if condition == "elmo"
     }
     nothing = (NOTHING, NOTHING)
-    names, columns = HEADERS[written_in]
-    lines = [(names[data_language], *columns), ("---",) * (len(columns) + 1)]
+    names, header = HEADERS[written_in]
+    lines = [(names[data_language], *header), ("---",) * (len(header) + 1)]
     for dataset in dict.fromkeys(dataset for dataset, _ in by_row):
         label = LABELS[dataset][written_in == "ko"]
         static, elmo = _with_the_better_one_bold(*by_row[dataset, "100 %"])
@@ -164,7 +166,8 @@ def _value(score: str) -> float | None:
 
 def counts_text(results: dict[str, Any]) -> str:
     """Return in how many tasks ELMo helps, by how much, and with fewer labels, in words."""
-    gains = {(one["dataset"], one["share"]): one for one in results["comparisons"]}
+    elmo = (one for one in results["comparisons"] if one["condition"] == "elmo")
+    gains = {(one["dataset"], one["share"]): one for one in elmo}
     whole = [one for (_, share), one in gains.items() if share == 1]
     better = [one for one in whole if one["gain"] > 0]
     sure = [one for one in better if one["p_value"] < 0.05]

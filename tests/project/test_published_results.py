@@ -52,17 +52,21 @@ RESULTS = {
         ]},
         {"header": GAINS, "rows": [
             ["ner", "ner-en-uner-ewt", "100 %", "elmo", "-1.00", "-2.5 %", "0.300", "2"],
+            ["ner", "ner-en-uner-ewt", "100 %", "layer 0", "-3.00", "-7.5 %", "0.900", "2"],
             ["ner", "ner-en-uner-ewt", "10 %", "elmo", "+10.00", "16.7 %", "< 0.001", "2"],
             ["srl", "srl-en-propbank-ewt", "100 %", "elmo", "+10.00", "20.0 %", "0.010", "2"],
         ]},
     ],
     "comparisons": [
-        {"dataset": "n", "share": 1.0, "gain": -1.0, "p_value": 0.3, "error_reduction": -2.5},
-        {"dataset": "n", "share": 0.1, "gain": 10.0, "p_value": 0.001, "error_reduction": 16.7},
-        {"dataset": "s", "share": 1.0, "gain": 10.0, "p_value": 0.01, "error_reduction": 20.0},
-        {"dataset": "s", "share": 0.1, "gain": 9.0, "p_value": 0.01, "error_reduction": 20.0},
-        {"dataset": "q", "share": 1.0, "gain": 1.0, "p_value": 0.06, "error_reduction": 5.9},
-    ],
+        {"condition": "elmo", "dataset": dataset, "share": share, "gain": gain, "p_value": p_value,
+         "error_reduction": error_reduction}
+        for dataset, share, gain, p_value, error_reduction in (
+            ("n", 1.0, -1.0, 0.3, -2.5), ("n", 0.1, 10.0, 0.001, 16.7),
+            ("s", 1.0, 10.0, 0.01, 20.0), ("s", 0.1, 9.0, 0.01, 20.0),
+            ("q", 1.0, 1.0, 0.06, 5.9),
+        )
+    ] + [{"condition": "untrained biLM", "dataset": "n", "share": 1.0, "gain": 5.0,
+          "p_value": 0.01, "error_reduction": 9.0}],
 }  # fmt: skip
 
 

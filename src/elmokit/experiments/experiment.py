@@ -50,6 +50,6 @@ STATIC = Condition(name="static", overrides=("inputs.embeddings=static",))
 ELMO = Condition(name="elmo", overrides=("inputs.embeddings=elmo",))
 
 
-def elmo(name: str, *overrides: str) -> Condition:
+def elmo(name: str, *overrides: str, tuned_as: str | None = None) -> Condition:
     """Return a condition with ELMo and further settings."""
-    return Condition(name=name, overrides=(*ELMO.overrides, *overrides))
+    return Condition(name=name, overrides=(*ELMO.overrides, *overrides), tuned_as=tuned_as)

@@ -110,15 +110,15 @@ KOREAN = (
     TaskSettings(
         task="ner", dataset="ner-ko-kmou",
         content="KMOU NER by morphemes: surface, morpheme, part of speech, IOB2 tag",
-        hidden_dims=(100,), epochs=10, learning_rate=3e-3, max_train=10_000,
+        hidden_dims=(100,), epochs=10, learning_rate=3e-3, max_train=8000,
     ),
     TaskSettings(
         task="sentiment", dataset="nsmc-rebuilt-ko", content="NSMC: TSV with id, document, label",
-        hidden_dims=(100,), epochs=4, batch_size=64, max_train=20_000,
+        hidden_dims=(100,), epochs=4, batch_size=64, max_train=15_000,
     ),
     replace(
         NLI, dataset="nli-klue-ko", content="KLUE-NLI: JSON lines of premise, hypothesis, label",
-        epochs=5, seeds=SEEDS, max_train=20_000, shares=(1.0,),
+        epochs=5, seeds=SEEDS, max_train=15_000, shares=(1.0,),
     ),
     replace(
         QA, dataset="korquad-v1.0", content="KorQuAD 1.0 as its authors' JSON",
