@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ..builders.command_line import elmokit, start_elmokit
-from ..builders.experiment_data import write_data, write_vectors
+from ..builders.experiment_data import write_data, write_test_data, write_vectors
 from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
@@ -52,6 +52,19 @@ def test_all_six_tasks_from_the_command_line(folder, table):
     assert "6 runs planned, 6 of them already done" in figure.stderr
     assert (folder / "out/figure2/plot.png").stat().st_size > 1000
     assert "# Figure 2" in figure.stdout
+
+
+def test_finished_runs_are_scored_on_test_files(folder, table):
+    test = write_test_data(folder / "test")
+    output = folder / "out/table1"
+    done = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--test", test))
+    assert "24 runs planned, 24 of them already done" in done.stderr
+    assert "## Scores on the test files" in done.stdout
+    report = json.loads((output / "results.json").read_text("utf-8"))
+    assert len(report["test"]["runs"]) == 24
+    (test / "nli-snli-sample/test.jsonl").write_text("Tom\tB-PER\n", encoding="utf-8")
+    wrong = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--test", test), expect=2)
+    assert "nli-snli-sample/test.jsonl is no test file of the task nli" in wrong.stderr
 
 
 def test_killed_and_started_again(folder, table, tmp_path):
