@@ -11,7 +11,7 @@ from elmokit.errors import InputError
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 from elmokit.experiments.runs import scores_on_test, task_runs
-from elmokit.experiments.settings import NER, NLI, QA
+from elmokit.experiments.settings import NER, NLI, QA, SRL
 from elmokit.tasks.runs.run_dir import read_metadata
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
@@ -90,7 +90,7 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
     page = (tmp_path / "table1/table.md").read_text("utf-8")
     for said in ("`elmokit experiment table1`", "hardware", "biLM", "elmokit 0", "| ner |"):
         assert said in page
-    assert "training: The best epoch was the last in 8 of 8 runs (ner 8)." in page  # of one
+    assert "\nThe best epoch was the last in 8 of 8 runs (ner 8)." in page  # of one
     assert list((tmp_path / "runs/training").iterdir()) == []
 
 
@@ -207,14 +207,19 @@ def test_missing_test_files_are_told(options, tmp_path):
         assert said in str(error.value)
 
 
-def test_a_single_file_of_any_name_is_the_test_file(options, tmp_path):
-    test = write_test_data(tmp_path / "test")
-    (path,) = (test / NER.dataset).iterdir()
-    path.rename(path.with_name("unseen.conll"))
-    report = run_experiment(
-        "table1", options("table1", test_dir=test, tasks=("ner",), overrides=FAST)
+def test_the_dev_file_as_a_test_file_of_any_name_has_the_scores_of_dev(options, tmp_path):
+    given = options("table1", test_dir=tmp_path / "test", tasks=("ner", "srl"), overrides=FAST)
+    for dataset, name in ((NER.dataset, "unseen.conll"), (SRL.dataset, "some.jsonl")):
+        (dev,) = (given.data_dir / dataset).glob("dev.*")
+        (tmp_path / "test" / dataset).mkdir(parents=True)
+        (tmp_path / "test" / dataset / name).write_bytes(dev.read_bytes())
+    report = run_experiment("table1", given)
+    values, on_test = (
+        {run["id"]: run["value"] for run in runs}
+        for runs in (report.results["runs"], report.results["test"]["runs"])
     )
-    assert len(report.results["test"]["runs"]) == 4
+    assert len(values) == 8
+    assert values == on_test
 
 
 def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_path, monkeypatch):

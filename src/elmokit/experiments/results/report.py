@@ -11,7 +11,7 @@ from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.markdown import to_markdown
 from elmokit.experiments.results.probe_tables import probe_table
-from elmokit.experiments.results.tables import COMPARED, Table, last_epochs, settings_table
+from elmokit.experiments.results.tables import COMPARED, Table, settings_table
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.files.atomic import atomic_file
@@ -117,7 +117,6 @@ def metadata_of(
     return metadata | {
         "scored": "the dev set, once for each run; learning rate and epoch were chosen on a part "
         "of the training set",
-        "training": last_epochs(findings),
     }
 
 
