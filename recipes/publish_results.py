@@ -36,8 +36,8 @@ DOCUMENTS = {
 HEADERS = {
     "en": (
         {"en": "English", "ko": "Korean"},
-        ("Static vectors", "with ELMo", "Errors gone", "*p*", "A tenth of the labels",
-         "Errors gone"),
+        ("Static vectors", "With ELMo", "Error reduction", "*p*", "10 % of the labels",
+         "Error reduction"),
     ),
     "ko": (
         {"en": "영어", "ko": "한국어"},
