@@ -152,8 +152,8 @@ class Engine:
         got = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
         if got != expected:
             raise ValueError(
-                f"`state` is of another model: it must have (layers, directions, projection, cell) "
-                f"{expected}, got {got}. Pass a state that this model returned."
+                "`state` is from another model: it must have (layers, directions, projection, "
+                f"cell) {expected}, got {got}. Pass a state that this model returned."
             )
         hidden, cell = state.hidden.to(device).float(), state.cell.to(device).float()
         missing = num_rows - state.num_rows

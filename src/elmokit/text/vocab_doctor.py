@@ -223,7 +223,7 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
     if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
         warnings.append(
             f"the words are not sorted by frequency (rank correlation {fit.rank_correlation:.2f}): "
-            "the sampled softmax would train on wrong probabilities. Sort the lines by falling "
+            "the sampled softmax would train on wrong probabilities. Sort the lines by descending "
             "count, or use the full softmax."
         )
     return replace(report, errors=tuple(errors), warnings=tuple(warnings))

@@ -156,7 +156,9 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         ) from error
     words = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if words == [""]:
-        raise FormatError(f"{os.fspath(path)}: the vocabulary is empty. One word a line is needed.")
+        raise FormatError(
+            f"{os.fspath(path)}: the vocabulary is empty; it needs one word per line."
+        )
     if "" in words:
         raise FormatError(
             f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "

@@ -20,7 +20,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.tensor_files import damaged_tensors, read_tensors
 
-_ADVICE = "`elmokit convert` writes such a file beside the model, if there are trained mixtures."
+_ADVICE = "`elmokit convert` writes such a file with the model, if there are trained mixtures."
 _NORM = "layer_norm"
 
 
