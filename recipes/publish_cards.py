@@ -47,8 +47,9 @@ def scores_note(results: dict[str, Any]) -> str:
     """Return what must be known to read the scores."""
     made = results["made"]
     return (
-        f"In percent, of small task models with mostly cut training sets; seeds {made['seeds']}; "
-        f"{made['scored']}. Not to be set beside published numbers. Made by {made['command']}."
+        f"In percent, of small task models trained on mostly reduced training sets; seeds "
+        f"{made['seeds']}; {made['scored']}. Not comparable with published numbers. Made by "
+        f"{made['command']}."
     )
 
 

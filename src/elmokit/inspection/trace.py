@@ -100,7 +100,7 @@ def trace(
     weights: Sequence[float] | None = None,
     gamma: float = 1.0,
 ) -> WordTrace:
-    """Compute a sentence with the plain modules, from a zero state, and keep what makes one word.
+    """Compute a sentence with the plain modules, from the zero state, and keep what makes one word.
 
     Args:
         model: A loaded model, or its directory or name.
