@@ -1,6 +1,6 @@
 """The network over a batch of sentences without padding: the same results as `BiLM.forward`.
 
-Sentences are sorted by falling length, and the batch of a step shrinks as they end. The input
+Sentences are sorted by descending length, and the batch of a step shrinks as they end. The input
 products of a layer are computed before the recurrence for many positions at once, in chunks that
 bound the memory. The network (`elmokit.inference.backend`) computes them, with the same bits for a
 row in any batch.

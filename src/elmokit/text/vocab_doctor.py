@@ -180,7 +180,7 @@ def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
 
 
 def _rank_correlation(counts: np.ndarray) -> float:
-    """Return Spearman's correlation of position and rank by falling count."""
+    """Return Spearman's correlation of position and rank by descending count."""
     if counts.size < 2 or (counts == counts[0]).all():
         return 1.0
     _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Trained mixtures of layers in a file: what a task learns of ELMo beside its own weights.
+"""Trained mixtures of layers in a file: what a task learns of ELMo in addition to its own weights.
 
 A safetensors file with ``mix_weights`` (M, L), before the softmax, and ``gammas`` (M,) of M
 mixtures of L layers. Its metadata hold the kind of layer norm.
