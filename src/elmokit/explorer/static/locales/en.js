@@ -124,7 +124,7 @@ export const en = {
     hypothesis: "A second text that your sentence may entail or contradict", question: "A question that your text answers", needsOther: "This task needs both texts.",
     predicate: "Predicate: “{word}”, the chosen word.", nothing: "Nothing found in this text.",
     task: "Task", labels: "With fewer labels: English, dev sets, one seed", static: "static vectors", share: "share of the labels",
-    source: "Source:", reduction: "Error reduction with all labels: the gain as a share of what static vectors lack to 100.",
+    source: "Source:", reduction: "Error reduction with all labels: the gain divided by the error of static vectors, 100 minus their score.",
   },
   taskNames: { ner: "Named entities", srl: "Semantic roles", sentiment: "Sentiment", nli: "Entailment", qa: "Question answering", coref: "Coreference" },
   errors: {

@@ -131,7 +131,7 @@ export const ko = {
     hypothesis: "입력한 문장이 함의하거나 모순되는지 볼 두 번째 문장", question: "입력한 글에서 답을 찾을 질문", needsOther: "이 과제에는 두 글이 모두 필요합니다.",
     predicate: "서술어: 선택한 단어 ‘{word}’.", nothing: "이 글에서 찾은 것이 없습니다.",
     task: "과제", labels: "레이블이 적을 때: 영어, 개발 데이터, 시드 1개", static: "정적 벡터", share: "레이블 비율",
-    source: "출처:", reduction: "레이블을 모두 썼을 때의 오류 감소율: 정적 벡터가 100점까지 남긴 오류 가운데 ELMo가 줄인 비율입니다.",
+    source: "출처:", reduction: "레이블을 모두 썼을 때의 오류 감소율: 향상분을 정적 벡터의 오류(100 − 점수)로 나눈 값입니다.",
   },
   taskNames: { ner: "개체명 인식", srl: "의미역 결정", sentiment: "감성 분석", nli: "자연어 추론", qa: "질의응답", coref: "상호참조 해결" },
   errors: {
