@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = {
     "table1": "Table 1: the six tasks with static word vectors, and with ELMo beside them",
+    "controls": "Controls of table 1: what else could explain the gain of ELMo",
     "table2": "Table 2: how the layers are weighted",
     "table3": "Table 3: ELMo at the input of the task model, at its output, or at both",
     "table4": "Table 4: nearest neighbors in context",

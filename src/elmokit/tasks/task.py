@@ -259,12 +259,19 @@ class Task(ABC, Generic[Example]):
         """Complete a user's settings with those of the paper.
 
         Raises:
-            InputError: if the network cannot read layers where ``settings`` say.
+            InputError: if the network cannot read layers, or static vectors in their place, where
+                ``settings`` say.
         """
         settings = settings.resolved(self.paper_inputs, with_static=with_static)
         if settings.positions not in self.positions:
             raise InputError(
                 f"The task {self.name} cannot read ELMo at inputs.positions="
                 f"{settings.positions!r}; its network has {', '.join(self.positions)}."
+            )
+        if settings.embeddings == "static_output" and settings.positions == "input":
+            raise InputError(
+                f"embeddings='static_output' needs an output, and with inputs.positions='input' "
+                f"the task {self.name} reads nothing there. Take embeddings=static, or another of "
+                f"its positions: {', '.join(self.positions)}."
             )
         return settings
