@@ -61,7 +61,8 @@ class StaticInputs(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         for projection in self.projections or ():
-            nn.init.normal_(projection.weight, std=self.dim**-0.5, generator=generator)
+            weight = projection.get_parameter("weight")
+            nn.init.normal_(weight, std=self.dim**-0.5, generator=generator)
 
     def forward(self, ids: Int[Tensor, "B W"]) -> Float[Tensor, "B W S"]:
         """Return the vectors of words at the input; a word without one has zeros."""
