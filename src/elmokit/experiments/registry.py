@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = {
     "table1": "Table 1: the six tasks with static word vectors, and with ELMo beside them",
-    "controls": "Controls of table 1: what else could explain the gain of ELMo",
     "table2": "Table 2: how the layers are weighted",
     "table3": "Table 3: ELMo at the input of the task model, at its output, or at both",
     "table4": "Table 4: nearest neighbors in context",
@@ -22,6 +21,7 @@ EXPERIMENTS = {
     "table6": "Table 6: parts of speech by a linear classifier",
     "figure1": "Figure 1: score over the number of labels",
     "figure2": "Figure 2: what the tasks make of the layers",
+    "controls": "Controls of table 1: what else could explain the gain of ELMo",
     "korean": "Korean: static word vectors, and ELMo beside them",
 }
 """Name -> title."""

@@ -85,9 +85,7 @@ def finetune(
         _print(result, as_json=json)
 
 
-def _task_text(
-    task: str | None, units: "Units", model: str, *, is_raw: bool
-) -> "TaskText | None":
+def _task_text(task: str | None, units: "Units", model: str, *, is_raw: bool) -> "TaskText | None":
     """Return what reads the data of a task; none for raw text, which ``is_raw`` demands."""
     from elmokit.errors import InputError
     from elmokit.tasks.task_text import TaskText

@@ -1,6 +1,6 @@
-"""Controls of table 1: the conditions that could explain the gain of ELMo without its training.
+"""Controls of table 1: what else could explain the gain of ELMo.
 
-Every condition is tested against ``elmo``. The runs of ``static`` and ``elmo`` are those of table 1.
+Every condition is tested against ``elmo``. ``elmo`` and ``static`` share runs with table 1.
 """
 
 from elmokit.experiments.experiment import ELMO, STATIC, Experiment, reads

@@ -79,10 +79,11 @@ class StaticInputs(nn.Module):
         return vectors if self.gammas is None else self.gammas[place] * vectors
 
     @torch.no_grad()
-    def scale_to(self, rms: float, samples: Iterable[Int[Tensor, "B W"]]) -> None:
+    def scale_to(self, rms: float, samples: Iterable[Tensor]) -> None:
         """Set every γ so that the vectors of the words in ``samples`` have this root mean square.
 
-        Words without a vector do not count; if no word has one, nothing changes.
+        ``samples`` holds ids. Words without a vector do not count; if no word has one, nothing
+        changes.
         """
         samples = list(samples)
         if self.gammas is None or not samples:

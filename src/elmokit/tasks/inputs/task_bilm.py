@@ -43,10 +43,10 @@ class BiLMReference:
 
 @dataclass(frozen=True, eq=False)
 class TaskBiLM:
-    """A biLM as a task sees it; conditions without layers only have its tokenizer and width, or a
-    plain tokenizer.
+    """A biLM as a task sees it.
 
-    Use `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
+    Conditions without layers only have its tokenizer and width, or a plain tokenizer. Use
+    `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
     are not kept then.
     """
 

@@ -120,8 +120,8 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
-    ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are in
-    their place.
+    ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
+    in their place.
 
     Args:
         settings: What is read, complete.
