@@ -124,9 +124,10 @@ class TextShards:
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
         shards = self._write(sentences, target, metadata)
+        lines = f"{report.lines} lines read, " if self.reader is None else ""
         log.info(
-            "%d lines read, %d sentences, %d words in %d shards",
-            report.lines, report.sentences, report.words, len(shards),
+            "%s%d sentences, %d words in %d shards",
+            lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
         if held_out_dir is not None and held_out:
             return shards, self._write(held_out, held_out_dir, shards.metadata)

@@ -269,9 +269,10 @@ class Task(ABC, Generic[Example]):
                 f"{settings.positions!r}; its network has {', '.join(self.positions)}."
             )
         if settings.embeddings == "static_output" and settings.positions == "input":
+            others = [f"inputs.positions={one}" for one in self.positions if one != "input"]
             raise InputError(
-                f"embeddings='static_output' needs an output, and with inputs.positions='input' "
-                f"the task {self.name} reads nothing there. Take embeddings=static, or another of "
-                f"its positions: {', '.join(self.positions)}."
+                f"With inputs.positions='input' the task {self.name} reads nothing at the output, "
+                f"where embeddings='static_output' has static vectors. Take "
+                f"{' or '.join(['embeddings=static', *others])}."
             )
         return settings
