@@ -17,6 +17,7 @@ from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
     Preparation,
+    SentenceReader,
     TextConfig,
     TextShards,
 )
@@ -98,12 +99,14 @@ def prepare_text(
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
     workers: Workers = ONE_PROCESS,
+    reader: SentenceReader | None = None,
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
     Existing shards of the same files and settings are reused; others, and another vocabulary, are
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize.
+    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
+    ``reader`` reads files that are none.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
@@ -111,7 +114,7 @@ def prepare_text(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
-    text_shards = TextShards(text, normalization, on_preparation, workers)
+    text_shards = TextShards(text, normalization, on_preparation, workers, reader)
     if sources.shards is not None:
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)

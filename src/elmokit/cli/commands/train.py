@@ -33,7 +33,10 @@ def train(
     model: options.ModelOption = None,
     embeddings: Annotated[
         str,
-        typer.Option(help="Word inputs: elmo, static, layer0, random, top, average or none."),
+        typer.Option(
+            help="Word inputs: elmo, static, static_output, static_projected, layer0, random, "
+            "top, average or none."
+        ),
     ] = "elmo",
     vectors: options.VectorsOption = None,
     epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
