@@ -122,7 +122,7 @@ def prepare_text(
             if unused.resolve() != shards.shard_dir.resolve():
                 (unused / MANIFEST_NAME).unlink(missing_ok=True)
         if not sources.valid:
-            log.warning("nothing is held out of %s: no validation", shards.shard_dir)
+            log.warning("nothing is held out from %s, so there is no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
@@ -149,8 +149,9 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
         has_valid = shards.metadata.get(NUM_HELD_OUT) != 0
     else:
         raise FileNotFoundError(
-            f"There are no finished shards in {corpus[0]}, and {run_dir} has none of its own: it "
-            "reads those until it ends. Put them back, or start a new run in another directory."
+            f"There are no finished shards in {corpus[0]}. The run in {run_dir} has no shards of "
+            "its own and needs these until it ends. Put them back, or start a new run in another "
+            "directory."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)

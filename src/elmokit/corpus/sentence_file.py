@@ -50,7 +50,7 @@ class SentenceFile:
     """Of the corpus; long ones take several lines."""
     num_words: int
     counts: dict[str, int]
-    """Words that are frequent enough, by falling count, ties in code point order."""
+    """Words that are frequent enough, by descending count, ties in code point order."""
 
     @property
     def coverage(self) -> float:

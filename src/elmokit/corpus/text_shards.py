@@ -101,9 +101,9 @@ class TextShards:
             text = dataclasses.replace(self.text, tokenizer=tokenizer)
             return dataclasses.replace(self, text=text, normalization=normalization)
         raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is wanted. "
-            "Give the raw text, or shards that were made so; `pretrain` without a tokenizer takes "
-            "that of the shards."
+            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is needed. "
+            "Give the raw text, or shards made with it; without a tokenizer, `pretrain` uses that "
+            "of the shards."
         )
 
     def make(

@@ -199,8 +199,8 @@ class Task(ABC, Generic[Example]):
         parts = text.split("\t") if self.num_texts > 1 else [text]
         if len(parts) != self.num_texts:
             raise InputError(
-                f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
-                f"{len(parts)}: {shown(text)}."
+                f"The task {self.name} needs {self.num_texts} texts per line, separated by tabs, "
+                f"got {len(parts)}: {shown(text)}."
             )
         example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
         return self.as_given(example, parts)

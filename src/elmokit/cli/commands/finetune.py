@@ -41,7 +41,7 @@ def finetune(
         list[Path] | None, options.file_option("Out-of-domain text to score before and after.")
     ] = None,
     vocab: Annotated[
-        str | None, options.file_option("New vocabulary, or `corpus` to count one from CORPUS.")
+        str | None, options.file_option("New vocabulary, or `corpus` to build one from CORPUS.")
     ] = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,

@@ -55,7 +55,7 @@ def train(
     """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
-    once and cached on disk. --minutes counts training and scoring; after it, or after Ctrl-C,
+    once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
     --resume continues.
     """
     from elmokit.config import from_dict

@@ -140,10 +140,10 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
     """
     path = run_dir / CONFIG_FILE
     if not run_dir.exists():
-        raise FileNotFoundError(f"{run_dir} is no run of a task: there is no such directory.")
+        raise FileNotFoundError(f"{run_dir} is not a task run: there is no such directory.")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
+            f"{run_dir} is not a task run: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
             "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
         )
     required, advice = ("config", "labels", "bilm", "vectors"), "Train the task again."
