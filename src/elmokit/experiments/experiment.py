@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.experiments.plan import Condition
@@ -10,6 +11,7 @@ from elmokit.experiments.probe_plan import ProbeSettings
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import Table
 from elmokit.experiments.settings import TaskSettings
+from elmokit.tasks.inputs.settings import EmbeddingKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +48,20 @@ class Experiment:
         return tuple(one for one in self.tasks if not names or one.task in names)
 
 
-STATIC = Condition(name="static", overrides=("inputs.embeddings=static",))
-ELMO = Condition(name="elmo", overrides=("inputs.embeddings=elmo",))
+def reads(embeddings: EmbeddingKind, name: str, **more: Any) -> Condition:
+    """Return the condition that reads one kind of embeddings; ``more`` is of `Condition`."""
+    return Condition(name=name, overrides=(f"inputs.embeddings={embeddings}",), **more)
+
+
+def control(
+    embeddings: EmbeddingKind, name: str, *, tuned_as: str, tasks: tuple[str, ...] = ()
+) -> Condition:
+    """Return a control, in all tasks or these, with the tuned learning rate of ``tuned_as``."""
+    return reads(embeddings, name, is_control=True, tuned_as=tuned_as, tasks=tasks)
+
+
+STATIC = reads("static", "static")
+ELMO = reads("elmo", "elmo")
 
 
 def elmo(name: str, *overrides: str, tuned_as: str | None = None) -> Condition:

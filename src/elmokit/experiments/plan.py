@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.settings import CONTROL_SEEDS, TaskSettings
-from elmokit.tasks.inputs.settings import WITH_LAYERS
+from elmokit.tasks.inputs.settings import WITH_BILM, WITH_LAYERS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
@@ -36,6 +36,8 @@ class Condition:
     name: str
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`."""
+    tasks: tuple[str, ...] = ()
+    """The only tasks with this condition; none: all of the experiment."""
     is_control: bool = False
     """A control has at most `CONTROL_SEEDS`."""
     tuned_as: str | None = None
@@ -120,6 +122,7 @@ def plan_tasks(
         for settings in tasks
         if settings.shares is None or share in settings.shares
         for condition in conditions
+        if not condition.tasks or settings.task in condition.tasks
     ]
     runs = []
     for seed in range(max((num_seeds for *_, num_seeds in cells), default=0)):
@@ -131,7 +134,7 @@ def plan_tasks(
             if key in rates:
                 config["train"]["learning_rate"] = rates[key]
             run_metadata = {**metadata[settings.dataset], "config": config}
-            if config["inputs"]["embeddings"] not in WITH_LAYERS:
+            if config["inputs"]["embeddings"] not in WITH_BILM:
                 run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
             runs.append(PlannedRun(
                 task=settings.task, dataset=settings.dataset, condition=condition.name,
