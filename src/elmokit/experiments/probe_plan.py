@@ -14,8 +14,11 @@ from elmokit.experiments.inputs import BiLMMetadata, without_advice
 from elmokit.experiments.plan import PlannedRun, distinct
 from elmokit.experiments.samples import SAMPLE_VERSION, sample_file
 from elmokit.files.hashing import file_sha256
+from elmokit.probes.data import find_sense_inventory
 from elmokit.probes.probe import Probe
 
+PROBE_VERSION = 2
+"""Increased when the same data, biLM and vectors would give other numbers."""
 BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
 """Families of vectors, and the example neighbors of table 4."""
 POS_SENTENCES = 6000
@@ -85,13 +88,16 @@ def plan_probe(
     """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     settings.find(data_dir)
     folder = data_dir / settings.data.name
+    if EXAMPLES in settings.families:
+        find_sense_inventory(folder)
     files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
     runs = []
     for family in settings.families:
         for seed in range(seeds if family == RANDOM else 1):
             metadata: dict[str, Any] = {
                 "elmokit_version": elmokit.__version__, "family": family, "data": files,
-                "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
+                "probe_version": PROBE_VERSION, "sample": [SAMPLE_VERSION, POS_SENTENCES],
+                "seed": seed,
             }  # fmt: skip
             if family != STATIC:
                 metadata |= model.metadata

@@ -1,7 +1,8 @@
 """Words and their senses: annotated text with keys (Raganato et al. 2017), and an inventory.
 
 Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; a
-second file has the gold keys, ``instance-id key [key …]`` per line.
+second file has the gold keys, ``instance-id key [key …]`` per line. Keys of one lemma may be joined,
+as SemCor does: ``play%1:10:03::;1:10:01::`` is two.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,6 +45,8 @@ class SenseSentence:
     """A multiword expression (``New York``) is several tokens."""
     occurrences: tuple[SenseOccurrence, ...]
     location: Location
+    document: str
+    """Id of its text; without one, the number of the text in the file, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,8 +145,17 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
             raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
-        keys[name] = tuple(senses)
+        keys[name] = tuple(key for sense in senses for key in _separate(sense))
     return keys
+
+
+def _separate(keys: str) -> Iterator[str]:
+    """Yield the keys that semicolons join: only the first names the lemma."""
+    first, *others = keys.split(";")
+    yield first
+    lemma = first.partition("%")[0]
+    for other in filter(None, others):
+        yield other if "%" in other else f"{lemma}%{other}"
 
 
 def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
@@ -170,8 +182,9 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
             report.skip("empty_token", raw.location)
         elif occurrences:
             yield SenseSentence(
-                tokens=tuple(tokens), occurrences=tuple(occurrences), location=raw.location
-            )
+                tokens=tuple(tokens), occurrences=tuple(occurrences),
+                location=raw.location, document=raw.document,
+            )  # fmt: skip
 
 
 @dataclass
@@ -188,6 +201,7 @@ class _Word:
 @dataclass
 class _RawSentence:
     location: Location
+    document: str
     words: list[_Word]
 
 
@@ -203,6 +217,7 @@ class _XmlReader:
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._entity
         self._open: list[str] = []
+        self._document, self._num_documents = "", 0
         self._sentence: _RawSentence | None = None
         self._word: _Word | None = None
         self._finished: list[_RawSentence] = []
@@ -240,8 +255,11 @@ class _XmlReader:
                 f"with <wf> and <instance>."
             )
         self._open.append(name)
-        if name == "sentence":
-            self._sentence = _RawSentence(location=self._location(), words=[])
+        if name == "text":
+            self._num_documents += 1
+            self._document = attributes.get("id") or str(self._num_documents)
+        elif name == "sentence":
+            self._sentence = _RawSentence(self._location(), self._document, words=[])
         elif name == "wf" and self._sentence is not None:
             self._word = _Word(location=self._sentence.location, name=None, lemma="", pos="")
         elif name == "instance":
