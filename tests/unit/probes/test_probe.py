@@ -108,7 +108,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     from elmokit.cli import app
     from elmokit.metrics.accuracy import accuracy_of
     from elmokit.probes import registry
-    from elmokit.probes.probe import Probe
+    from elmokit.probes.probe import Figure, Probe
 
     @dataclass
     class Length:
@@ -129,7 +129,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
         columns={"dims": "dimensions"},
         note="{name} was the last",
         counts="",
-        score=accuracy_of,
+        figures=(Figure("dims", accuracy_of),),
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(registry.PROBES, "length", ("length", "how long vectors are"))
@@ -151,8 +151,9 @@ def test_every_probe_shows_fields_that_its_score_has(name):
 
     probe = find_probe(name)
     assert name in PROBES
-    assert probe.columns
     assert probe.counts
+    assert {figure.name for figure in probe.figures} <= set(probe.columns)
+    assert probe.figures[0].name == next(iter(probe.columns))
 
 
 KOREAN = (
