@@ -92,7 +92,9 @@ def test_the_search_finds_what_a_search_by_hand_finds(overlap):
     lines = ["".join(draw.choices("ab ", k=draw.randrange(40))).strip() for _ in range(200)]
     lines = [" ".join(line.split()) for line in lines if line.strip()]
     text = " ".join(lines)
-    probes = {" ".join("".join(draw.choices("ab ", k=draw.randrange(1, 22))).split()) for _ in range(400)}
+    probes = {
+        " ".join("".join(draw.choices("ab ", k=draw.randrange(1, 22))).split()) for _ in range(400)
+    }
     starts = [draw.randrange(len(text) - 30) for _ in range(100)]
     probes |= {text[start : start + draw.randrange(12, 30)].strip() for start in starts}
     probes.discard("")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Figure:
     """Field of the score."""
     score: ScoreFunction
     """From summed counts to the number."""
-    part: slice = slice(None)
+    part: slice = field(default_factory=lambda: slice(None))
     """The columns of the counts that it follows from."""
 
     def counts(self, counts: Counts) -> Counts:

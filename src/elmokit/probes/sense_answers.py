@@ -26,7 +26,7 @@ PRIOR_WEIGHTS = (0.0, *(2.0**power for power in range(-8, 1)))
 
 @dataclass(frozen=True)
 class Answers:
-    """What M methods say of all W words: a baseline's one, or centroid, 1-NN and 1-NN with prior."""
+    """What M methods say of all W words: one, or centroid, 1-NN and 1-NN with the prior."""
 
     name: str
     """Of the representation."""

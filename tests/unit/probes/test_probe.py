@@ -2,8 +2,9 @@
 
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from ...builders.task_models import toy_model
@@ -114,6 +115,7 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     class Length:
         name: str
         dims: float
+        counts: np.ndarray = field(repr=False)
 
     module = types.ModuleType("elmokit.probes.length")
     module.PROBE = Probe(
@@ -121,14 +123,14 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
         read=lambda path, tokenize, units: tokenize(path.read_text()),
         words=set,
         measure=lambda sources, words, seed, device: tuple(
-            Length(name, float(vectors.shape[-1]))
+            Length(name, float(vectors.shape[-1]), np.ones((1, 2)))
             for source in sources
             for vectors in source.stream([tuple(words)])
             for name in source.names
         ),
         columns={"dims": "dimensions"},
         note="{name} was the last",
-        counts="",
+        counts="counts",
         figures=(Figure("dims", accuracy_of),),
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)

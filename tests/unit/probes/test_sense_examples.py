@@ -29,16 +29,19 @@ SENTENCES = [
 ]
 
 
+VECTORS = {
+    "a": [1, 0], "the": [0.9, 0.1], "this": [0.8, 0.3], "his": [0, 1], "they": [0.1, 1],
+    "another": [0.6, 0.6],
+}  # fmt: skip
+
+
 class Embedder:
     """The vector of each word depends on the word before it."""
-
-    VECTORS = {"a": [1, 0], "the": [0.9, 0.1], "this": [0.8, 0.3], "his": [0, 1], "they": [0.1, 1],
-               "another": [0.6, 0.6]}  # fmt: skip
 
     def embed(self, sentences, *, layers):
         assert layers == "top"
         return [
-            np.array([[9, 9], *(self.VECTORS.get(word, [5, 5]) for word in words[:-1])], "f4")
+            np.array([[9, 9], *(VECTORS.get(word, [5, 5]) for word in words[:-1])], "f4")
             for words in sentences
         ]
 

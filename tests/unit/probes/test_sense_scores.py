@@ -80,7 +80,13 @@ def test_a_decision_takes_the_first_of_equal_ones():
 
     none = -np.inf
     scores = np.array(
-        [[0.2, 0.9, 0.1], [0.9, 0.9 + 1e-7, 0.1], [none, none, none], [none, 0.5, 0.5], [0, 1e-3, 0]]
+        [
+            [0.2, 0.9, 0.1],
+            [0.9, 0.9 + 1e-7, 0.1],
+            [none, none, none],
+            [none, 0.5, 0.5],
+            [0, 1e-3, 0],
+        ]
     )
     chosen, is_tie = decide(scores)
     assert chosen.tolist() == [1, 0, -1, 1, 1]

@@ -23,7 +23,9 @@ def words():
     return SenseWords(corpus, [annotated("1", "b", (0, 1, "x", "NOUN", "x%1"))], inventory())
 
 
-def test_each_ambiguous_word_has_its_row_and_the_file_is_gone_afterwards(words, tmp_path, monkeypatch):
+def test_each_ambiguous_word_has_its_row_and_the_file_is_gone_afterwards(
+    words, tmp_path, monkeypatch
+):
     from elmokit.probes.vector_table import vector_table
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

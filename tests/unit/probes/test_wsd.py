@@ -14,7 +14,7 @@ SENSES = {
 }
 VECTORS = {
     "cash": [1, 0], "loan": [0.8, 0.6], "shore": [0, 1], "between": [1, 1], "tilt": [0.9, 0],
-    "stones": [1, 0], "songs": [0, 1], "odd": [0, -1], "the": [-9, -9],
+    "stones": [1, 0], "songs": [0, 1], "odd": [0, -1], "the": [-9, -9], "near": [0.866, 0.5],
 }  # fmt: skip
 
 
@@ -114,18 +114,9 @@ def test_every_way_of_every_source_is_scored_and_little_is_read():
 
 
 def test_the_nearest_word_wins_by_1nn():
-    # (0.8, 0.6) is money by its centroid (0.9, 0.3) and by the word; (1, 1) is nearer to loan
+    # loan is a word of money, whose centroid (0.9, 0.3) is farther than (1, 1)
     training = [*TRAINING, bank("t5", "between", "bank%blood")]
     (*_, score) = scores_of([bank("q", "loan", "bank%money")], training)
-    assert (score.f1, score.nearest_f1) == (100, 100)
-    training = [
-        bank("t1", "cash", "bank%money"), bank("t2", "odd", "bank%money"),
-        bank("t3", "between", "bank%river"),
-    ]  # fmt: skip
-    # cash is a word of money, whose centroid (0.5, -0.5) is farther than (1, 1)
-    (*_, score) = scores_of([bank("q", "loan", "bank%river")], training)
-    assert (score.f1, score.nearest_f1) == (100, 100)
-    (*_, score) = scores_of([bank("q", "cash", "bank%money")], training)
     assert (score.f1, score.nearest_f1) == (0, 100)
 
 
@@ -138,18 +129,17 @@ def scores_of(test, training=TRAINING):
 def test_a_document_of_the_corpus_never_sees_itself():
     corpus = [
         bank("t1", "cash", "bank%money", document="a"),
-        bank("t2", "cash", "bank%river", document="b"),
+        bank("t2", "loan", "bank%money", document="b"),
         bank("t3", "shore", "bank%river", document="c"),
+        bank("t4", "between", "bank%river", document="d"),
     ]
-    first, frequent, table = scores_of([bank("q", "cash", "bank%money")], corpus)
-    assert (table.f1, table.nearest_f1) == (100, 100)
-    # cash in a: only river is left; in b and c both are, and cash is money there
-    assert table.counts[1:, 9:12].tolist() == [[0, 1, 1], [0, 1, 1], [1, 1, 1]]
-    assert table.semcor_f1 == pytest.approx(100 / 3)
-    assert table.semcor_num_instances == 3
-    # a has river as most frequent, b and c have one of each: the first of the inventory, money
-    assert frequent.semcor_f1 == 0
-    assert first.semcor_f1 == pytest.approx(100 / 3)
+    first, frequent, table = scores_of([bank("q", "loan", "bank%money")], corpus)
+    assert table.f1 == 100
+    # without themselves, loan is nearer to river (1, 2), and between to money (1.8, 0.6)
+    assert table.counts[1:, 9:12].tolist() == [[1, 1, 1], [0, 1, 1], [1, 1, 1], [0, 1, 1]]
+    assert (table.semcor_f1, table.semcor_num_instances) == (50, 4)
+    # the other documents have two of the other sense
+    assert (first.semcor_f1, frequent.semcor_f1) == (50, 0)
 
 
 def test_a_lemma_of_no_other_document_gets_the_first_sense():
@@ -174,6 +164,7 @@ def test_ties_are_counted_and_rounding_does_not_decide_them():
         bank(word, word, "bank%river" if number % 2 else "bank%money", document=word)
         for number, word in enumerate(words)
     ]
+    table["the"] = [0, 0]
     test = [bank("q", "w1", "bank%money")]
     score = disambiguate([TableSource(table)], corpus, test, inventory(**SENSES))[2]
     assert (score.f1, score.nearest_f1, score.prior_f1) == (100, 100, 100)
@@ -182,20 +173,27 @@ def test_ties_are_counted_and_rounding_does_not_decide_them():
 
 
 def test_the_prior_is_weighed_as_is_best_on_the_corpus():
-    from elmokit.probes.sense_answers import PRIOR_WEIGHTS
+    corpus = [
+        bank("r", "loan", "bank%river", document="r"),
+        *(bank(f"o{n}", "cash", "bank%money", document=f"o{n}") for n in range(4)),
+        bank("m", "between", "bank%money", document="m"),  # right with w of 1/64 or more
+        bank("n", "near", "bank%money", document="n"),  # right with 1/32 or more
+    ]
+    (*_, score) = scores_of([bank("q", "loan", "bank%money")], corpus)
+    assert (score.nearest_f1, score.prior_f1, score.prior_weight) == (0, 100, 1 / 32)
+    # m gets 1/32, the best without m; n gets only 1/64, the best without n
+    assert score.semcor_nearest_f1 == pytest.approx(100 * 4 / 7)
+    assert score.semcor_prior_f1 == pytest.approx(100 * 5 / 7)
+    assert score.counts[1:, 15].tolist() == [0, 1, 1, 1, 1, 1, 0]
 
-    # vectors mislead slightly: (1, 1) is a little nearer to the rare sense
-    rare = [bank("r", "loan", "bank%river", document="r")]
-    often = [bank(f"o{n}", "cash", "bank%money", document=f"o{n}") for n in range(4)]
-    misled = [bank(f"m{n}", "between", "bank%money", document=f"m{n}") for n in range(1)]
-    test = [bank("q", "between", "bank%money")]
-    (*_, score) = scores_of(test, [*rare, *often])
-    assert (score.nearest_f1, score.prior_f1, score.prior_weight) == (0, 0, 0)
-    (*_, score) = scores_of(test, [*rare, *often, *misled])
-    assert score.prior_weight in PRIOR_WEIGHTS[1:]
-    assert (score.semcor_nearest_f1, score.semcor_prior_f1) == pytest.approx(
-        (100 * 4 / 6, 100 * 5 / 6)
-    )
+
+def test_the_test_set_does_not_choose_the_weight():
+    corpus = [
+        bank("r", "loan", "bank%river", document="r"),
+        *(bank(f"o{n}", "cash", "bank%money", document=f"o{n}") for n in range(4)),
+    ]
+    (*_, score) = scores_of([bank("q", "between", "bank%money")], corpus)
+    assert (score.prior_f1, score.prior_weight) == (0, 0)  # 1/4 would be right
 
 
 def test_baselines_have_one_answer_and_scores_are_json():

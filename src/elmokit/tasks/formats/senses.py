@@ -1,8 +1,8 @@
 """Words and their senses: annotated text with keys (Raganato et al. 2017), and an inventory.
 
 Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; a
-second file has the gold keys, ``instance-id key [key …]`` per line. Keys of one lemma may be joined,
-as SemCor does: ``play%1:10:03::;1:10:01::`` is two.
+second file has the gold keys, ``instance-id key [key …]`` per line. Semicolons may join keys of one
+lemma, as in SemCor: ``play%1:10:03::;1:10:01::`` is two.
 """
 
 from collections.abc import Iterator, Mapping

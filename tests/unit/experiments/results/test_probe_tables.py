@@ -22,7 +22,8 @@ NUM_TEST, NUM_DOCUMENTS = 4, 3
 
 def score(name, right, weight=0.25):
     """A score whose six figures are ``right``, in percent."""
-    values = dict(zip([one.name for one in FIGURES], right, strict=True))
+    numbers = [None if value is None else float(value) for value in right]
+    values = dict(zip([one.name for one in FIGURES], numbers, strict=True))
     return {
         "name": name, **values, "num_instances": 400, "prior_weight": weight,
         "num_ties": {key: 7 for key, value in values.items() if value is not None},
@@ -101,7 +102,9 @@ def test_examples_come_with_the_glosses_of_their_senses():
         metadata={},
     )  # fmt: skip
     details = {
-        "examples": [{"source": "biLM", "query": "a [play] (p%1)", "nearest": ["x (p%1)", "y (p%2)"]}],
+        "examples": [
+            {"source": "biLM", "query": "a [play] (p%1)", "nearest": ["x (p%1)", "y (p%2)"]}
+        ],
         "glosses": {"p%1": "a drama", "p%2": "an act"},
     }
     result = RunResult(metric="", value=0, num_examples=1, seconds=0, details=details)
