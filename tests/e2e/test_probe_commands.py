@@ -92,7 +92,7 @@ def test_parts_of_speech_of_every_representation(folder):
     assert [(one["name"], one["untrained"], one["figure"]) for one in found["gains"]] == [
         (f"layer {layer}", f"random {layer}", "accuracy") for layer in range(3)
     ]
-    assert found["gains"][0]["interval"]["num_units"] == 3
+    assert found["gains"][0]["num_units"] == 3
     table = probe(folder, "pos", "pos", "--layers", "0").splitlines()
     assert table[0].split() == ["accuracy", "seen", "words", "unseen", "words"]
     assert table[-2].split() == ["layer", "0", "100.00", "100.00", "0.00"]

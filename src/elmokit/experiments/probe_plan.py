@@ -17,8 +17,6 @@ from elmokit.files.hashing import file_sha256
 from elmokit.probes.data import find_sense_inventory
 from elmokit.probes.probe import Probe
 
-PROBE_VERSION = 2
-"""Increased when the same data, biLM and vectors would give other numbers."""
 BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
 """Families of vectors, and the example neighbors of table 4."""
 POS_SENTENCES = 6000
@@ -96,8 +94,7 @@ def plan_probe(
         for seed in range(seeds if family == RANDOM else 1):
             metadata: dict[str, Any] = {
                 "elmokit_version": elmokit.__version__, "family": family, "data": files,
-                "probe_version": PROBE_VERSION, "sample": [SAMPLE_VERSION, POS_SENTENCES],
-                "seed": seed,
+                "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
             }  # fmt: skip
             if family != STATIC:
                 metadata |= model.metadata

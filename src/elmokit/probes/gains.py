@@ -1,8 +1,4 @@
-"""What training gave a biLM: each layer's score minus that of the same layer, untrained.
-
-The interval is over the units that are scored, such as sentences or documents, and not over random
-weights: the counts of several untrained biLMs are summed first.
-"""
+"""What training gave a biLM: each layer's score minus that of the same layer, untrained."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.metrics.bootstrap import DifferenceInterval, bootstrap_difference
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import Counts
 from elmokit.probes.probe import Probe
 from elmokit.probes.vector_sources import TRAINED, UNTRAINED
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gain:
-    """The difference between a trained layer and the same one untrained."""
+class TrainingGain:
+    """The difference between a trained layer and the same one untrained, in points."""
 
     name: str
     """Of the trained layer."""
@@ -26,33 +22,40 @@ class Gain:
     """Name of the other."""
     figure: str
     """Field of the score, one of `Probe.figures`."""
-    interval: DifferenceInterval
+    difference: float
+    low: float
+    """Lower end of the interval (`bootstrap.CONFIDENCE`)."""
+    high: float
+    num_units: int
+    """What was drawn: sentences of a test set, documents of SemCor, lemmas, pairs."""
 
 
-def gains_of(probe: Probe, scores: Sequence[Any]) -> list[Gain]:
+def gains_of(probe: Probe, scores: Sequence[Any]) -> list[TrainingGain]:
     """Return the gains of all layers with an untrained counterpart among the scores."""
     return training_gains(probe, {one.name: [getattr(one, probe.counts)] for one in scores})
 
 
-def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list[Gain]:
-    """Return the gains from the counts of each representation, one per seed of untrained biLMs.
+def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list[TrainingGain]:
+    """Return the gains from the counts of each representation, one for each seed of random weights.
 
-    A biLM that is not random has the same counts with every seed, and is given once.
+    The intervals are over units, and over seeds if there are several.
     """
     found = []
-    for name, (own, *_) in counts.items():
+    for name, own in counts.items():
         first, _, layer = name.partition(" ")
-        others = counts.get(f"{UNTRAINED} {layer}") if first == TRAINED else None
-        if others is None:
+        untrained = f"{UNTRAINED} {layer}"
+        if first != TRAINED or untrained not in counts:
             continue
-        ours, theirs = own * len(others), np.sum(others, axis=0)
-        found += [
-            Gain(
-                name=name, untrained=f"{UNTRAINED} {layer}", figure=figure.name,
-                interval=bootstrap_difference(
-                    figure.counts(ours), figure.counts(theirs), figure.score, seed=0
-                ),
+        for figure in probe.figures:
+            runs = RunCounts(
+                *(
+                    np.stack([figure.counts(run) for run in runs])
+                    for runs in (own, counts[untrained])
+                )
             )
-            for figure in probe.figures
-        ]  # fmt: skip
+            test = bootstrap_gain(runs, score=figure.score, seed=0)
+            found.append(TrainingGain(
+                name=name, untrained=untrained, figure=figure.name, difference=test.difference,
+                low=test.low, high=test.high, num_units=runs.new.shape[1],
+            ))  # fmt: skip
     return found

@@ -1,60 +1,227 @@
-"""The interval of a difference."""
+"""The hierarchical bootstrap against a slow one, Student's t, and data whose truth is known."""
+
+import random
+import statistics
 
 import numpy as np
 import pytest
 
-from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
-from elmokit.metrics.bootstrap import bootstrap_difference
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.metrics.span_f1 import f1_of
 
 
-def counts(right, size=1):
-    return np.stack([np.array(right, "f8"), np.full(len(right), float(size))], axis=1)
+def same_in_every_unit(scores, *, units=5):
+    """Counts of runs with these accuracies in percent, whatever units are drawn."""
+    return np.array([[[score, 100.0]] * units for score in scores])
 
 
-def test_the_interval_is_that_of_the_binomial_where_one_system_is_always_right():
-    random = np.random.default_rng(0)
-    wrong = (random.random(400) < 0.2).astype(float)
-    found = bootstrap_difference(counts(np.ones(400)), counts(1 - wrong), accuracy_of, seed=1)
-    share = wrong.mean()
-    deviation = 100 * (share * (1 - share) / 400) ** 0.5
-    assert found.difference == pytest.approx(100 * share)
-    assert found.low == pytest.approx(100 * share - 1.96 * deviation, abs=0.3)
-    assert found.high == pytest.approx(100 * share + 1.96 * deviation, abs=0.3)
-    assert found.num_units == 400
+def test_without_variance_over_units_the_interval_is_student_s():
+    new, base = [71.0, 70.0, 74.0], [60.0, 62.0, 61.0]
+    found = bootstrap_gain(
+        RunCounts(same_in_every_unit(new), same_in_every_unit(base)),
+        score=accuracy_of, num_rounds=100_000, seed=1,
+    )  # fmt: skip
+    pooled = (statistics.variance(new) + statistics.variance(base)) / 2
+    half = 2.776 * (pooled * (1 / 3 + 1 / 3)) ** 0.5  # t with 4 degrees of freedom
+    gain = statistics.mean(new) - statistics.mean(base)
+    assert found.difference == pytest.approx(gain)
+    assert found.low == pytest.approx(gain - half, abs=0.03 * half)
+    assert found.high == pytest.approx(gain + half, abs=0.03 * half)
+    t = gain / half * 2.776
+    p_value = 1 - t * (t**2 + 6) / (t**2 + 4) ** 1.5
+    assert found.p_value == pytest.approx(p_value, abs=0.0004)
 
 
-def test_equal_systems_differ_nowhere_and_scale_does_not_matter():
-    a, b = counts([1, 0, 1, 1]), counts([0, 0, 1, 1])
-    same = bootstrap_difference(a, a, accuracy_of, seed=0)
-    assert (same.difference, same.low, same.high) == (0, 0, 0)
-    assert bootstrap_difference(a, b, accuracy_of, seed=0) == bootstrap_difference(
-        3 * a, 3 * b, accuracy_of, seed=0
-    )
+def test_conditions_may_have_other_numbers_of_seeds_and_gains_another_spread():
+    few, many = same_in_every_unit([50.0]), same_in_every_unit([60.0, 62.0, 64.0])
+    pooled_sd = 2.0  # of the three alone
+    found = bootstrap_gain(
+        RunCounts(many, few), score=accuracy_of, num_rounds=100_000, seed=1
+    )  # fmt: skip
+    half = 4.303 * pooled_sd * (1 + 1 / 3) ** 0.5
+    assert found.high - found.low == pytest.approx(2 * half, rel=0.04)
+    certain = RunCounts(same_in_every_unit([55.0, 55.0]), same_in_every_unit([50.0, 50.0]))
+    change = bootstrap_gain(
+        RunCounts(many, few), certain, score=accuracy_of, num_rounds=100_000, seed=1
+    )  # fmt: skip
+    assert change.difference == 12 - 5
+    assert change.high - change.low == pytest.approx(2 * half, rel=0.04)
 
 
-def test_rounds_in_several_blocks_are_all_there(monkeypatch):
-    from elmokit.metrics import bootstrap
+def slow(new, base, minus=None, *, rounds, seed):
+    """The values of the rounds, drawn one by one with Python's own generator."""
+    draw = random.Random(seed)
+    num_units = len(new[0])
 
-    monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", 12)
+    def f1(rows):
+        found, predicted, gold = (sum(column) for column in zip(*rows, strict=True))
+        return 200 * found / (predicted + gold) if predicted + gold else 0.0
+
+    def chi_square(freedom):
+        return sum(draw.gauss(0, 1) ** 2 for _ in range(freedom))
+
+    pairs = [(1, new, base)] + ([] if minus is None else [(-1, *minus)])
+    observed = [[[f1(run) for run in side] for side in pair[1:]] for pair in pairs]
     drawn = []
+    for _ in range(rounds):
+        chosen = [draw.randrange(num_units) for _ in range(num_units)]
+        drawn.append([
+            [[f1([run[unit] for unit in chosen]) for run in side] for side in pair[1:]]
+            for pair in pairs
+        ])  # fmt: skip
 
-    def score(totals):
-        drawn.append(np.atleast_2d(totals).shape[0])
-        return accuracy_of(totals)
+    def gain(scores):
+        return sum(
+            sign * (statistics.mean(a) - statistics.mean(b))
+            for (sign, _, _), (a, b) in zip(pairs, scores, strict=True)
+        )
 
-    a, b = counts([1, 0, 1]), counts([0, 0, 1])
-    bootstrap_difference(a, b, score, num_rounds=10, seed=0)
-    assert sum(drawn[:-2]) == 20
+    values = []
+    noise = []
+    for number in range(len(pairs)):
+        freedom = sum(len(side) - 1 for side in observed[number])
+        squares = 0.0
+        for side in range(2):
+            for run in range(len(observed[number][side])):
+                squares += statistics.pvariance([
+                    one[number][side][run] - statistics.mean(one[number][side]) for one in drawn
+                ])  # fmt: skip
+        noise.append(squares / max(1, freedom) * num_units / (num_units - 1))
+    for one in drawn:
+        value = (gain(one) - gain(observed)) * (num_units / chi_square(num_units - 1)) ** 0.5
+        for number, sides in enumerate(observed):
+            freedom = sum(len(side) - 1 for side in sides)
+            if freedom:
+                squares = sum((len(side) - 1) * statistics.variance(side) for side in sides
+                              if len(side) > 1)  # fmt: skip
+                variance = max(0.0, squares / chi_square(freedom) - noise[number])
+                inverse = sum(1 / len(side) for side in sides)
+                value += draw.gauss(0, (variance * inverse) ** 0.5)
+        values.append(gain(observed) + value)
+    return values
 
 
-@pytest.mark.parametrize(
-    ("b", "rounds", "message"),
-    [
-        (counts([1, 0]), 10, r"\(units, k\).*\(3, 2\) and \(2, 2\)"),
-        (counts([1, 0, 1]), 0, "`num_rounds` .* 0"),
-    ],
-)
-def test_what_cannot_be_drawn_is_told(b, rounds, message):
-    with pytest.raises(InputError, match=message):
-        bootstrap_difference(counts([1, 1, 0]), b, accuracy_of, num_rounds=rounds, seed=0)
+@pytest.mark.parametrize("seeds", [(3, 2), (1, 1), (1, 4)])
+def test_it_agrees_with_a_slow_one(seeds):
+    generator = np.random.default_rng(4)
+
+    def f1_counts(num_seeds, mean):
+        gold = generator.integers(1, 5, size=(12,))
+        rows = [[(k := generator.binomial(g, mean), k + 1, g) for g in gold]
+                for _ in range(num_seeds)]  # fmt: skip
+        return np.array(rows, dtype=float)
+
+    sides = [f1_counts(seeds[0], 0.7), f1_counts(seeds[1], 0.5)]
+    whole = [f1_counts(2, 0.8), f1_counts(2, 0.75)]
+    for minus in (None, whole):
+        values = slow(*(side.tolist() for side in sides),
+                      minus and [side.tolist() for side in minus], rounds=2000, seed=1)  # fmt: skip
+        found = bootstrap_gain(
+            RunCounts(*sides), minus and RunCounts(*minus), score=f1_of, num_rounds=20_000, seed=2
+        )
+        low, *_, high = statistics.quantiles(values, n=40)
+        width = high - low
+        assert found.low == pytest.approx(low, abs=0.1 * width)
+        assert found.high == pytest.approx(high, abs=0.1 * width)
+        below = sum(value <= 0 for value in values) / len(values)
+        assert found.p_value == pytest.approx(2 * min(below, 1 - below), abs=0.04)
+
+
+class World:
+    """Right answers of many runs on many units, with a known expected gain of 0 or more."""
+
+    def __init__(self, seed, *, seeds, units, per_unit, sd_of_seeds, gain=0.0):
+        self.generator = np.random.default_rng(seed)
+        self.seeds, self.units, self.per_unit = seeds, units, per_unit
+        self.sd_of_seeds, self.gain = sd_of_seeds, gain
+
+    def runs(self, num_seeds, mean, hardness):
+        draw = self.generator
+        own = draw.normal(0, 0.6, self.units)  # what this condition finds hard
+        per_seed = draw.normal(0, self.sd_of_seeds, num_seeds)
+        rates = mean + 0.15 * np.tanh(hardness + own)[None] + per_seed[:, None]
+        right = draw.binomial(self.per_unit, np.clip(rates, 0, 1))
+        return np.stack([right, np.full_like(right, self.per_unit)], axis=-1).astype(float)
+
+    def test(self, number):
+        hardness = self.generator.normal(0, 1, self.units)
+        base = self.runs(self.seeds[1], 0.5, hardness)
+        new = self.runs(self.seeds[0], 0.5 + self.gain / 100, hardness)
+        return bootstrap_gain(
+            RunCounts(new, base), score=accuracy_of, num_rounds=400, seed=number
+        )  # fmt: skip
+
+
+WORLDS = {
+    "seeds decide": {"seeds": (3, 3), "units": 300, "per_unit": 1, "sd_of_seeds": 0.03},
+    "data decide": {"seeds": (5, 5), "units": 300, "per_unit": 1, "sd_of_seeds": 0.0},
+    "ten documents": {"seeds": (3, 3), "units": 10, "per_unit": 60, "sd_of_seeds": 0.01},
+    "few seeds of a control": {"seeds": (5, 2), "units": 80, "per_unit": 5, "sd_of_seeds": 0.02},
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_without_a_gain_one_is_found_as_often_as_it_should_be(name):
+    world = World(7, **WORLDS[name])
+    found = [world.test(number).p_value < 0.05 for number in range(400)]
+    assert 0.015 <= np.mean(found) <= 0.085  # 5 % ± three standard errors
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_interval_covers_the_true_gain(name):
+    world = World(8, gain=4.0, **WORLDS[name])
+    tests = [world.test(number) for number in range(400)]
+    covered = np.mean([one.low <= 4.0 <= one.high for one in tests])
+    assert 0.915 <= covered <= 0.985
+    assert np.mean([one.difference for one in tests]) == pytest.approx(4.0, abs=0.5)
+
+
+def test_drawing_three_seeds_with_replacement_would_find_gains_that_are_not_there():
+    """Why the seeds are drawn from a distribution, where they decide."""
+    draw, num_data_sets = np.random.default_rng(1), 400
+    scores = draw.normal(size=(2, num_data_sets, 1, 3))
+    chosen = draw.integers(0, 3, size=(2, num_data_sets, 500, 3))
+    means = np.take_along_axis(scores.repeat(500, axis=2), chosen, axis=3).mean(axis=3)
+    below = (means[0] <= means[1]).mean(axis=1)
+    assert np.mean(2 * np.minimum(below, 1 - below) < 0.05) > 0.12
+
+
+def test_equal_runs_are_never_different_and_a_seed_fixes_the_result():
+    counts = np.random.default_rng(3).integers(0, 3, size=(2, 20, 2)).astype(float) + np.array(
+        [0, 3]
+    )
+    same = RunCounts(counts[:1], counts[:1])
+    assert bootstrap_gain(same, score=accuracy_of, num_rounds=50, seed=0).p_value == 1
+    other = RunCounts(counts[:1], counts[1:])
+    first, again = (
+        bootstrap_gain(other, score=accuracy_of, num_rounds=50, seed=3) for _ in range(2)
+    )
+    assert first == again
+    assert first.low <= first.difference <= first.high
+
+
+def test_questions_of_a_paragraph_count_as_one_draw():
+    rows = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    assert sum_by_unit(rows, np.array([1, 0, 1])).tolist() == [[0, 1], [2, 2]]
+    right, wrong = np.ones((40, 1)), np.zeros((40, 1))
+    alone, together = np.arange(40), np.arange(40) // 8
+    half = np.concatenate([right[:24], wrong[:16]])
+
+    def width(units):
+        counts = [
+            sum_by_unit(np.hstack([one, np.ones((40, 1))]), units)[None] for one in (half, wrong)
+        ]
+        found = bootstrap_gain(RunCounts(*counts), score=accuracy_of, seed=0)
+        return found.high - found.low
+
+    assert width(together) > 2 * width(alone)
+
+
+def test_wrong_arguments_are_errors():
+    counts = np.ones((2, 4, 2))
+    for other in (counts[:, :3], np.ones((4, 2)), counts[:0]):
+        with pytest.raises(ValueError, match=r"\(seeds, units, k\).* \(2, 4, 2\), "):
+            bootstrap_gain(RunCounts(counts, other), score=accuracy_of, seed=0)
+    with pytest.raises(ValueError, match=r"`num_rounds` .*\b1, .*\b0\b"):
+        bootstrap_gain(RunCounts(counts, counts), score=accuracy_of, num_rounds=0, seed=0)

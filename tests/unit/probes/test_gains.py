@@ -43,13 +43,16 @@ def test_layers_are_compared_with_the_same_layers_untrained(probe):
     assert [(one.name, one.untrained, one.figure) for one in found] == [
         ("layer 1", "random 1", "a"), ("layer 1", "random 1", "b"),
     ]  # fmt: skip
-    assert [one.interval.difference for one in found] == [50, 0]
-    assert [one.interval.num_units for one in found] == [2, 1]
-    assert (found[0].interval.low, found[0].interval.high) == (0, 100)
+    assert [one.difference for one in found] == [50, 0]
+    assert [one.num_units for one in found] == [2, 1]
+    assert found[0].low < 0 < 50 < found[0].high
 
 
-def test_counts_of_several_untrained_bilms_are_summed(probe):
+def test_several_untrained_bilms_are_averaged_and_widen_the_interval(probe):
     from elmokit.probes.gains import training_gains
 
-    given = {"layer 1": [counts(1, 1, 1)], "random 1": [counts(1, 0, 1), counts(0, 0, 1)]}
-    assert [one.interval.difference for one in training_gains(probe, given)] == [75, 0]
+    given = {"layer 1": [counts(1, 1, 1)], "random 1": [counts(1, 1, 1), counts(0, 0, 1)]}
+    first, second = training_gains(probe, given)
+    assert (first.difference, second.difference) == (50, 0)
+    assert first.low < 0 < 50 < first.high
+    assert (second.low, second.high) == (0, 0)

@@ -44,7 +44,7 @@ def probe(
 
     Trains at most a linear classifier or a threshold.
     """
-    from elmokit.metrics.bootstrap import LEVEL
+    from elmokit.metrics.bootstrap import CONFIDENCE
     from elmokit.probes.gains import gains_of
     from elmokit.probes.probe import plain_score, run_probe
 
@@ -64,7 +64,7 @@ def probe(
         return
     _print_scores(probe_used, plain)
     if gains:
-        typer.echo(f"\ntrained minus untrained, with confidence intervals ({LEVEL:.0%}):")
+        typer.echo(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
     for gain in gains:
         _print_gain(probe_used.columns[gain.figure], gain)
 
@@ -87,7 +87,5 @@ def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
 
 
 def _print_gain(title: str, gain: Any) -> None:
-    found = gain.interval
-    typer.echo(
-        f"{gain.name:<20}{title:<22}{found.difference:+7.2f} [{found.low:+.2f}, {found.high:+.2f}]"
-    )
+    interval = f"[{gain.low:+.2f}, {gain.high:+.2f}]"
+    typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {interval}")

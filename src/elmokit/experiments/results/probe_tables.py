@@ -9,7 +9,7 @@ import numpy as np
 from elmokit.experiments.probe_plan import RANDOM, ProbeSettings
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import NOTHING, Table, p_text, spread_text
-from elmokit.metrics.bootstrap import LEVEL
+from elmokit.metrics.bootstrap import CONFIDENCE
 from elmokit.metrics.significance import approximate_randomization, summarize_seeds
 from elmokit.probes.gains import training_gains
 from elmokit.probes.probe import Probe
@@ -58,11 +58,9 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
 def training_gain_table(findings: Findings, *, probe: Probe) -> Table:
     """Return what training added to each layer, with a confidence interval."""
     counts = {row.name: row.counts for row in _representations(findings)}
-    gains = training_gains(probe, counts)
     lines: dict[str, list[str]] = {}
-    for gain in gains:
-        one = gain.interval
-        cell = f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
+    for gain in training_gains(probe, counts):
+        cell = f"{gain.difference:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]"
         lines.setdefault(gain.name, []).append(cell)
     titles = [probe.columns[figure.name] for figure in probe.figures]
     return Table(
@@ -70,9 +68,9 @@ def training_gain_table(findings: Findings, *, probe: Probe) -> Table:
         ("layer", *titles),
         tuple((name, *cells) for name, cells in lines.items()),
         (
-            f"points, with {LEVEL:.0%} confidence intervals by bootstrap over the units that are "
-            "scored (sentences of a test set, documents of SemCor, lemmas). The counts of "
-            "untrained biLMs are summed over seeds; the interval does not cover their variance.",
+            f"points, with {CONFIDENCE:.0%} confidence intervals by bootstrap over the units that "
+            "are scored (sentences of a test set, documents of SemCor, lemmas) and the seeds of "
+            "untrained biLMs.",
         ),
     )
 

@@ -1,5 +1,7 @@
 """Tables of probes, from results made up."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -82,9 +84,12 @@ def test_a_baseline_has_no_number_where_it_has_no_method(findings):
 
 
 def test_what_training_added_is_shown_by_figure(findings):
-    (row,) = training_gain_table(findings, probe=PROBE).rows
-    assert row == ("layer 1", *["+9.00 [+9.00, +9.00]"] * 2, "+5.00 [+5.00, +5.00]",
-                   *["+11.00 [+11.00, +11.00]"] * 3)  # fmt: skip
+    table = training_gain_table(findings, probe=PROBE)
+    assert table.header == ("layer", *PROBE.columns.values())
+    (row,) = table.rows
+    assert [cell.split()[0] for cell in row[1:]] == ["+9.00"] * 2 + ["+5.00"] + ["+11.00"] * 3
+    low, high = re.fullmatch(r"\+9\.00 \[(.*), (.*)\]", row[1]).groups()
+    assert float(low) < 8 < 10 < float(high)  # the untrained ones differ by 2
     nothing = Findings(findings.runs[:1], None)
     assert training_gain_table(nothing, probe=PROBE).rows == ()
 
