@@ -36,11 +36,14 @@ class Answers:
     """(M, W) whether several senses were equally good."""
     prior_weight: float | None = None
     """On the test set."""
+    uses_corpus: bool = True
+    """False: the inventory alone answers."""
 
 
 def first_senses(name: str, words: SenseWords) -> Answers:
     """Answer with the inventory's first sense."""
-    return Answers(name, words.first_is_gold[None], np.zeros((1, len(words)), dtype=bool))
+    no_tie = np.zeros((1, len(words)), dtype=bool)
+    return Answers(name, words.first_is_gold[None], no_tie, uses_corpus=False)
 
 
 def most_frequent_senses(name: str, words: SenseWords) -> Answers:

@@ -103,24 +103,18 @@ def disambiguate(
     """
     check_names(sources)
     words = SenseWords(corpus, test, inventory)
-    first, frequent = first_senses(FIRST_SENSE, words), most_frequent_senses(MOST_FREQUENT, words)
-    scores = [
-        _score(words, first, is_backed_off=words.has_first),
-        _score(words, frequent, is_backed_off=words.has_first & ~words.has_candidates),
-    ]
+    answers = [first_senses(FIRST_SENSE, words), most_frequent_senses(MOST_FREQUENT, words)]
     for source in sources:
-        scores += [
-            _score(words, answers, is_backed_off=words.has_first & ~words.has_candidates)
-            for answers in answers_by_vectors(source, words)
-        ]
-    return tuple(scores)
+        answers += answers_by_vectors(source, words)
+    return tuple(_score(words, one) for one in answers)
 
 
-def _score(words: SenseWords, answers: Answers, *, is_backed_off: NDArray[np.bool_]) -> WsdScore:
+def _score(words: SenseWords, answers: Answers) -> WsdScore:
     """Score each method on both parts: the test set by sentence, the corpus by document."""
     num_test = len(words.test)
     rows = np.where(words.is_test, words.units, num_test + words.units)
-    is_answered = words.has_candidates | words.has_first
+    is_known = words.has_candidates & answers.uses_corpus
+    is_answered = is_known | words.has_first
     counts = np.zeros((num_test + words.num_documents, 3 * len(FIGURES)))
     values: dict[str, float | None] = {figure.name: None for figure in FIGURES}
     num_ties: dict[str, int] = {}
@@ -134,9 +128,8 @@ def _score(words: SenseWords, answers: Answers, *, is_backed_off: NDArray[np.boo
             counts[:, figure.part] = np.stack(columns, axis=1)
             values[figure.name] = float(f1_of(figure.counts(counts).sum(axis=0)))
             num_ties[figure.name] = int((is_tie & is_part).sum())
-    backed_off, unanswered = is_backed_off, ~is_answered
     of_test, of_corpus = (
-        [int((chosen & part).sum()) for chosen in (part, backed_off, unanswered)]
+        [int((part & chosen).sum()) for chosen in (True, ~is_known & is_answered, ~is_answered)]
         for part in (words.is_test, ~words.is_test)
     )
     return WsdScore(

@@ -77,6 +77,16 @@ def test_a_lemma_that_nobody_knows_is_not_answered():
     assert score.f1 == pytest.approx(100 * 2 * 1 / (1 + 2))
 
 
+def test_a_lemma_that_the_inventory_lacks_is_answered_by_the_corpus_alone():
+    corpus = [annotated("t", "the odd", (1, 2, "blorp", "NOUN", "blorp%1"))]
+    first, frequent, table = scores_of(
+        [annotated("q", "the odd", (1, 2, "blorp", "NOUN", "blorp%1"))], corpus
+    )
+    assert (first.f1, first.num_unanswered, first.num_backed_off) == (0, 1, 0)
+    for score in (frequent, table):
+        assert (score.f1, score.num_unanswered, score.num_backed_off) == (100, 0, 0)
+
+
 def test_an_occurrence_of_two_senses_contributes_to_both():
     both = annotated("t", "the songs", (1, 2, "rock", "NOUN", "rock%stone", "rock%music"))
     training = [both, annotated("u", "the stones", (1, 2, "rock", "NOUN", "rock%stone"))]
