@@ -137,25 +137,25 @@ def _lemma_key(lemma: str) -> str:
 def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
     keys: dict[str, tuple[str, ...]] = {}
     for number, line in numbered_lines(path):
-        name, *senses = line.split() or [""]
+        name, *joined = line.split() or [""]
         if not name:
             continue
+        senses = tuple(key for one in joined for key in _separate(one))
         if not senses or name in keys:
             what = "occurs twice" if senses else "has no sense key"
             raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
-        keys[name] = tuple(key for sense in senses for key in _separate(sense))
+        keys[name] = senses
     return keys
 
 
 def _separate(keys: str) -> Iterator[str]:
     """Yield the keys that semicolons join: only the first names the lemma."""
-    first, *others = keys.split(";")
-    yield first
+    first, *others = [key for key in keys.split(";") if key] or [""]
     lemma = first.partition("%")[0]
-    for other in filter(None, others):
-        yield other if "%" in other else f"{lemma}%{other}"
+    for key in filter(None, (first, *others)):
+        yield key if "%" in key or key is first else f"{lemma}%{key}"
 
 
 def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iterator[SenseSentence]:

@@ -113,6 +113,7 @@ class TestSenses:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
+            (KEYS + "d0.s3.t0 ;\n", r"gold\.key\.txt, line 4: .*'d0\.s3\.t0' "),
             (KEYS + "d0.s3.t0\n", r"gold\.key\.txt, line 4: .*'d0\.s3\.t0' "),
             (KEYS + "\n" + KEYS, r"gold\.key\.txt, line 5: .*'d0\.s0\.t0' "),
         ],
