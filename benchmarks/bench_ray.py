@@ -1,6 +1,7 @@
 """How much faster two Ray actors on this machine embed than one process with one thread.
 
     python benchmarks/bench_ray.py --text wiki.txt [--model en] [--words 100000] [--actors 2]
+        [--layers average | --pool mean]
 
 Both write the same text to a file, in turns, and the files must be equal. ``times one process`` is
 by the clock, which says something only if as many cores are free as there are actors;
@@ -29,6 +30,8 @@ def main() -> None:
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--layers", help="what is written of each word")
+    parser.add_argument("--pool", help="write a vector a sentence instead: mean, max")
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     import ray
@@ -41,7 +44,7 @@ def main() -> None:
     from elmokit.integrations.ray_data import RayLines
 
     torch.set_num_threads(1)
-    options = EmbedOptions(overwrite=True)
+    options = EmbedOptions(overwrite=True, layers=given.layers, pool=given.pool)
     processor: dict[str, list[float]] = {"one process": [], "driver": [], "actors": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -88,8 +91,8 @@ def main() -> None:
         "processor seconds": {name: Spread.of(taken).median for name, taken in counted.items()},
         "files": "equal",
     }
-    sizes = {"model": given.model, "precision": given.precision, "words": num_words}
-    print_result("ray", {**sizes, "actors": given.actors, "load": os.getloadavg()}, results)
+    sizes = {**vars(given), "text": given.text.name, "words": num_words}
+    print_result("ray", {**sizes, "load": os.getloadavg()}, results)
 
 
 def write_words(source: Path, target: Path, words: int) -> int:

@@ -101,12 +101,12 @@ def facts(
         "name": name,
         **recipe.card,
         "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
-        "held out": f"{recipe.held_out:,} sentences of the training set, which chose settings and "
-        f"epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
+        "held out": f"{recipe.held_out:,} sentences of the training set, used to choose settings "
+        f"and epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
         "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}`",
         "score": score.value,
-        "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), which chose neither "
-        "settings nor epoch, with the weights as they are here: "
+        "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
+        "settings or epoch, with the weights in this directory: "
         f"**{score.metric} {score.value:.2f}**{details}. In percent.",
         "scores": {
             label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}

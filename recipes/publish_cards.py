@@ -47,8 +47,9 @@ def scores_note(results: dict[str, Any]) -> str:
     """Return what must be known to read the scores."""
     made = results["made"]
     return (
-        f"In percent, of small task models with mostly cut training sets; seeds {made['seeds']}; "
-        f"{made['scored']}. Not to be set beside published numbers. Made by {made['command']}."
+        f"In percent, of small task models trained on mostly reduced training sets; seeds "
+        f"{made['seeds']}; {made['scored']}. Not comparable with published numbers. Made by "
+        f"{made['command']}."
     )
 
 
@@ -56,7 +57,8 @@ def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
     """Return the text of the Korean results page with a column for each packaged model."""
     columns = [
         ("", "혼란도(순방향 / 역방향 / 평균)", "예측 대상 수, 미등록어 비율", "바이트당 비트 수",
-         "토크나이저", "정규화", "층", "매개변수(소프트맥스 제외)", "어휘", "라이선스", "모델 해시")
+         "토크나이저", "정규화", "층", "파라미터 수(소프트맥스 제외)", "어휘", "라이선스",
+         "모델 해시")
     ]  # fmt: skip
     for name in SOURCES:
         model = load_model(models / name)

@@ -36,8 +36,8 @@ DOCUMENTS = {
 HEADERS = {
     "en": (
         {"en": "English", "ko": "Korean"},
-        ("Static vectors", "with ELMo", "Errors gone", "*p*", "A tenth of the labels",
-         "Errors gone"),
+        ("Static vectors", "With ELMo", "Error reduction", "*p*", "10 % of the labels",
+         "Error reduction"),
     ),
     "ko": (
         {"en": "영어", "ko": "한국어"},
@@ -45,16 +45,28 @@ HEADERS = {
     ),
 }  # fmt: skip
 LABELS = {
-    "ner-en-uner-ewt": ("named entities, UNER-EWT (span F1)", "개체명 인식, UNER-EWT (F1)"),
-    "srl-en-propbank-ewt": ("semantic roles, PropBank-EWT (F1)", "의미역 결정, PropBank-EWT (F1)"),
-    "sst-5": ("sentiment, SST-5 (accuracy)", "감성 분석, SST-5 (정확도)"),
-    "nli-snli-sample": ("entailment, SNLI (accuracy)", "자연어 추론, SNLI (정확도)"),
+    "ner-en-uner-ewt": (
+        "named entity recognition, UNER-EWT (span F1)",
+        "개체명 인식, UNER-EWT (F1)",
+    ),
+    "srl-en-propbank-ewt": (
+        "semantic role labeling, PropBank-EWT (F1)",
+        "의미역 결정, PropBank-EWT (F1)",
+    ),
+    "sst-5": ("sentiment analysis, SST-5 (accuracy)", "감성 분석, SST-5 (정확도)"),
+    "nli-snli-sample": (
+        "natural language inference, SNLI (accuracy)",
+        "자연어 추론, SNLI (정확도)",
+    ),
     "squad-v1.1": ("question answering, SQuAD (F1)", "질의응답, SQuAD (F1)"),
-    "coref-en-litbank": ("coreference, LitBank (average F1)", "상호참조 해결, LitBank (평균 F1)"),
-    "ud-ko-kaist": ("parts of speech, Kaist (accuracy)", "품사 태깅, Kaist (정확도)"),
-    "ner-ko-kmou": ("named entities, KMOU (span F1)", "개체명 인식, KMOU (F1)"),
-    "nsmc-rebuilt-ko": ("sentiment, NSMC (accuracy)", "감성 분석, NSMC (정확도)"),
-    "nli-klue-ko": ("entailment, KLUE (accuracy)", "자연어 추론, KLUE (정확도)"),
+    "coref-en-litbank": (
+        "coreference resolution, LitBank (average F1)",
+        "상호참조 해결, LitBank (평균 F1)",
+    ),
+    "ud-ko-kaist": ("part-of-speech tagging, Kaist (accuracy)", "품사 태깅, Kaist (정확도)"),
+    "ner-ko-kmou": ("named entity recognition, KMOU (span F1)", "개체명 인식, KMOU (F1)"),
+    "nsmc-rebuilt-ko": ("sentiment analysis, NSMC (accuracy)", "감성 분석, NSMC (정확도)"),
+    "nli-klue-ko": ("natural language inference, KLUE (accuracy)", "자연어 추론, KLUE (정확도)"),
     "korquad-v1.0": (
         "question answering, KorQuAD (character F1)",
         "질의응답, KorQuAD (글자 단위 F1)",

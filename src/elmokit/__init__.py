@@ -1,4 +1,4 @@
-"""elmokit: train ELMo on your own text, or load anyone's ELMo, and use it anywhere.
+"""elmokit: train ELMo on your own text or load an existing ELMo, and use it.
 
 The public names are imported on first use, so that `import elmokit` is fast.
 """

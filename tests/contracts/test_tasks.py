@@ -354,21 +354,21 @@ def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
     assert all(torch.equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("task", ["pos"])
+@pytest.mark.parametrize("task", ["srl"])
 @pytest.mark.parametrize("embeddings", get_args(EmbeddingKind))
 def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
+    from elmokit.tasks.inputs.settings import ONLY_STATIC, WITH_BILM, InputSettings
     from elmokit.tasks.runs.task_run import TaskRun
 
     vectors = None
-    if embeddings in ("static", "elmo"):
+    if embeddings in (*ONLY_STATIC, "elmo"):
         vectors = tmp_path / "vectors.txt"
         vectors.write_text("3 2\nthe 0.1 0.2\nbank 0.3 -0.4\nriver 1 2\n", encoding="utf-8")
-    given = None if embeddings in ("static", "none") else model_dir
-    run_task(
-        task, data, tmp_path / "run", given, embeddings=embeddings, vectors=vectors, epochs=2
-    )  # fmt: skip
+    given = model_dir if embeddings in WITH_BILM else None
+    inputs = InputSettings(embeddings=embeddings, positions="both", characters=True)
+    run_task(task, data, tmp_path / "run", given, inputs=inputs, vectors=vectors, epochs=2)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
-    ((example, tags),) = run.predict(["the river bank"])
+    ((example, tags),) = run.predict(["the river *bank*"])
     assert len(tags) == len(example.tokens) == 3
 
 

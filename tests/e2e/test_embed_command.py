@@ -70,7 +70,7 @@ def test_plain_report_names_what_was_done(model, tmp_path):
         (["--layers", "bottom"], "`layers` must be"),
         (["--precision", "int4"], "must be 'fp32' or 'bf16' or 'int8'"),
         (["--tokenizer", "nltk"], "nltk"),
-        (["--engine", "spark"], "--engine is local or ray, got 'spark'"),
+        (["--engine", "spark"], "--engine must be local or ray, got 'spark'"),
         (["--address", "auto"], "add --engine ray"),
         (["--workers", "2"], "add --engine ray"),
         (["--engine", "ray", "--device", "cuda"], "give Ray workers GPUs with --gpus"),

@@ -90,7 +90,7 @@ def test_what_is_not_ours_is_told(folder, name, message):
 def test_a_file_of_another_program_is_not_explained_as_vectors_alone(name, tmp_path):
     (tmp_path / name).write_text('{"name": "value"}\nsome words here\n', encoding="utf-8")
     message = elmokit("info", tmp_path / name, expect=2).stderr
-    assert f"{tmp_path / name} is nothing that elmokit writes" in message
+    assert f"{tmp_path / name} is not a file that elmokit writes" in message
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -98,7 +98,7 @@ def test_of_several_those_that_can_be_described_are(folder, order):
     names = [folder / "model", folder / "text.txt"][::order]
     shown = elmokit("info", *names, expect=2)
     assert "kind            model" in shown.stdout
-    assert "text.txt is nothing that elmokit writes" in shown.stderr
+    assert "text.txt is not a file that elmokit writes" in shown.stderr
     items = json.loads(elmokit("info", *names, "--json", expect=2).stdout)["items"]
     assert [item.get("kind") for item in items] == ["model", None][::order]
     assert "text.txt" in next(item["error"] for item in items if "error" in item)

@@ -265,3 +265,27 @@ def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_pat
     assert result["after"]["in_domain"]["mean"] < 0.5 * result["before"]["in_domain"]["mean"]
     assert result["after"]["in_domain"]["oov_rate"] < 0.2
     assert set(result["after"]) == {"in_domain", "out_of_domain"}
+
+
+def test_finetuning_on_the_text_of_a_task(whole_run, tmp_path):
+    korean = files("elmokit").joinpath("data/demo/ko.txt").read_text(encoding="utf-8").splitlines()
+    rows = [
+        {"premise": first, "hypothesis": second, "label": "yes"}
+        for first, second in zip(korean[:200], korean[200:400], strict=True)
+    ]
+    (tmp_path / "data").mkdir()
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "data/train.jsonl").write_text(lines, encoding="utf-8")
+    arguments = ("finetune", whole_run[0], tmp_path / "data", "-o", tmp_path / "tuned")
+    options = ("--vocab", "corpus", "--epochs", 2, "--set", "vocab.min_count=1", "--threads", 1)
+    done = elmokit(*arguments, *options, "--task", "nli", "--json")
+    result = json.loads(done.stdout)
+    assert result["after"]["in_domain"]["mean"] < result["before"]["in_domain"]["mean"]
+    manifest = json.loads((tmp_path / "tuned/shards/manifest.json").read_text("utf-8"))
+    assert manifest["metadata"]["reader"] == "nli, words"
+    assert manifest["metadata"]["sources"][0]["path"].endswith("train.jsonl")
+    elmokit(*arguments, *options, "--task", "nli", "--resume")
+    done = elmokit(*arguments, "--units", "morphemes", expect=2)
+    assert "add --task" in done.stderr
+    done = elmokit(*arguments, "--task", "nli", "--workers", 2, expect=2)
+    assert "--workers" in done.stderr

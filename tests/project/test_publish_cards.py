@@ -73,11 +73,13 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
     recipe.write_cards(models)
     facts = load_model(models / "ko").training_metadata
     scores = {
-        "named entities, UNER-EWT (span F1)": "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)"
+        "named entity recognition, UNER-EWT (span F1)": (
+            "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)"
+        )
     }
     note = (
-        "In percent, of small task models with mostly cut training sets; seeds 0, 1; the dev set. "
-        "Not to be set beside published numbers. Made by `x`."
+        "In percent, of small task models trained on mostly reduced training sets; seeds 0, 1; "
+        "the dev set. Not comparable with published numbers. Made by `x`."
     )
     assert facts == {**FACTS, "scores": scores, "scores_note": note}
 

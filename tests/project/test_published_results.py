@@ -84,8 +84,8 @@ def test_conditions_stand_side_by_side(recipe):
     ]}  # fmt: skip
     header, _, srl, nli = recipe.conditions_table({"tables": [table]}).splitlines()
     assert header == "|  | input | output |"
-    assert srl == "| semantic roles, PropBank-EWT (F1) | **61.00 ± 0.50** | 54.00 |"
-    assert nli == "| entailment, SNLI (accuracy) | – | – |"
+    assert srl == "| semantic role labeling, PropBank-EWT (F1) | **61.00 ± 0.50** | 54.00 |"
+    assert nli == "| natural language inference, SNLI (accuracy) | – | – |"
 
 
 def test_tasks_that_gain_are_counted(recipe):

@@ -58,7 +58,7 @@ class BiLMConfig:
             )
         check_ranges(self, num_words=(0, MAX_WORDS))
         if self.lexicon is not None and self.char_cnn is None:
-            raise ConfigError("`lexicon` needs `char_cnn`: such models read characters, too")
+            raise ConfigError("`lexicon` needs `char_cnn`: such models also read characters")
         if not (is_number(self.dropout) and 0 <= self.dropout < 1):
             raise ConfigError(
                 f"`dropout` must be a number from 0 to below 1, got {shown(self.dropout)}"

@@ -99,7 +99,8 @@ def _as_command(function: Callable[..., Any]) -> Any:
 app = typer.Typer(
     name="elmokit",
     cls=_Group,
-    help="Train ELMo on your own text, or load anyone's ELMo, and use it anywhere.",
+    help="Train ELMo on your own text or load an existing ELMo, and use it on the machine you "
+    "have.",
     epilog="Texts are UTF-8, with a sentence or a paragraph per line; - is standard input. "
     "`elmokit COMMAND --help` shows the options of a command.",
     context_settings={"help_option_names": ["-h", "--help"]},

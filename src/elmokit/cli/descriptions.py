@@ -50,7 +50,8 @@ def describe(name_or_path: str) -> Description:
                 return {"path": path, **description(path)}
         if name_or_path not in (*packaged_models(), *TASK_RUNS.names()):
             raise InputError(
-                f"{path} is no directory of elmokit: it has none of {', '.join(DIRECTORIES)}."
+                f"{path} is not a directory that elmokit wrote: it has none of "
+                f"{', '.join(DIRECTORIES)}."
             )
     if not path.is_file():
         taggers = TASK_RUNS.names()
@@ -151,11 +152,11 @@ def _vectors(path: Path) -> Description:
         vectors = read_vectors(path)
     except FormatError as error:
         raise FormatError(
-            f"{path} is nothing that elmokit writes: no embedding file ({', '.join(suffixes())}), "
-            f"and read as word vectors, {error}"
+            f"{path} is not a file that elmokit writes: it is not an embedding file "
+            f"({', '.join(suffixes())}), and reading it as word vectors failed: {error}"
         ) from error
     if not vectors.words:
-        raise FormatError(f"{path} holds no word vector.")
+        raise FormatError(f"{path} contains no word vectors.")
     return {
         "kind": "word vectors",
         "version": made.pop("elmokit_version", ""),

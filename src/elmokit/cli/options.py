@@ -33,7 +33,7 @@ def file_option(what: str, metavar: str = "FILE") -> Any:
 DebugOption = Annotated[
     bool,
     typer.Option(
-        "--debug", help="Log details, such as what computes, and the traceback of an error.",
+        "--debug", help="Log details, such as the kernels in use, and the traceback of an error.",
         is_eager=True, expose_value=False, callback=_set_debug,
     ),
 ]  # fmt: skip
@@ -86,17 +86,17 @@ DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 WorkersOption = Annotated[
     int,
-    typer.Option(help="Processes that split the text into words; same result.", min=1),
+    typer.Option(help="Processes that split the text into words; no effect on the result.", min=1),
 ]
 EngineOption = Annotated[
     str,
-    typer.Option(help="Where workers are: local (this machine), or ray (a Ray cluster)."),
+    typer.Option(help="Where workers run: local (this machine) or ray (a Ray cluster)."),
 ]
 AddressOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="With --engine ray: the cluster, such as auto or ray://HOST:10001; default: a new "
+        help="With --engine ray: the cluster, such as auto or ray://HOST:10001; default: start "
         "one on this machine.",
     ),
 ]
@@ -148,9 +148,9 @@ def text_workers(count: int, engine: str, address: str | None) -> Workers:
 def uses_ray(engine: str, address: str | None) -> bool:
     """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
     if engine not in ("local", "ray"):
-        raise InputError(f"--engine is local or ray, got {engine!r}.")
+        raise InputError(f"--engine must be local or ray, got {engine!r}.")
     if address is not None and engine != "ray":
-        raise InputError("--address is that of a Ray cluster: add --engine ray.")
+        raise InputError("--address is for a Ray cluster: add --engine ray.")
     return engine == "ray"
 
 

@@ -17,6 +17,7 @@ from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
     Preparation,
+    SentenceReader,
     TextConfig,
     TextShards,
 )
@@ -98,12 +99,14 @@ def prepare_text(
     fixed_vocab: WordVocab | None = None,
     on_preparation: OnPreparation | None = None,
     workers: Workers = ONE_PROCESS,
+    reader: SentenceReader | None = None,
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
     Existing shards of the same files and settings are reused; others, and another vocabulary, are
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize.
+    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
+    ``reader`` reads files that are none.
 
     Raises:
         FormatError: if the text cannot be read or gives an empty vocabulary.
@@ -111,7 +114,7 @@ def prepare_text(
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
-    text_shards = TextShards(text, normalization, on_preparation, workers)
+    text_shards = TextShards(text, normalization, on_preparation, workers, reader)
     if sources.shards is not None:
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
@@ -119,7 +122,7 @@ def prepare_text(
             if unused.resolve() != shards.shard_dir.resolve():
                 (unused / MANIFEST_NAME).unlink(missing_ok=True)
         if not sources.valid:
-            log.warning("nothing is held out of %s: no validation", shards.shard_dir)
+            log.warning("nothing is held out from %s, so there is no validation", shards.shard_dir)
     else:
         shards, held_out = text_shards.make(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
@@ -146,8 +149,9 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
         has_valid = shards.metadata.get(NUM_HELD_OUT) != 0
     else:
         raise FileNotFoundError(
-            f"There are no finished shards in {corpus[0]}, and {run_dir} has none of its own: it "
-            "reads those until it ends. Put them back, or start a new run in another directory."
+            f"There are no finished shards in {corpus[0]}. The run in {run_dir} has no shards of "
+            "its own and needs these until it ends. Put them back, or start a new run in another "
+            "directory."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)

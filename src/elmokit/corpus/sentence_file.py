@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmokit.corpus.preparation import is_finished
 from elmokit.corpus.readers import ReadReport, read_sentences
-from elmokit.corpus.shards import ShardSet
+from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
 from elmokit.files.location import counted
@@ -50,7 +50,7 @@ class SentenceFile:
     """Of the corpus; long ones take several lines."""
     num_words: int
     counts: dict[str, int]
-    """Words that are frequent enough, by falling count, ties in code point order."""
+    """Words that are frequent enough, by descending count, ties in code point order."""
 
     @property
     def coverage(self) -> float:
@@ -70,18 +70,19 @@ def open_corpus(
     tokenizer: TokenizerConfig | str | None = None,
     normalization: Normalization = DEFAULT_NORMALIZATION,
 ) -> TokenizedCorpus:
-    """Stream the sentences of files, directories or patterns, or one directory of finished shards.
+    """Stream the sentences of files, directories or patterns, or of directories of finished shards.
 
     Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
 
     Raises:
         FileNotFoundError: if a file is missing.
         FormatError: if shards are damaged.
-        ConfigError: if the tokenizer is unknown or not that of the shards.
+        ConfigError: if the tokenizer is unknown or not that of the shards, or if these were made
+            with different ones.
         MissingExtraError: if the library of the tokenizer is missing.
     """
-    if is_finished(corpus):
-        return _open_shards(corpus[0], tokenizer)
+    if corpus and all((one / MANIFEST_NAME).exists() for one in corpus):
+        return _open_shards(corpus, tokenizer)
     files = find_files(corpus)
     splitter = build_tokenizer(tokenizer or "simple")
     report = ReadReport()
@@ -138,20 +139,35 @@ def write_sentence_file(
     return SentenceFile(path, num_sentences, num_words, counts)
 
 
-def _open_shards(shard_dir: Path, wanted: TokenizerConfig | str | None) -> TokenizedCorpus:
-    shards = ShardSet.open(shard_dir)
-    used = TokenizerConfig(**shards.metadata.get("tokenizer", {}))
+def _open_shards(
+    shard_dirs: Sequence[Path], wanted: TokenizerConfig | str | None
+) -> TokenizedCorpus:
     name = wanted.name if isinstance(wanted, TokenizerConfig) else wanted
-    if name not in (None, used.name):
-        raise ConfigError(
-            f"The shards in {shard_dir} were made with the tokenizer {used.name!r}, not "
-            f"{name!r}. Omit the tokenizer, or give the raw text."
-        )
+    opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
+    made = [_tokenization(shards) for shards in opened]
+    used, normalization = made[0]
+    for shard_dir, (tokenizer, form) in zip(shard_dirs, made, strict=True):
+        if name not in (None, tokenizer.name):
+            raise ConfigError(
+                f"The shards in {shard_dir} were made with the tokenizer {tokenizer.name!r}, not "
+                f"{name!r}. Omit the tokenizer, or give the raw text."
+            )
+        if (tokenizer.name, form) != (used.name, normalization):
+            raise ConfigError(
+                f"The shards in {shard_dir} were made with {tokenizer.name!r} and {form!r}, those "
+                f"in {shard_dirs[0]} with {used.name!r} and {normalization!r}. Give shards of one "
+                "tokenizer and normalization."
+            )
     return TokenizedCorpus(
-        sentences=shards.sentences(),
-        num_words=shards.num_words,
+        sentences=chain.from_iterable(shards.sentences() for shards in opened),
+        num_words=sum(shards.num_words for shards in opened),
         tokenizer=used,
-        normalization=shards.metadata.get("normalization", "NFC"),
-        inputs=find_files(shard_dir),
-        sources=list(shards.metadata.get("sources", [])),
+        normalization=normalization,
+        inputs=find_files(shard_dirs),
+        sources=[source for shards in opened for source in shards.metadata.get("sources", [])],
     )
+
+
+def _tokenization(shards: ShardSet) -> tuple[TokenizerConfig, Normalization]:
+    tokenizer = TokenizerConfig(**shards.metadata.get("tokenizer", {}))
+    return tokenizer, shards.metadata.get("normalization", "NFC")

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.files.remote import as_file
-from elmokit.text.normalization import Normalization
+from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, build_tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
@@ -52,6 +52,20 @@ class Preparation:
 OnPreparation = Callable[[Preparation], object]
 
 
+@runtime_checkable
+class SentenceReader(Protocol):
+    """Reads tokenized sentences of files that are not lines of raw text."""
+
+    @property
+    def name(self) -> str:
+        """Recorded with the shards."""
+        ...
+
+    def read(self, path: Path) -> Iterable[Sequence[str]]:
+        """Return the sentences of a file; raise `FormatError` if it is damaged."""
+        ...
+
+
 @dataclass(frozen=True)
 class TextShards:
     """Writes shards of text files, or opens those of the same files and settings."""
@@ -61,6 +75,8 @@ class TextShards:
     on_preparation: OnPreparation | None = None
     workers: Workers = ONE_PROCESS
     """Who tokenizes; does not affect the result."""
+    reader: SentenceReader | None = None
+    """Reads the files; none: they hold lines of raw text."""
 
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
@@ -85,9 +101,9 @@ class TextShards:
             text = dataclasses.replace(self.text, tokenizer=tokenizer)
             return dataclasses.replace(self, text=text, normalization=normalization)
         raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is wanted. "
-            "Give the raw text, or shards that were made so; `pretrain` without a tokenizer takes "
-            "that of the shards."
+            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is needed. "
+            "Give the raw text, or shards made with it; without a tokenizer, `pretrain` uses that "
+            "of the shards."
         )
 
     def make(
@@ -103,26 +119,44 @@ class TextShards:
         if found is not None:
             return found
         report = ReadReport()
-        lines = read_text_lines([as_file(source["path"]) for source in sources], report)
-        tokenizer = build_tokenizer(self.text.tokenizer)
-        sentences = tokenize_lines(
-            (line.text for line in lines), tokenizer, self.normalization, report,
-            workers=self.workers,
-        )  # fmt: skip
-        sentences = _reported(sentences, self.on_preparation)
+        sentences = _reported(self._read(sources, report), self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
         shards = self._write(sentences, target, metadata)
+        lines = f"{report.lines} lines read, " if self.reader is None else ""
         log.info(
-            "%d lines read, %d sentences, %d words in %d shards",
-            report.lines, report.sentences, report.words, len(shards),
+            "%s%d sentences, %d words in %d shards",
+            lines, report.sentences, report.words, len(shards),
         )  # fmt: skip
         if held_out_dir is not None and held_out:
             return shards, self._write(held_out, held_out_dir, shards.metadata)
         if held_out_dir is not None:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
         return shards, None
+
+    def _read(
+        self, sources: Sequence[Mapping[str, Any]], report: ReadReport
+    ) -> Iterator[list[str]]:
+        if self.reader is not None:
+            return self._read_with(self.reader, sources, report)
+        lines = read_text_lines([as_file(source["path"]) for source in sources], report)
+        return tokenize_lines(
+            (line.text for line in lines), build_tokenizer(self.text.tokenizer),
+            self.normalization, report, workers=self.workers,
+        )  # fmt: skip
+
+    def _read_with(
+        self, reader: SentenceReader, sources: Sequence[Mapping[str, Any]], report: ReadReport
+    ) -> Iterator[list[str]]:
+        """Yield and count the sentences of a reader, with normalized words."""
+        for source in sources:
+            for sentence in reader.read(Path(source["path"])):
+                forms = (normalize(word, self.normalization) for word in sentence)
+                words = [form for form in forms if form]
+                report.sentences += 1
+                report.words += len(words)
+                yield words
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
@@ -168,6 +202,7 @@ class TextShards:
             "normalization": self.normalization,
             "settings": settings,
             "sources": list(sources),
+            "reader": None if self.reader is None else self.reader.name,
         }
 
 

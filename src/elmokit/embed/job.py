@@ -172,9 +172,9 @@ class _Job:
             pass
         if text_hash != self.lines.sha256():
             raise InputError(
-                f"Cannot resume: {self.path} is complete, but holds another text: it was made from "
-                f"{counts[0]:,} lines, and the text given has {self.lines.count:,} with "
-                "differences. Give the same files in the same order or another output, or start "
+                f"Cannot resume: {self.path} is complete, but was made from another text: it has "
+                f"{counts[0]:,} lines, and the given text has {self.lines.count:,} lines and "
+                "differs. Give the same files in the same order or another output, or start "
                 "over with --overwrite."
             )
         self.metadata = self.metadata | {_TEXT_HASH: text_hash}

@@ -101,8 +101,8 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
             whole = f"a text of {counted(num_lines, 'line')}, as all files have together,"
             raise InputError(
                 f"{shard.path} has {counted(len(shard), 'sentence')}, but shard {number}/"
-                f"{len(shards)} of {whole} has {len(expected):,}: they are not of the same text, "
-                "or one of them is not whole."
+                f"{len(shards)} of {whole} has {len(expected):,}: they are not from the same "
+                "text, or one of them is incomplete."
             )
     return shards
 
@@ -111,7 +111,7 @@ def _shard_of(shard: VectorSequence) -> tuple[int, int]:
     number, _, count = str(shard.metadata.get("shard", "")).partition("/")
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) > 1):
         raise InputError(
-            f"{shard.path} is no shard: give files that `elmokit embed --shard i/N` wrote."
+            f"{shard.path} is not a shard: give files that `elmokit embed --shard i/N` wrote."
         )
     if missing := [key for key in _REQUIRED if shard.metadata.get(key) is None]:
         raise FormatError(

@@ -120,7 +120,7 @@ class PartStore:
         while (part := by_first.get(self.num_sentences)) is not None:
             self.parts.append(part)
         for part in set(found) - set(self.parts):
-            logger.info("%s follows a gap: its sentences are redone", part.path)
+            logger.info("there is a gap before %s: its sentences are computed again", part.path)
             part.path.unlink()
 
     def _read_job(self) -> dict[str, Any]:
@@ -155,8 +155,8 @@ class PartStore:
         for path in sorted(self._part_files()):
             if (part := _part_of(path)) is None:
                 raise InputError(
-                    f"{path} is damaged, or not a part that `elmokit embed` wrote: it is not "
-                    "touched. Remove it or move it away, or give another output."
+                    f"{path} is damaged, or not a part that `elmokit embed` wrote: it was "
+                    "not changed. Remove it or move it away, or give another output."
                 )
             parts.append(part)
         return parts

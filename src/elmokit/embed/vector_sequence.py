@@ -31,7 +31,7 @@ class VectorSequence(Sequence):
     Positions count the sentences of the file from 0; `line_numbers` says which lines of the text
     they are. Sentences are read when they are asked for: memory holds 8 bytes for each, and of a
     Parquet file some rows (iteration) or one row group (single positions). Not for several threads
-    at a time.
+    at once.
     """
 
     def __init__(self, path: Path) -> None:

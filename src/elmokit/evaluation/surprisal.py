@@ -1,6 +1,6 @@
 """Surprisal: how much each word of a text surprises both directions of a biLM, in bits.
 
-The same scores as those of `elmokit.evaluation.perplexity`, one row a target: 2 to the mean of a
+The same scores as those of `elmokit.evaluation.perplexity`, one row per target: 2 to the mean of a
 column is the perplexity.
 """
 
@@ -39,7 +39,7 @@ class WordProbability:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordSurprisal:
-    """A word, or a sentence end, and what both directions expected in its place."""
+    """A word, or a sentence end, and what both directions expected at its position."""
 
     file: str | None
     """The text file; none for sentences from Python."""
@@ -73,7 +73,7 @@ class WordSurprisal:
     """Of the distribution over the vocabulary, in bits: the surprisal to be expected here."""
     backward_entropy: float
     forward_top: tuple[WordProbability, ...]
-    """The likeliest words, by falling probability; empty unless asked for."""
+    """The likeliest words, by descending probability; empty unless asked for."""
     backward_top: tuple[WordProbability, ...]
 
 
@@ -174,7 +174,7 @@ def surprisal(
         model: With vocabulary and softmax; or its directory or name.
         sentences: Strings, which the model's tokenizer splits, or lists of words. Empty ones are
             counted and have no rows.
-        top: Likeliest words to name at each place, for each direction.
+        top: Most likely words to return at each position, for each direction.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence, as for `elmokit.perplexity`.
         precision: As for `elmokit.perplexity`; with ``bf16``, ranks and entropies are approximate

@@ -1,4 +1,4 @@
-"""The words that a biLM expects in a place: next, before, or in a gap from both sides."""
+"""The words that a biLM expects at a position: next, before, or in a gap from both sides."""
 
 import math
 from collections.abc import Sequence
@@ -29,30 +29,30 @@ class PredictedWords:
     entropy: float
     """In bits."""
     rank: int | None
-    """1 + the number of words likelier than the one that stands there; none if none does."""
+    """1 + the number of words likelier than the hidden one; none if no word is hidden."""
     probability: float | None
     """Of that word; of ``<UNK>`` if it is unknown."""
     top: tuple[WordProbability, ...]
-    """The likeliest words, by falling probability."""
+    """The likeliest words, by descending probability."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordPrediction:
-    """What both directions, and both together, expect in a place of a sentence."""
+    """What both directions, and both together, expect at a position of a sentence."""
 
     words: tuple[str, ...]
     """The sentence as the model reads it."""
     index: int
     insert: bool
     word: str | None
-    """What stands there, which neither direction has read; none for an insertion."""
+    """The hidden word, which neither direction has read; none for an insertion."""
     is_unknown: bool | None
     forward: PredictedWords
     """From the words before."""
     backward: PredictedWords
     """From the words after."""
     both: PredictedWords
-    """In proportion to p(word | before) p(word | after) / p(word), as if both sides were
+    """Proportional to p(word | before) p(word | after) / p(word), as if both sides were
     independent given the word. p(word) is estimated from its rank in the vocabulary, as in the
     sampled softmax."""
 
@@ -77,7 +77,7 @@ def predict_word(
         state: Start of the sentence, as for `elmokit.surprisal`.
 
     Raises:
-        InputError: for a place outside the sentence, an unknown option, or a model without
+        InputError: for a position outside the sentence, an unknown option, or a model without
             vocabulary or softmax.
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """

@@ -10,6 +10,7 @@ from elmokit.experiments.probe_plan import ProbeSettings
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.tables import Table
 from elmokit.experiments.settings import TaskSettings
+from elmokit.tasks.inputs.settings import EmbeddingKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,13 @@ class Experiment:
         return tuple(one for one in self.tasks if not names or one.task in names)
 
 
-STATIC = Condition(name="static", overrides=("inputs.embeddings=static",))
-ELMO = Condition(name="elmo", overrides=("inputs.embeddings=elmo",))
+def reads(embeddings: EmbeddingKind, name: str, *, tasks: tuple[str, ...] = ()) -> Condition:
+    """Return the condition that reads one kind of embeddings, in all tasks or these."""
+    return Condition(name=name, overrides=(f"inputs.embeddings={embeddings}",), tasks=tasks)
+
+
+STATIC = reads("static", "static")
+ELMO = reads("elmo", "elmo")
 
 
 def elmo(name: str, *overrides: str) -> Condition:

@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.settings import TaskSettings
-from elmokit.tasks.inputs.settings import WITH_LAYERS
+from elmokit.tasks.inputs.settings import WITH_BILM, WITH_LAYERS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
@@ -36,6 +36,8 @@ class Condition:
     name: str
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`."""
+    tasks: tuple[str, ...] = ()
+    """The only tasks with this condition; none: all of the experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +110,14 @@ def plan_tasks(
                 if settings.shares is not None and share not in settings.shares:
                     continue
                 for condition in conditions:
+                    if condition.tasks and settings.task not in condition.tasks:
+                        continue
                     config = config_of(settings, condition, share, seed, overrides)
                     key = settings.task, settings.dataset, condition.name
                     if learning_rates and key in learning_rates:
                         config["train"]["learning_rate"] = learning_rates[key]
                     run_metadata = {**metadata[settings.dataset], "config": config}
-                    if config["inputs"]["embeddings"] not in WITH_LAYERS:
+                    if config["inputs"]["embeddings"] not in WITH_BILM:
                         run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
                     runs.append(PlannedRun(
                         task=settings.task, dataset=settings.dataset, condition=condition.name,

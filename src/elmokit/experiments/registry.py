@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "table6": "Table 6: parts of speech by a linear classifier",
     "figure1": "Figure 1: score over the number of labels",
     "figure2": "Figure 2: what the tasks make of the layers",
+    "controls": "Controls of table 1: what else could explain the gain of ELMo",
     "korean": "Korean: static word vectors, and ELMo beside them",
 }
 """Name -> title."""

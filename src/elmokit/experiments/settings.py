@@ -16,6 +16,9 @@ SCHEDULE = "cosine"
 LOW_DROPOUT = 0.2
 """Better than 0.5 for networks a third of the paper's width, trained for minutes, with static
 vectors and with ELMo. Not tried for the Korean taggers."""
+INPUTS = {"characters": True, "static_scale": "learned"}
+"""What all conditions of all tasks read alike: a character CNN, so that a biLM is not the only one
+to spell unknown words, and static vectors on the scale of ELMo's mixtures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class TaskSettings:
         scale = 1 / math.sqrt(share)
         return {
             "task": self.task, "units": self.units, "hidden_dims": list(self.hidden_dims),
-            "dropout": self.dropout, "inputs": {},
+            "dropout": self.dropout, "inputs": dict(INPUTS),
             "train": {
                 "epochs": max(self.epochs, min(MAX_EPOCHS, round(scale * self.epochs))),
                 "patience": max(self.patience, min(MAX_PATIENCE, round(scale * self.patience))),

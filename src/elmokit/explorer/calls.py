@@ -151,7 +151,7 @@ class Calls:
     def _scorer(self, given: Mapping[str, Any]) -> TextScorer:
         model = self._model(given)
         if model.softmax is None:
-            raise CallError("no-softmax", "This model has no softmax over words: it predicts none.")
+            raise CallError("no-softmax", "This model has no softmax over words and predicts none.")
         if model.word_vocab is None:
             raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
         key = str(given["model"]), str(given.get("state", "warm"))
@@ -175,7 +175,7 @@ def _named(known: Mapping[str, Any], given: Mapping[str, Any], key: str) -> Any:
     name = given.get(key)
     if not isinstance(name, str) or name not in known:
         listed = ", ".join(known) or "none"
-        raise CallError("unknown-model", f"There is no {key} {name!r:.60}: known are {listed}.")
+        raise CallError("unknown-model", f"There is no {key} {name!r:.60}; available: {listed}.")
     return known[name]
 
 

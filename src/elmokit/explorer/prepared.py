@@ -30,7 +30,7 @@ def pack_language(model: PretrainedBiLM) -> str:
 
 
 def prepared_layers(model: PretrainedBiLM) -> bytes:
-    """Return a safetensors file with the layers of all prepared sentences, from a zero state.
+    """Return a safetensors file with the layers of all prepared sentences, from the zero state.
 
     ``static`` (U, D): the token vectors of the distinct words, in the order of their first
     occurrence. ``context`` (N (L - 1) 2, D): for each of the N words, in order, its layers from

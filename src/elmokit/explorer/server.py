@@ -102,6 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "elmokit", ""
     timeout = 60  # seconds without a byte
+    disable_nagle_algorithm = True  # else content waits 40 ms for the client to acknowledge headers
 
     def do_GET(self) -> None:
         """Send a file."""

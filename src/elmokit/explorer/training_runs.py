@@ -89,8 +89,8 @@ def check_run_dir(directory: Path) -> None:
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(
-            f"{directory} is no training run: it has neither {RUN_FILE} nor {METRICS_FILE}. Give "
-            "the directory after `-o` of `elmokit pretrain` or `finetune`."
+            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}. "
+            "Give the directory after `-o` of `elmokit pretrain` or `finetune`."
         )
 
 

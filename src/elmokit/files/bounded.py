@@ -45,6 +45,6 @@ def read_bounded(
 def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
     """Return the error for a file beyond the size."""
     return FormatError(
-        f"{os.fspath(path)}: larger than {max_bytes:,} bytes, which is the most that is read of "
-        "such a file. Is it the right one? If it is data, split it."
+        f"{os.fspath(path)}: larger than {max_bytes:,} bytes, the limit for such a file. "
+        "Is it the right one? If it is data, split it."
     )

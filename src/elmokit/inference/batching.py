@@ -26,7 +26,7 @@ def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[
 def batch_by_length(
     lengths: Sequence[int], *, max_tokens: int, max_sentences: int | None = None
 ) -> Iterator[list[int]]:
-    """Group sentences by falling length; yield indices into ``lengths``, each once.
+    """Group sentences by descending length; yield indices into ``lengths``, each once.
 
     A batch has at most ``max_tokens`` positions and ``max_sentences`` sentences; a longer sentence
     is a batch by itself.

@@ -1,6 +1,6 @@
 """The network over a batch of sentences without padding: the same results as `BiLM.forward`.
 
-Sentences are sorted by falling length, and the batch of a step shrinks as they end. The input
+Sentences are sorted by descending length, and the batch of a step shrinks as they end. The input
 products of a layer are computed before the recurrence for many positions at once, in chunks that
 bound the memory. The network (`elmokit.inference.backend`) computes them, with the same bits for a
 row in any batch.
@@ -152,8 +152,8 @@ class Engine:
         got = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
         if got != expected:
             raise ValueError(
-                f"`state` is of another model: it must have (layers, directions, projection, cell) "
-                f"{expected}, got {got}. Pass a state that this model returned."
+                "`state` is from another model: it must have (layers, directions, projection, "
+                f"cell) {expected}, got {got}. Pass a state that this model returned."
             )
         hidden, cell = state.hidden.to(device).float(), state.cell.to(device).float()
         missing = num_rows - state.num_rows

@@ -29,7 +29,7 @@ class DistributionTable:
     entropies: Float[np.ndarray, " N"]
     """In bits."""
     top_ids: Int[np.ndarray, "N K"]
-    """Word ids of the likeliest words, by falling probability."""
+    """Word ids of the likeliest words, by descending probability."""
     top_probs: Float[np.ndarray, "N K"]
 
 

@@ -25,7 +25,7 @@ class Token:
     end: int | None
     """The character after the last one. Tokens that share a stretch of text have its offsets."""
     raw: str | None
-    """What stands there."""
+    """The raw text at that place."""
     changed_by: Literal["normalization", "tokenizer"] | None
     """What made ``text`` of ``raw`` (``“`` → ``"``: normalization; ``갔다`` → ``가 었 다``:
     tokenizer); none if they are the same, or the place is unknown."""

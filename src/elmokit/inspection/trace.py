@@ -100,7 +100,7 @@ def trace(
     weights: Sequence[float] | None = None,
     gamma: float = 1.0,
 ) -> WordTrace:
-    """Compute a sentence with the plain modules, from a zero state, and keep what makes one word.
+    """Compute a sentence with the plain modules, from the zero state, and keep what makes one word.
 
     Args:
         model: A loaded model, or its directory or name.
@@ -212,7 +212,7 @@ def _checked_weights(weights: Sequence[float] | None, num_layers: int) -> tuple[
         return (1 / num_layers,) * num_layers
     if len(weights) != num_layers or abs(sum(weights) - 1) > 1e-3:
         raise InputError(
-            f"`weights` must be {num_layers} numbers, one a layer, with a sum of 1, got "
+            f"`weights` must be {num_layers} numbers, one per layer, with a sum of 1, got "
             f"{', '.join(map(str, weights))}."
         )
     return tuple(map(float, weights))

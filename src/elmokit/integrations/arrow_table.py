@@ -73,7 +73,7 @@ class TableEmbedder:
         if taken := [name for name in self.schema.names if name in table.column_names]:
             raise InputError(
                 f"The table has {', '.join(taken)} already, where the vectors would go. Rename or "
-                "drop that."
+                "drop them."
             )
         texts = [text or "" for text in table.column(self.column).to_pylist()]
         lines = list(self._lines.stream(texts))

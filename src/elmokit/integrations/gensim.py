@@ -38,7 +38,7 @@ def keyed_vectors(
         min_count: Words that are rarer in ``sentences`` are left out.
 
     Returns:
-        Words in the order given, else by falling frequency; the attribute ``count`` of a word says
+        Words in the order given, or by descending frequency; the attribute ``count`` of a word is
         how often it was seen.
 
     Raises:

@@ -172,9 +172,9 @@ class RayLines:
         for block in results_in_order(self.pool, blocks, self.num_actors):
             if found := changes(self._metadata, block.metadata):
                 raise InputError(
-                    f"The worker on {block.host} computes otherwise than the first "
-                    f"({'; '.join(map(str, found))}), and the file would be a mixture. Give all "
-                    "machines the same software and a compiler, or use machines of one kind."
+                    f"The worker on {block.host} does not compute as the first worker does "
+                    f"({'; '.join(map(str, found))}), so the file would mix their results. Install "
+                    "the same software and a compiler on all machines, or use machines of one kind."
                 )
             yield from block.lines()
 
@@ -244,6 +244,6 @@ def _room(num_cpus: int, num_gpus: float) -> int:
     if min(rooms) < 1:
         raise InputError(
             f"The cluster has {has.get('CPU', 0):g} CPUs and {has.get('GPU', 0):g} GPUs, too few "
-            "for one worker. Give --workers to wait until it has grown, or fewer of them a worker."
+            "for one worker. Give --workers to wait until it grows, or give each worker fewer."
         )
     return int(min(rooms))

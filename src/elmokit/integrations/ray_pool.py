@@ -53,7 +53,7 @@ def connect(
     if has < num_gpus:
         ray.shutdown()
         raise InputError(
-            f"The workers want {num_gpus:g} GPUs, and this machine has {has:g}. Give fewer "
+            f"The workers need {num_gpus:g} GPUs, but this machine has {has:g}. Give fewer "
             "--workers or --gpus, or --address of a cluster that has them."
         )
     return True

@@ -46,7 +46,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
     """Return the library of ``c/<name>.c``, or None where there is none (logged)."""
     choice = os.environ.get(SWITCH, "1")
     if choice == "0":
-        say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch computes, slower")
+        say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch is used, more slowly")
         return None
     if choice != "compile" and (library := _load_prebuilt(name)) is not None:
         return library
@@ -54,7 +54,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
         compiler = _compiler()
         if compiler is None:
             say_once(
-                "no C compiler found (cc, gcc, clang): PyTorch computes everything, slower",
+                "no C compiler found (cc, gcc, clang): PyTorch computes everything, more slowly",
                 logging.WARNING,
             )
             return None
@@ -62,7 +62,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
     except (OSError, RuntimeError, ValueError) as error:
         say_once(
             "the compiled kernels could not be built or loaded: PyTorch computes everything, "
-            f"slower; {SWITCH}=0 turns this message off. {error}",
+            f"more slowly; {SWITCH}=0 turns this message off. {error}",
             logging.WARNING,
         )
         return None

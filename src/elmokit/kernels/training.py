@@ -100,6 +100,6 @@ def kernels_for(weight: Tensor) -> tuple[TrainingKernels, torch.dtype] | None:
     if kernels is None:
         return None
     if dtype == torch.bfloat16 and not kernels.has_bf16:
-        say_once("this processor has no bf16 instructions: PyTorch trains in bf16, slower")
+        say_once("this processor has no bf16 instructions: PyTorch trains in bf16, more slowly")
         return None
     return kernels, dtype

@@ -60,7 +60,7 @@ class CorefTask(Task[CorefDocument]):
             documents.append(replace(given, clusters=clusters))
         if num_dropped:
             log.warning(
-                "%s: %d mentions are in a second cluster, too, where they are ignored",
+                "%s: %d mentions are in a second cluster, where they are ignored",
                 path, num_dropped,
             )  # fmt: skip
         clusters = [cluster for document in documents for cluster in document.clusters]

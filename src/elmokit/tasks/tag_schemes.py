@@ -60,7 +60,7 @@ def _split(tag: str, scheme: TagScheme) -> tuple[str, str]:
     prefixes = _PREFIXES[scheme]
     if prefix not in prefixes or not hyphen or not kind:
         forms = ", ".join(f"{letter}-TYPE" for letter in prefixes)
-        raise ValueError(f"{tag!r} is no tag of the scheme {scheme}: those are O, {forms}.")
+        raise ValueError(f"{tag!r} is not a tag of the scheme {scheme}: allowed are O, {forms}.")
     return prefix, kind
 
 

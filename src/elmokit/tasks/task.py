@@ -199,8 +199,8 @@ class Task(ABC, Generic[Example]):
         parts = text.split("\t") if self.num_texts > 1 else [text]
         if len(parts) != self.num_texts:
             raise InputError(
-                f"The task {self.name} needs {self.num_texts} texts a line, separated by tabs, got "
-                f"{len(parts)}: {shown(text)}."
+                f"The task {self.name} needs {self.num_texts} texts per line, separated by tabs, "
+                f"got {len(parts)}: {shown(text)}."
             )
         example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
         return self.as_given(example, parts)
@@ -259,12 +259,20 @@ class Task(ABC, Generic[Example]):
         """Complete a user's settings with those of the paper.
 
         Raises:
-            InputError: if the network cannot read layers where ``settings`` say.
+            InputError: if the network cannot read layers, or static vectors in their place, where
+                ``settings`` say.
         """
         settings = settings.resolved(self.paper_inputs, with_static=with_static)
         if settings.positions not in self.positions:
             raise InputError(
                 f"The task {self.name} cannot read ELMo at inputs.positions="
                 f"{settings.positions!r}; its network has {', '.join(self.positions)}."
+            )
+        if settings.embeddings == "static_output" and settings.positions == "input":
+            others = [f"inputs.positions={one}" for one in self.positions if one != "input"]
+            raise InputError(
+                f"With inputs.positions='input' the task {self.name} reads nothing at the output, "
+                f"where embeddings='static_output' has static vectors. Take "
+                f"{' or '.join(['embeddings=static', *others])}."
             )
         return settings

@@ -180,7 +180,7 @@ def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
 
 
 def _rank_correlation(counts: np.ndarray) -> float:
-    """Return Spearman's correlation of position and rank by falling count."""
+    """Return Spearman's correlation of position and rank by descending count."""
     if counts.size < 2 or (counts == counts[0]).all():
         return 1.0
     _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)
@@ -223,7 +223,7 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
     if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
         warnings.append(
             f"the words are not sorted by frequency (rank correlation {fit.rank_correlation:.2f}): "
-            "the sampled softmax would train on wrong probabilities. Sort the lines by falling "
+            "the sampled softmax would train on wrong probabilities. Sort the lines by descending "
             "count, or use the full softmax."
         )
     return replace(report, errors=tuple(errors), warnings=tuple(warnings))

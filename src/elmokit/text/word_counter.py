@@ -63,7 +63,7 @@ class WordCounter:
     def most_common(
         self, *, max_size: int | None = None, min_count: int = 1
     ) -> list[tuple[str, int]]:
-        """Return (word, count) pairs by falling count, equal counts in code point order."""
+        """Return (word, count) pairs by descending count, equal counts in code point order."""
         if max_size is not None and max_size < 0:
             raise ValueError(f"`max_size` must not be negative, got {max_size}.")
         frequent = (pair for pair in self.totals() if pair[1] >= min_count)

@@ -1,8 +1,8 @@
 """The words that the language model predicts: file and ids.
 
 A vocabulary file has one word per line: ``<S>``, ``</S>`` and ``<UNK>`` (by convention first), then
-the words by falling frequency, which the log-uniform sampler relies on. The id of a word is 1 + its
-line index, so that 0 is padding; its softmax row is the line index, ``word_id - 1``.
+the words by descending frequency, which the log-uniform sampler relies on. The id of a word is 1 +
+its line index, so that 0 is padding; its softmax row is the line index, ``word_id - 1``.
 """
 
 import os
@@ -42,7 +42,7 @@ class WordVocab:
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
-        """Build a vocabulary from the specials and (word, count) pairs by falling count."""
+        """Build a vocabulary from the specials and (word, count) pairs by descending count."""
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
@@ -156,7 +156,9 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         ) from error
     words = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if words == [""]:
-        raise FormatError(f"{os.fspath(path)}: the vocabulary is empty. One word a line is needed.")
+        raise FormatError(
+            f"{os.fspath(path)}: the vocabulary is empty; it needs one word per line."
+        )
     if "" in words:
         raise FormatError(
             f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "

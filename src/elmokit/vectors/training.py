@@ -110,7 +110,7 @@ def train_vectors(
     and ``<unk>`` get no vector.
 
     Args:
-        corpus: Text files, or the one directory of shards that a run trained on (``DIR/shards``).
+        corpus: Text files, or directories of shards that runs trained on (``DIR/shards``).
         output: ``.bin``: binary form of word2vec, or of fastText for that kind; ``.txt``, ``.vec``:
             text, without fastText's n-grams.
         config: How.

@@ -27,7 +27,7 @@ def model_card(model: Any) -> str:
         most = config.char_vocab.max_characters
         kind = "bytes of UTF-8" if config.lexicon is None else "by list"
         words = "" if config.lexicon is None else f", and {config.lexicon.num_words:,} words"
-        reads = f"characters ({kind}), at most {most} a word{words}"
+        reads = f"characters ({kind}), at most {most} per word{words}"
     rows = {
         "Language": language,
         "License": license_name,
@@ -65,8 +65,8 @@ embedder = elmokit.Embedder.load("path/to/this/directory")
 vectors = embedder.embed([["I", "sat", "by", "the", "bank"]])
 ```
 
-Text must be tokenized as the training text was (see the table); raw strings go through that
-tokenizer by themselves.
+Lists of words must be tokenized as the training text was (see the table); strings are split by
+that tokenizer.
 
 ## Training
 

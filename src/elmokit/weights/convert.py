@@ -72,7 +72,7 @@ class ConversionReport:
     losses: tuple[str, ...] = ()
     """What the destination's format cannot hold."""
     num_mixes: int = 0
-    """Trained mixtures of layers, written beside the model as ``mixes.safetensors``."""
+    """Trained mixtures of layers, written into the model directory as ``mixes.safetensors``."""
     notes: tuple[str, ...] = ()
     """What was assumed or left out in reading the source."""
 

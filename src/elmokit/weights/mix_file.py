@@ -1,4 +1,4 @@
-"""Trained mixtures of layers in a file: what a task learns of ELMo beside its own weights.
+"""Trained mixtures of layers in a file: what a task learns of ELMo in addition to its own weights.
 
 A safetensors file with ``mix_weights`` (M, L), before the softmax, and ``gammas`` (M,) of M
 mixtures of L layers. Its metadata hold the kind of layer norm.
@@ -20,7 +20,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.tensor_files import damaged_tensors, read_tensors
 
-_ADVICE = "`elmokit convert` writes such a file beside the model, if there are trained mixtures."
+_ADVICE = "`elmokit convert` writes such a file with the model, if there are trained mixtures."
 _NORM = "layer_norm"
 
 

@@ -82,7 +82,7 @@ def unpack_all(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
         scale = stored.get(name + SCALE) if name + SCALE in scales else None
         if name + SCALE in scales and (scale is None or scale.shape != tensor.shape[:1]):
             raise ValueError(
-                f"`{name}` is int8, but `{name + SCALE}` does not hold one scale a row"
+                f"`{name}` is int8, but `{name + SCALE}` does not hold one scale per row"
             )
         tensors[name] = unpack(tensor, scale)
     return tensors

@@ -58,7 +58,7 @@ def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError(f"{path}: not a whole safetensors file ({error}). {advice}") from error
+        raise FormatError(f"{path}: not a complete safetensors file ({error}). {advice}") from error
 
 
 def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:

@@ -190,6 +190,38 @@ class TestAgain:
         assert reads == [corpus]
 
 
+class Columns:
+    """A reader of files with a word a line."""
+
+    name = "columns"
+
+    def read(self, path):
+        for block in path.read_text(encoding="utf-8").split("\n\n"):
+            yield block.split("\n")
+
+
+class TestAnotherReader:
+    @pytest.fixture
+    def columns(self, tmp_path):
+        path = tmp_path / "columns.txt"
+        blocks = ["a b\ne\u0301", *(f"word{k}" for k in range(60))]
+        path.write_text("\n\n".join(blocks), encoding="utf-8")
+        return path
+
+    def test_words_stay_whole_and_are_normalized(self, columns, run_dir):
+        made = prepared(columns, run_dir, reader=Columns(), valid=[columns])
+        for shards in (made.shards, made.valid):
+            assert shards.num_sentences == 61
+            assert next(shards.sentences()) == ["a b", "\u00e9"]
+
+    def test_its_shards_are_not_those_of_raw_text(self, columns, run_dir):
+        first = prepared(columns, run_dir, reader=Columns())
+        assert first.shards.metadata["reader"] == "columns"
+        second = prepared(columns, run_dir)
+        assert second.shards.metadata["reader"] is None
+        assert second.shards.fingerprint != first.shards.fingerprint
+
+
 class TestOpening:
     def test_text_is_opened_without_its_sources(self, corpus, run_dir):
         made = prepared(corpus, run_dir)

@@ -108,6 +108,21 @@ def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
         opened([tmp_path / "shards"], tokenizer=TokenizerConfig(name="whitespace"))
 
 
+def test_shards_of_several_runs_are_read_one_after_another(tmp_path, opened):
+    from elmokit.corpus.shards import write_shards
+
+    made = {"tokenizer": {"name": "simple", "version": "1"}, "normalization": "NFC"}
+    for name, sentences in (("a", [["one"]]), ("b", [["two", "words"], ["three"]])):
+        write_shards(sentences, tmp_path / name, metadata=made | {"sources": [{"path": name}]})
+    found = opened([tmp_path / "b", tmp_path / "a"])
+    assert found.num_words == 4
+    assert [source["path"] for source in found.describe()] == ["b", "a"]
+    assert list(found.sentences) == [["two", "words"], ["three"], ["one"]]
+    write_shards([["x"]], tmp_path / "c", metadata=made | {"normalization": "plain-1"})
+    with pytest.raises(ConfigError, match=r"/c .*'plain-1'.*/a .*'NFC'"):
+        opened([tmp_path / "a", tmp_path / "c"])
+
+
 def test_progress_is_told(tmp_path, opened, write):
     path = tmp_path / "corpus.txt"
     path.write_text("a b\n" * 2500, encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments import plan as plan_module
 from elmokit.experiments import settings
-from elmokit.experiments.experiment import ELMO, STATIC
+from elmokit.experiments.experiment import ELMO, STATIC, reads
 from elmokit.experiments.plan import Condition, plan_tasks
 from elmokit.tasks.registry import find_task
 
@@ -69,6 +69,28 @@ def test_few_labels_get_more_passes_in_every_arm():
     assert train[0.0001, "elmo"]["epochs"] == settings.MAX_EPOCHS
     assert train[0.0001, "elmo"]["label_share"] == 0.0001
     assert all(train[share, "static"] == train[share, "elmo"] for share in (1.0, 0.25, 0.0001))
+
+
+def test_a_condition_may_be_of_some_tasks():
+    only_nli = dataclasses.replace(ELMO, tasks=("nli",))
+    runs = plan(conditions=(STATIC, only_nli))
+    assert {(run.task, run.condition) for run in runs} == {
+        ("ner", "static"), ("nli", "static"), ("nli", "elmo"),
+    }  # fmt: skip
+
+
+def test_all_conditions_read_characters_and_scaled_static_vectors():
+    runs = plan(tasks=settings.ENGLISH, shares=(1.0,))
+    inputs = [run.metadata["config"]["inputs"] for run in runs]
+    assert {(one["characters"], one["static_scale"]) for one in inputs} == {(True, "learned")}
+
+
+def test_static_vectors_as_wide_as_elmo_depend_on_the_bilm():
+    condition = reads("static_projected", "as wide")
+    (run,) = plan_tasks(
+        (settings.NER,), (condition,), shares=(1.0,), seeds=[0], metadata=FACTS
+    )  # fmt: skip
+    assert run.metadata["model"] == "abc"
 
 
 def test_a_task_may_leave_shares_out():

@@ -17,6 +17,13 @@ def test_all_tables_and_figures_are_there():
     assert [task.task for task in find_experiment("table1").tasks] == six
 
 
+def test_controls_go_beside_the_runs_of_table_1():
+    table, controls = find_experiment("table1"), find_experiment("controls")
+    assert controls.tasks == table.tasks
+    assert set(table.conditions) < set(controls.conditions)
+    assert (controls.reference, controls.shares) == ("elmo", (1.0,))
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_is_whole(name):
     experiment = find_experiment(name)

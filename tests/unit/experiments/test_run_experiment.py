@@ -118,6 +118,22 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
     ]
 
 
+def test_controls_share_runs_with_table_1_and_are_tested_against_elmo(options):
+    given = {"tasks": ("nli", "ner"), "overrides": FAST}
+    run_experiment("table1", options("table1", **given))
+    told = []
+    report = run_experiment(
+        "controls", options("controls", **given), Listeners(on_plan=told.append)
+    )
+    assert "13 runs planned, 4 of them already done" in told[0]
+    assert not report.results["missing"]
+    tested = [(one["task"], one["condition"]) for one in report.results["comparisons"]]
+    assert tested.count(("nli", "static, at the output too")) == 1
+    assert ("ner", "static, at the output too") not in tested
+    assert len(tested) == 11
+    assert {one["reference"] for one in report.results["comparisons"]} == {"elmo"}
+
+
 def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST, keep_models=True))

@@ -25,6 +25,7 @@ from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
 from elmokit.explorer.training_runs import check_run_dir
 
+from ...builders.live_server import milliseconds_a_request
 from ...builders.training_models import random_sentences, toy_model
 
 WORDS = next(one for one in random_sentences(20) if len(one) > 3)
@@ -309,3 +310,7 @@ def test_a_package_behind_a_link_serves_its_files(tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", str((package / "explorer/static").resolve())]
+
+
+def test_an_answer_does_not_wait_for_acknowledgments(server):
+    assert milliseconds_a_request(server.server_port, "/explorer.json") < 35

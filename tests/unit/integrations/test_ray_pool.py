@@ -47,7 +47,7 @@ def test_a_cluster_of_its_own_has_room_for_all_workers(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_of_its_own_ends_when_it_is_of_no_use(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(InputError, match=r"want 1e\+06 GPUs"):
+    with pytest.raises(InputError, match=r"need 1e\+06 GPUs"):
         connect(num_cpus=1, num_gpus=1e6)
     assert not ray.is_initialized()
     monkeypatch.setattr(RayPool, "_warn_of_few", None)

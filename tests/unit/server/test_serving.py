@@ -12,7 +12,7 @@ from elmokit.server import serving
 from elmokit.server.serving import listen
 
 from ...builders.embedding_models import toy_model
-from ...builders.live_server import HeldBack, served, until
+from ...builders.live_server import HeldBack, milliseconds_a_request, served, until
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,11 @@ def test_an_address_that_cannot_be_listened_on_is_named():
             listen("127.0.0.1", port)
     with pytest.raises(InputError, match=r"192\.0\.2\.1.*--host"):
         listen("192.0.2.1", 0)
+
+
+def test_an_answer_does_not_wait_for_acknowledgments(embedder):
+    with served(embedder) as server:
+        assert milliseconds_a_request(server.port, "/health") < 35  # of a delayed one: 40 and more
 
 
 def test_headers_that_do_not_end_end_the_connection(embedder, monkeypatch):

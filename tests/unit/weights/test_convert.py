@@ -165,7 +165,7 @@ class TestFindingFiles:
     def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "thesis.txt").write_text("ELMo")
-        with pytest.raises(FormatError, match=r"\. is no model .* other: thesis\.txt"):
+        with pytest.raises(FormatError, match=r"\. is not a known .* other: thesis\.txt"):
             convert("thesis.txt", "model")
 
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):

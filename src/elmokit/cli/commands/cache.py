@@ -11,14 +11,14 @@ from elmokit.cli.output import emit_json
 def cache(
     *,
     clear: Annotated[
-        bool, typer.Option("--clear", help="Remove the entries; they are made again when needed.")
+        bool, typer.Option("--clear", help="Remove the entries; they are made again as needed.")
     ] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Show or clear compiled kernels and kept biLM layers.
+    """Show or clear compiled kernels and cached biLM layers.
 
-    The layer cache holds up to 10 GB, or what the environment variable ELMOKIT_LAYER_CACHE_GB says;
-    the entries that were not used for longest are removed first.
+    The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
+    allows; the least recently used entries are removed first.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
     from elmokit.kernels.library_files import LIBRARY_PATTERN

@@ -1,4 +1,4 @@
-"""`elmokit convert`: models of other software to a model directory, or back."""
+"""`elmokit convert`: from models of other software to a model directory, or back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,9 +19,9 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="[SRC] DST",
-            help="Source: a folder, archive or file of any kind below, told by its contents; omit "
-            "it if --options and --weights name the source. Destination: a model directory; if "
-            "the source is one, a file *.onnx, or the folder for options.json and weights.hdf5.",
+            help="Source: a folder, archive or file of a kind below, recognized by its contents. "
+            "Omit it if --options and --weights name the source. Destination: a model directory; "
+            "if the source is one, a file *.onnx, or the folder for options.json and weights.hdf5.",
         ),
     ],
     *,
@@ -50,11 +50,11 @@ def convert(
 ) -> None:
     """Convert a model of other software to a model directory, or a model directory back or to ONNX.
 
-    Read are releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
+    Sources: releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
     folders, TF-Hub modules, and zip or tar archives of one of these.
 
     The result is read back, both models embed a few sentences, and the largest difference is
-    printed. Trained mixtures of layers become mixes.safetensors beside the model.
+    printed. Trained mixtures of layers are written to mixes.safetensors in DST.
     """
     from elmokit.weights.convert import convert as convert_model
 

@@ -87,19 +87,19 @@ def embed(
     address: options.AddressOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Ray workers; default: as many as there is room for.", min=1),
+        typer.Option(help="Ray workers; default: as many as fit.", min=1),
     ] = None,
     gpus: Annotated[
         float,
-        typer.Option(help="GPUs of a Ray worker; 0.25 lets four share one.", min=0.0),
+        typer.Option(help="GPUs per Ray worker; with 0.25, four share one.", min=0.0),
     ] = 0.0,
     json: options.JsonOption = False,
 ) -> None:
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
 
-    Each line of TEXT is one sentence, even if a paragraph stands there; its key is its line number,
-    counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use does not
-    depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
+    Each line of TEXT is read as one sentence, even if it is a paragraph; its key is its line
+    number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
+    does not depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
     """
     from elmokit.embed.job import embed_lines
     from elmokit.embed.options import EmbedOptions
@@ -116,7 +116,7 @@ def embed(
     if not on_ray and (workers is not None or gpus):
         raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
     if on_ray and device != "auto":
-        raise InputError("--device is of this machine; give Ray workers GPUs with --gpus.")
+        raise InputError("--device applies to this machine; give Ray workers GPUs with --gpus.")
     with ExitStack() as stack:
         path = stack.enter_context(
             local_output(output, inputs=files, overwrite=overwrite, resume=resume)

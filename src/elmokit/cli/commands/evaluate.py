@@ -23,7 +23,7 @@ def evaluate(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Score a trained task model on labeled data, also by tag, type of span or label."""
+    """Score a trained task model on labeled data, in total and by tag, type of span or label."""
     from elmokit.tasks.runs.task_run import TaskRun
 
     choose_threads(threads)

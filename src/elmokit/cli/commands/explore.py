@@ -24,7 +24,7 @@ def explore(
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="A training run, also while it trains; repeatable."),
+        typer.Option(metavar="DIR", help="A training run, even while it is training; repeatable."),
     ] = None,
     task: Annotated[
         list[Path] | None,
@@ -32,10 +32,10 @@ def explore(
     ] = None,
     corpus: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Text to find neighbors of words in; repeatable."),
+        typer.Option(metavar="FILE", help="Text in which to find neighbors of words; repeatable."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8765,
+    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 8765,
     show: Annotated[
         bool, typer.Option("--open", help="Open the page in the default browser.")
     ] = False,
@@ -60,7 +60,7 @@ def explore(
     The browser itself runs models of up to 64 MB, so a folder written by --export works on any web
     server, and nothing that is typed leaves the browser. Larger models, training runs and tasks
     need the server. It listens on this machine only, unless --host says otherwise; it has no
-    passwords. Ctrl-C ends it.
+    passwords. Ctrl-C stops it.
     """
     from elmokit.weights.locate import packaged_models
 
@@ -88,7 +88,7 @@ def explore(
         return
     choose_threads(threads)
     server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
-    typer.echo(f"{server.url}  (Ctrl-C ends it)", err=True)
+    typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
     if show:
         import webbrowser
 

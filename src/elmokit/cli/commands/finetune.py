@@ -1,7 +1,7 @@
 """`elmokit finetune`: continue training a model on in-domain text."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -9,8 +9,11 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
+from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:
+    from elmokit.tasks.task import Units
+    from elmokit.tasks.task_text import TaskText
     from elmokit.training.pretraining.finetune import FinetuneResult
 
 
@@ -19,6 +22,18 @@ def finetune(
     corpus: options.CorpusArgument,
     *,
     output: options.RunDirOption,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASK",
+            help="CORPUS is data of this task: its training file, or the directory of --data. "
+            f"One of {', '.join(TASKS)}.",
+        ),
+    ] = None,
+    units: Annotated[
+        Literal["words", "morphemes", "characters"],
+        typer.Option(help="With --task: what a token of the data is."),
+    ] = "words",
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     valid: options.ValidOption = None,
@@ -26,7 +41,7 @@ def finetune(
         list[Path] | None, options.file_option("Out-of-domain text to score before and after.")
     ] = None,
     vocab: Annotated[
-        str | None, options.file_option("New vocabulary, or `corpus` to count one from CORPUS.")
+        str | None, options.file_option("New vocabulary, or `corpus` to build one from CORPUS.")
     ] = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,
@@ -41,7 +56,8 @@ def finetune(
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
 
-    CORPUS is the in-domain text. Without a limit, training makes one pass over it.
+    CORPUS is the in-domain text. With --task it is data of a task, as is --valid: its sentences
+    are read as the task reads them. Without a limit, training makes one pass over it.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.finetune import finetune as run
@@ -50,10 +66,14 @@ def finetune(
     from elmokit.training.schedules import Limits
 
     config = finetune_config(recipe=recipe, overrides=set_ or [])
+    reader = _task_text(task, units, model, is_raw=workers > 1 or engine != "local")
+    if reader is not None:
+        corpus = reader.training_files(corpus)
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
         resume=resume, device=device, workers=options.text_workers(workers, engine, address),
+        reader=reader,
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("fine-tuning", output, run_options) as watched:
@@ -63,6 +83,18 @@ def finetune(
         )  # fmt: skip
     if is_main_process():
         _print(result, as_json=json)
+
+
+def _task_text(task: str | None, units: "Units", model: str, *, is_raw: bool) -> "TaskText | None":
+    """Return what reads the data of a task; none for raw text, which ``is_raw`` demands."""
+    from elmokit.errors import InputError
+    from elmokit.tasks.task_text import TaskText
+
+    if task is None and units != "words":
+        raise InputError(f"--units {units} is for the data of a task: add --task.")
+    if task is not None and is_raw:
+        raise InputError("--workers and --engine are for raw text, not for --task.")
+    return None if task is None else TaskText.of_model(task, model, units=units)
 
 
 def _print(result: "FinetuneResult", *, as_json: bool) -> None:

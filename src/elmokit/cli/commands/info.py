@@ -22,11 +22,11 @@ def info(
     *,
     json: options.JsonOption = False,
 ) -> None:
-    """Show what a model, run or file is and what made it.
+    """Show what a model, run or file is and how it was made.
 
-    Kind, version, hash, sizes, tokenizer and normalization, as far as the files say. What cannot be
-    described is told (with --json, also as `error` in its place); the others follow, and the exit
-    code is 2.
+    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them.
+    A PATH that cannot be described is reported (with --json, also as `error` in its place); the
+    others follow, and the exit code is 2.
     """
     from elmokit.cli.descriptions import describe
 

@@ -25,7 +25,7 @@ def neighbors(
     *,
     word: Annotated[
         str,
-        typer.Option(metavar="WORD", help="The word; if the tokenizer divides it, all its parts."),
+        typer.Option(metavar="WORD", help="The word; if the tokenizer splits it, all its parts."),
     ],
     sentence: Annotated[
         str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
@@ -55,10 +55,10 @@ def neighbors(
 ) -> None:
     """Show which occurrences of a word have the most similar vectors.
 
-    Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; two
-    occurrences alone, and with --any-word all, by the plain cosine. The occurrences shown range
-    from those with the nearest neighbors to those with the farthest. With --vectors, the static
-    neighbors of WORD follow.
+    Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; with only
+    two occurrences, or with --any-word, by the plain cosine. The occurrences shown range from those
+    with the nearest neighbors to those with the farthest. With --vectors, the static neighbors of
+    WORD follow.
     """
     from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder

@@ -20,10 +20,10 @@ def plot(
     overwrite: options.OverwriteOption = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Draw loss and held-out perplexity of a run by direction, also while it trains.
+    """Plot loss and held-out perplexity of a run by direction, even while it is training.
 
-    As panel 8 of `elmokit explore`: with the line of an n-gram model, if ngram.json of
-    benchmarks/bench_ngram.py is in RUN, and that of the base model of a fine-tuning run.
+    The same plot as in panel 8 of `elmokit explore`. It has a line for an n-gram model if RUN holds
+    ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a fine-tuning run.
     """
     from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target

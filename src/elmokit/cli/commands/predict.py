@@ -24,14 +24,14 @@ def predict(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line, with probabilities.")
+        bool, typer.Option("--json", help="Print one JSON object per line, with probabilities.")
     ] = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
     Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
     has the text as written, tokens with character offsets, and probabilities: softmax of labels
-    and tags; of spans, the share of the legal tag sequences that have them (ner: by its CRF).
+    and tags; for spans, the share of the legal tag sequences with the span (ner: by its CRF).
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun

@@ -1,4 +1,4 @@
-"""`elmokit predict-word`: the words that a model expects in a place of a sentence."""
+"""`elmokit predict-word`: the words that a model expects at a position of a sentence."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,13 +19,13 @@ def predict_word(
     word: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="In place of this word, from 0, among the tokens; default: the next."
+            metavar="N", help="Predict this word, from 0, among the tokens; default: the next."
         ),
     ] = None,
     insert: Annotated[
-        bool, typer.Option("--insert", help="Before word N; 0: before the sentence.")
+        bool, typer.Option("--insert", help="Predict a word before word N; 0: before the sentence.")
     ] = False,
-    top: Annotated[int, typer.Option(help="Name the K likeliest words.", metavar="K", min=0)] = 10,
+    top: Annotated[int, typer.Option(help="Show the K likeliest words.", metavar="K", min=0)] = 10,
     state: Annotated[
         str, typer.Option(help="LSTM state before the sentence: warm (as in training) or reset.")
     ] = "warm",
@@ -33,8 +33,8 @@ def predict_word(
 ) -> None:
     """Show which words a model expects next, before, or in a gap from both sides.
 
-    The forward direction reads the words before the place, the backward direction those after it,
-    and neither reads the word that stands there. "both" is in proportion to p(word | before)
+    The forward direction reads the words before the position, the backward direction those after
+    it, and neither reads the word itself. "both" is proportional to p(word | before)
     p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary.
     """
     from elmokit.evaluation.word_prediction import predict_word as predict

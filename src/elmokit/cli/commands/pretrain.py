@@ -57,7 +57,7 @@ def pretrain(
     address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Train a biLM on raw text: tokenize, count the vocabulary, write shards, train, validate.
+    """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
 
     For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
     """

@@ -32,7 +32,7 @@ def probe(
     ] = None,
     units: Annotated[
         str | None,
-        typer.Option(help="pos: words or morphemes; default: what the model's tokenizer makes."),
+        typer.Option(help="pos: words or morphemes; default: the units of the model's tokenizer."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
     device: options.DeviceOption = "auto",
@@ -40,7 +40,7 @@ def probe(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure what each layer of a model knows by itself.
+    """Measure what each layer of a model knows, without a task model.
 
     Trains at most a linear classifier or a threshold.
     """

@@ -33,19 +33,19 @@ def serve(
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8080,
+    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 8080,
     api_key: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Key that every request must carry. Others can see a command line: the "
-            f"environment variable {KEY_VARIABLE} is safer.",
+            help="Key that every request must send. Other users can see the command line; "
+            f"the environment variable {KEY_VARIABLE} is safer.",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A name by which clients may call the server; repeatable."
+            metavar="NAME", help="Host name that clients may use for the server; repeatable."
         ),
     ] = None,
     name: Annotated[
@@ -60,16 +60,16 @@ def serve(
         typer.Option("--normalize/--no-normalize", help="Scale pooled vectors to length 1."),
     ] = True,
     state: Annotated[
-        str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (one fixed).")
+        str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (fixed).")
     ] = "reset",
     precision: options.PrecisionOption = "fp32",
-    max_words: Annotated[int, typer.Option(help="Words of a text.", min=1)] = 2048,
-    max_texts: Annotated[int, typer.Option(help="Texts of a request.", min=1)] = 256,
+    max_words: Annotated[int, typer.Option(help="Maximum words per text.", min=1)] = 2048,
+    max_texts: Annotated[int, typer.Option(help="Maximum texts per request.", min=1)] = 256,
     batch_tokens: Annotated[
         int, typer.Option(help="Words per batch; does not affect the result.", min=1)
     ] = 2048,
     max_requests: Annotated[
-        int, typer.Option(help="Requests at once; more get status 429.", min=1)
+        int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
     ] = 64,
     timeout: Annotated[
         float, typer.Option(help="Seconds after which a request gets status 503.")
@@ -84,8 +84,8 @@ def serve(
 
     POST /embed (a vector per text), /embed_all (per word), /tokenize, /predict/NAME; GET /info,
     /health, /metrics. Requests that arrive together are computed together. It listens on this
-    machine only, unless --host says otherwise. Ctrl-C or SIGTERM ends it once what it has accepted
-    is answered.
+    machine only, unless --host says otherwise. Ctrl-C or SIGTERM stops it after the accepted
+    requests have been answered.
     """
     choose_threads(threads)
     try:
@@ -118,11 +118,11 @@ def serve(
         )  # fmt: skip
         url = url_of(host, listener.getsockname()[1])
         if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
-            log.warning("everyone who reaches %s may use it: --api-key asks for a key", url)
+            log.warning("anyone who can reach %s may use it; --api-key requires a key", url)
         if json:
             emit_json({"url": url, "model": settings.name})
         else:
-            typer.echo(f"{url}  {settings.name!r}  (Ctrl-C ends it)", err=True)
+            typer.echo(f"{url}  {settings.name!r}  (Ctrl-C to stop)", err=True)
         Server(service, settings, host=host).run(sockets=[listener])
 
 
@@ -139,6 +139,6 @@ def _runs(given: list[str]) -> "dict[str, TaskRun]":
         named = None if Path(one).exists() else re.fullmatch(r"([\w.-]+)=(.+)", one)
         name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
         if name in runs:
-            raise InputError(f"Two runs are called {name!r}: give one another name, NAME={path}.")
+            raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
         runs[name] = TaskRun.load(path)
     return runs

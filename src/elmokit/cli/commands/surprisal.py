@@ -23,7 +23,7 @@ def surprisal(
         typer.Option("--output", "-o", metavar="FILE", help="Write .tsv, .jsonl or .parquet."),
     ] = None,
     top: Annotated[
-        int, typer.Option(help="Name the K likeliest words, too.", metavar="K", min=0)
+        int, typer.Option(help="Also show the K most likely words.", metavar="K", min=0)
     ] = 0,
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: options.OtherTokenizerOption = None,

@@ -1,4 +1,4 @@
-"""`elmokit tokenize`: what a model's tokenizer makes of a text."""
+"""`elmokit tokenize`: the tokens that a model reads of a text."""
 
 from typing import TYPE_CHECKING
 

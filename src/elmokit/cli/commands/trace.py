@@ -32,8 +32,9 @@ def trace(
 ) -> None:
     r"""Show how a model computes the vectors of a word.
 
-    From its bytes by way of filters, highway gates and layers to their mixture. In windows of
-    characters, ^ is word begin, $ word end, _ padding, and \x.. a byte of a longer character.
+    Prints every step from bytes through filters, highway gates and layers to the mixture. In
+    windows of characters, ^ is word begin, $ word end, _ padding, and \x.. a byte of a longer
+    character.
     """
     from elmokit.inspection.trace import trace as trace_word
 

@@ -17,14 +17,14 @@ def track(
     ],
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on while the run trains, until Ctrl-C.")
+        bool, typer.Option("--follow", help="Continue while the run trains, until Ctrl-C.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Send the figures of a run to an experiment tracker.
 
-    They are read from RUN/metrics.jsonl, so training never waits for a tracker. The trackers' own
-    environment variables apply (WANDB_MODE=offline, MLFLOW_TRACKING_URI).
+    The figures are read from RUN/metrics.jsonl, so training never waits for a tracker. The
+    trackers' own environment variables apply (WANDB_MODE=offline, MLFLOW_TRACKING_URI).
     """
     from elmokit.training import trackers
 

@@ -33,7 +33,10 @@ def train(
     model: options.ModelOption = None,
     embeddings: Annotated[
         str,
-        typer.Option(help="Word inputs: elmo, static, layer0, random, top, average or none."),
+        typer.Option(
+            help="Word inputs: elmo, static, static_output, static_projected, layer0, random, "
+            "top, average or none."
+        ),
     ] = "elmo",
     vectors: options.VectorsOption = None,
     epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
@@ -52,7 +55,7 @@ def train(
     """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
-    once and cached on disk. --minutes counts training and scoring; after it, or after Ctrl-C,
+    once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
     --resume continues.
     """
     from elmokit.config import from_dict

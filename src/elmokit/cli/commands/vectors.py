@@ -19,7 +19,7 @@ def vectors(
         list[str],
         typer.Argument(
             metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}, or the shards of a training run (DIR/shards).",
+            help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
         ),
     ],
     *,

@@ -124,7 +124,7 @@ def _print(report: "VocabReport") -> None:
     )
     typer.echo(f"vocabulary     {report.path}: {counted(report.num_words, 'word')}")
     typer.echo(f"specials       {lines}")
-    typer.echo(f"bytes a word   {_numbers(report.bytes_per_word)}")
+    typer.echo(f"bytes per word {_numbers(report.bytes_per_word)}")
     typer.echo(
         f"cut            {counted(report.num_truncated, 'word')} longer than {report.max_bytes} "
         f"bytes{_examples(report.truncated)}"
@@ -152,7 +152,7 @@ def _print_fit(fit: "CorpusFit") -> None:
         f"coverage       {fit.coverage:.2%}; {counted(fit.num_unseen, 'word')} not in the corpus"
     )
     typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")
-    typer.echo(f"bytes a word   {_numbers(fit.bytes_per_word)} (running words)")
+    typer.echo(f"bytes per word {_numbers(fit.bytes_per_word)} (running words)")
     share = fit.num_truncated / max(fit.num_words, 1)
     typer.echo(
         f"cut            {share:.3%} of the words"

@@ -7,22 +7,41 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-EmbeddingKind = Literal["elmo", "static", "layer0", "random", "top", "average", "none"]
+from elmokit.evaluation.text_scorer import StartState
+
+EmbeddingKind = Literal[
+    "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",
+    "none",
+]  # fmt: skip
 """How a word is represented, besides its characters.
 
 ``elmo``: a learned mixture of all layers. ``layer0``, ``top``: one layer. ``average``: the plain
 mean of the layers. ``random``: as ``elmo``, from an untrained biLM. Each of these also reads the
-static vector if there is one. ``static``: the static vector alone. ``none``: nothing.
+static vector if there is one. ``static``: the static vector alone. ``static_output``: the static
+vector at the input and, where a mixture is read at the output, there too. ``static_projected``: the
+static vector, and wherever a mixture is read a learned linear map of it that is as wide. ``none``:
+nothing.
 """
 WITH_LAYERS: tuple[EmbeddingKind, ...] = ("elmo", "layer0", "random", "top", "average")
-"""Conditions that need a biLM."""
+"""Conditions that read the layers of a biLM."""
+WITH_BILM: tuple[EmbeddingKind, ...] = (*WITH_LAYERS, "static_projected")
+"""Conditions that need a biLM: for its layers, or for their width."""
+ONLY_STATIC: tuple[EmbeddingKind, ...] = ("static", "static_output", "static_projected")
+"""Conditions that read static vectors and no layers."""
 
 MixPosition = Literal["input", "output"]
-"""Where a mixture of layers is read: next to the word vectors or to the first encoder's output."""
+"""Where a mixture is read: next to the word vectors or to the first encoder's output."""
 MixPositions = Literal["input", "output", "both"]
 
 InputNorm = Literal["none", "token", "batch"]
 """Normalization of layers before they are mixed, as in `elmokit.bilm.scalar_mix`."""
+
+StaticScale = Literal["given", "learned"]
+"""Scale of static vectors: that of their file, or a learned γ that starts where they are as large
+as a mixture."""
+
+UNRECORDED = {"state": "reset", "static_scale": "given"}
+"""What the settings were that runs of earlier versions do not record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +61,10 @@ class InputSettings:
     """λ on the layer weights (elmo, random)."""
     layer_norm: InputNorm | None = None
     """Normalization of the layers before they are mixed."""
+    state: StartState = "reset"
+    """What the biLM starts every sentence from: zeros, or the warm state."""
+    static_scale: StaticScale = "given"
+    """Scale of the static vectors."""
 
     def __post_init__(self) -> None:
         if self.dropout is not None and not 0 <= self.dropout < 1:
@@ -51,13 +74,25 @@ class InputSettings:
 
     @property
     def has_layers(self) -> bool:
-        """Whether a biLM is read."""
+        """Whether layers of a biLM are read."""
         return self.embeddings in WITH_LAYERS
 
     @property
+    def needs_bilm(self) -> bool:
+        """Whether there must be a biLM."""
+        return self.embeddings in WITH_BILM
+
+    @property
+    def needs_static(self) -> bool:
+        """Whether there must be static vectors."""
+        return self.embeddings in ONLY_STATIC
+
+    @property
     def mix_positions(self) -> tuple[MixPosition, ...]:
-        """Positions of the mixtures of layers, input first."""
-        if not self.has_layers or self.positions is None:
+        """Positions of the mixtures, or of the static vectors in their place, input first."""
+        if self.embeddings == "static_output":
+            return () if self.positions == "input" else ("output",)
+        if not self.needs_bilm or self.positions is None:
             return ()
         return ("input", "output") if self.positions == "both" else (self.positions,)
 

@@ -10,6 +10,7 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, as_input_error
+from elmokit.evaluation.text_scorer import StartState
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
@@ -42,16 +43,21 @@ class BiLMReference:
 
 @dataclass(frozen=True, eq=False)
 class TaskBiLM:
-    """A biLM as a task sees it; conditions without layers only have its tokenizer, or a plain one.
+    """A biLM as a task sees it.
 
-    Use `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
+    Conditions without layers only have its tokenizer and width, or a plain tokenizer. Use
+    `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
     are not kept then.
     """
 
     tokenizer: Tokenizer
     char_vocab: CharVocab
+    dim: int = 0
+    """Width of the layers, 2D; 0 without a biLM."""
     embedder: Embedder | None = None
     module: PretrainedBiLM | None = None
+    state: StartState = "reset"
+    """What every sentence starts from."""
     reference: BiLMReference | None = None
     cache_dir: Path | None = None
     on_layers: OnLayers | None = None
@@ -61,13 +67,6 @@ class TaskBiLM:
         """Layers that a mixture has; 0 if no biLM is read."""
         found = self.embedder or self.module
         return 0 if found is None else found.num_layers
-
-    @property
-    def dim(self) -> int:
-        """Their width."""
-        if self.embedder is not None:
-            return self.embedder.dim
-        return 0 if self.module is None else self.module.output_dim
 
     @classmethod
     def open(
@@ -85,7 +84,7 @@ class TaskBiLM:
 
         Args:
             settings: With the condition.
-            model: Model directory; optional in conditions without layers.
+            model: Model directory; optional in conditions that need no biLM.
             precision: Of the layers.
             finetune: Whether the biLM is trained with the task.
             device: Where it computes.
@@ -96,7 +95,7 @@ class TaskBiLM:
             FileNotFoundError: if the model is missing, or not given but needed.
             FormatError: if it is damaged.
             ValueError: for an unknown precision; if ``finetune`` is asked for in another precision
-                than fp32, or where no biLM is read.
+                than fp32, from the warm state, or where no biLM is read.
         """
         if finetune:
             _check_finetuning(settings, precision)
@@ -106,7 +105,7 @@ class TaskBiLM:
                     "precision %s has no effect: embeddings=%s reads no biLM",
                     precision, settings.embeddings,
                 )  # fmt: skip
-            if model is None:
+            if model is None and not settings.needs_bilm:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
                 return cls(build_tokenizer("simple"), char_vocab)
         path = find_model(model)
@@ -127,8 +126,8 @@ class TaskBiLM:
             build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
         )
         return cls(
-            tokenizer, CharVocab(loaded.config.char_vocab), embedder=embedder,
-            module=loaded if finetune else None,
+            tokenizer, CharVocab(loaded.config.char_vocab), dim=loaded.output_dim,
+            embedder=embedder, module=loaded if finetune else None, state=settings.state,
             reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 
@@ -142,8 +141,9 @@ class TaskBiLM:
             return None
         embedder = self.embedder
         return lambda sentences, within=(): keep_layers(
-            embedder, sentences, self.cache_dir, within=within, on_progress=self.on_layers
-        )
+            embedder, sentences, self.cache_dir, state=self.state, within=within,
+            on_progress=self.on_layers,
+        )  # fmt: skip
 
     @property
     def compute(self) -> Callable[[list[Sentence]], Sequence[np.ndarray]] | None:
@@ -152,7 +152,8 @@ class TaskBiLM:
             return None
         embedder = self.embedder
         return lambda sentences: [
-            vectors.transpose(1, 0, 2) for vectors in embedder.embed([list(s) for s in sentences])
+            vectors.transpose(1, 0, 2)
+            for vectors in embedder.embed([list(s) for s in sentences], state=self.state)
         ]
 
 
@@ -166,4 +167,9 @@ def _check_finetuning(settings: InputSettings, precision: str) -> None:
         raise InputError(
             f"A biLM is trained in fp32, not in {precision}: leave out --precision or "
             "train.finetune_bilm=true."
+        )
+    if settings.state != "reset":
+        raise InputError(
+            f"A biLM that is trained with the task reads every sentence from a zero state: leave "
+            f"out inputs.state={settings.state} or train.finetune_bilm=true."
         )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings, MixPosition
+from elmokit.tasks.inputs.static_inputs import StaticInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -20,7 +21,8 @@ LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
     "elmo": "mix", "random": "mix", "average": "average", "top": "top", "layer0": "layer0",
 }  # fmt: skip
 START_RMS = 0.25
-"""Root mean square of a mixture's values before training, about that of skip-gram vectors."""
+"""Root mean square, before training, of a mixture's values and of static vectors whose scale is
+learned: about that of skip-gram vectors."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,13 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
-    ``mixes`` has one mixture for each of `InputSettings.mix_positions`.
+    ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
+    in their place.
 
     Args:
         settings: What is read, complete.
         num_layers: L of the biLM; 0 without one.
-        layers_dim: 2D of the biLM.
+        layers_dim: 2D of the biLM, the width of mixtures.
         max_characters: C of the character rows.
         static: Vectors by word, not trained; or none.
         bilm: A biLM that is trained and saved with the task model; `BatchMaker` runs it.
@@ -150,7 +153,7 @@ class TokenInputs(nn.Module):
         self.characters = self.static = self.mixes = None
         self.output_dim = 0
         if static is not None:
-            self.set_static(static)
+            self.static = StaticInputs(static, settings, layers_dim)
             self.output_dim += static.dim
         if settings.characters:
             char_config = CharCNNConfig(
@@ -161,7 +164,8 @@ class TokenInputs(nn.Module):
             )
             self.output_dim += char_config.num_filters
         positions = settings.mix_positions
-        if positions:
+        mix_dim = 0 if self.static is None else self.static.mix_dim
+        if positions and settings.has_layers:
             dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
             if dropout is None or l2 is None or norm is None:
                 raise ValueError("`settings` are not complete: use `resolved` to complete them.")
@@ -169,8 +173,9 @@ class TokenInputs(nn.Module):
                 num_layers, num_mixes=len(positions), layers=LAYER_CHOICES[settings.embeddings],
                 dropout=dropout, layer_norm=norm, l2=l2,
             )  # fmt: skip
-        self.output_mix_dim = layers_dim if "output" in positions else 0
-        self.output_dim += layers_dim if "input" in positions else 0
+            mix_dim = layers_dim
+        self.output_mix_dim = mix_dim if "output" in positions else 0
+        self.output_dim += mix_dim if "input" in positions else 0
         if not self.output_dim:
             raise ValueError(
                 f"embeddings={settings.embeddings!r}, positions={settings.positions!r} and "
@@ -180,14 +185,13 @@ class TokenInputs(nn.Module):
 
     def set_static(self, static: StaticVectors) -> None:
         """Replace the static vectors; the number of words may change."""
-        values = torch.from_numpy(static.values)
-        if self.static is not None:
-            values = values.to(self.static.weight.device)
-        self.static = nn.Embedding.from_pretrained(values, freeze=True, padding_idx=0)
+        assert self.static is not None
+        self.static.set_vectors(static)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        if self.characters is not None:
-            self.characters.reset_parameters(generator)
+        for part in (self.characters, self.static):
+            if part is not None:
+                part.reset_parameters(generator)
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Return the vector of each word at the input of the task model."""
@@ -215,14 +219,17 @@ class TokenInputs(nn.Module):
         return encoded * batch.mask.unsqueeze(2)
 
     def mix(self, batch: TokenBatch, position: MixPosition) -> Tensor:
-        """Return the mixture for a position, with dropout: (B, W, 2D)."""
-        assert self.mixes is not None
-        assert batch.layers is not None
+        """Return the mixture for a position, or what is in its place, with dropout: (B, W, 2D)."""
         index = self.settings.mix_positions.index(position)
+        if self.mixes is None:
+            assert self.static is not None
+            assert batch.static_ids is not None
+            return self.static.mix(index, batch.static_ids)
+        assert batch.layers is not None
         return self.mixes.mix(index, batch.layers, batch.mask)
 
-    def scale_mixes(self, batches: Sequence[TokenBatch]) -> None:
-        """Set every γ so that its mixture is as large as word vectors, `START_RMS`.
+    def set_scales(self, batches: Sequence[TokenBatch]) -> None:
+        """Set every γ so that mixtures, and static vectors that have one, are of `START_RMS`.
 
         Layers of a biLM can be ten times as large. From γ = 1 a task model would spend its first
         epochs on making γ small (`docs/log.md`, 2026-11-22). Without words nothing changes.
@@ -230,6 +237,9 @@ class TokenInputs(nn.Module):
         if self.mixes is not None:
             layers = [(one.layers, one.mask) for one in batches if one.layers is not None]
             self.mixes.scale_to(START_RMS, layers)
+        if self.static is not None:
+            ids = [one.static_ids for one in batches if one.static_ids is not None]
+            self.static.scale_to(START_RMS, ids)
 
     def penalty(self) -> Tensor | float:
         """Return λ Σ w² over all mixtures, for the task's loss."""

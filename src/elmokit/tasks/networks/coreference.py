@@ -140,7 +140,7 @@ class CoreferenceModel(TaskModel):
     def _embed(self, batch: TokenBatch) -> Tensor:
         """Return the word vectors, with dropout of the part before ELMo, which has its own."""
         x, inputs = self.inputs(batch), self.inputs
-        static = 0 if inputs.static is None else inputs.static.embedding_dim
+        static = 0 if inputs.static is None else inputs.static.dim
         characters = 0 if inputs.characters is None else inputs.characters.config.num_filters
         lexical, elmo = x.tensor_split([static + characters], dim=2)
         lexical = functional.dropout(lexical, LEXICAL_DROPOUT, self.training)

@@ -23,7 +23,7 @@ from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes, read_json
-from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.runs.training import EpochReport
 from elmokit.tasks.task import TaskModel
@@ -140,10 +140,10 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
     """
     path = run_dir / CONFIG_FILE
     if not run_dir.exists():
-        raise FileNotFoundError(f"{run_dir} is no run of a task: there is no such directory.")
+        raise FileNotFoundError(f"{run_dir} is not a task run: there is no such directory.")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{run_dir} is no run of a task: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
+            f"{run_dir} is not a task run: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
             "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
         )
     required, advice = ("config", "labels", "bilm", "vectors"), "Train the task again."
@@ -179,6 +179,8 @@ class _TaskRecord:
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     """Return what a run reads at each word; FormatError if ``metadata`` is not complete."""
     inputs = metadata["config"].get("inputs", {})
+    if isinstance(inputs, dict):
+        inputs = UNRECORDED | inputs
     _check_complete(inputs, "inputs", InputSettings, run_dir)
     return from_dict(InputSettings, inputs, source=str(run_dir / CONFIG_FILE))
 

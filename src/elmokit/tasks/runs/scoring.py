@@ -77,7 +77,7 @@ def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence
         known = sorted({task.shown_label(label) for label in labels} - {""})
         raise InputError(
             f"{path} has none of the labels that the training set has ({_some(known)}), but "
-            f"{_some(unknown)}: it is of another task, or with another set of labels."
+            f"{_some(unknown)}: it belongs to another task, or has other labels."
         )
     if unknown:
         log.warning(

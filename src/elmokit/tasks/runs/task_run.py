@@ -274,6 +274,6 @@ def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[s
             "task again (`elmokit train`)."
         )
     return (
-        f"The run is of elmokit {metadata.get('elmokit_version', '')}. Give the right biLM with "
+        f"The run is from elmokit {metadata.get('elmokit_version', '')}. Give the right biLM with "
         "--model, or train the task again."
     )

@@ -82,8 +82,8 @@ def train_task(
             first epoch is replaced.
         model: biLM directory; conditions without a biLM use only its tokenizer, if given.
         precision: Of the biLM.
-        vectors: File of static word vectors, see `read_vectors`; required by the ``static``
-            condition, refused by ``none``.
+        vectors: File of static word vectors, see `read_vectors`; required by the ``static…``
+            conditions, refused by ``none``.
         test_path: Scored once, with the best epoch, when the training is complete; not part of the
             run, so a resumed one may be given another.
         device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
@@ -167,7 +167,7 @@ def train_task(
         examples = (
             Examples(task, training, bilm.keep, read=read), Examples(task, dev, bilm.keep)
         )  # fmt: skip
-        network.inputs.scale_mixes(_first_batches(examples[0], maker, sorted(read)))
+        network.inputs.set_scales(_first_batches(examples[0], maker, sorted(read)))
         saved = SavedTraining(
             training=TaskTraining(
                 network, maker, *examples, config.train,
@@ -197,8 +197,10 @@ def train_task(
 
 
 def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
-    if inputs.embeddings == "static" and vectors is None:
-        raise InputError("embeddings='static' needs word vectors: give a file with --vectors.")
+    if inputs.needs_static and vectors is None:
+        raise InputError(
+            f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
+        )
     if inputs.embeddings == "none" and vectors is not None:
         raise InputError(
             "embeddings='none' reads no word vectors: leave out --vectors, or take static."

@@ -16,7 +16,7 @@ from elmokit.corpus.preparation import (
     prepare_text,
     vocab_origin,
 )
-from elmokit.corpus.text_shards import OnPreparation, TextConfig
+from elmokit.corpus.text_shards import OnPreparation, SentenceReader, TextConfig
 from elmokit.files.sources import find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -54,6 +54,8 @@ class RunOptions:
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
     workers: Workers = ONE_PROCESS
     """Who tokenizes the text."""
+    reader: SentenceReader | None = None
+    """Reads the corpus and the validation text; none: they are lines of raw text."""
     save_on_signals: bool = False
     """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
     on_preparation: OnPreparation | None = None
@@ -154,6 +156,7 @@ def start_run(
                     fixed_vocab=fixed_vocab,
                     on_preparation=options.on_preparation,
                     workers=options.workers,
+                    reader=options.reader,
                 )
             processes.barrier()
         yield StartedRun(config, run_dir, options, processes, prepared, origin)

@@ -73,7 +73,7 @@ def read(contents: Contents) -> ImportedModel:
         projection=f"{cnn}_projection",
     )
     parameters.move_lstm("_elmo_lstm.")
-    notes = ["the parts of the task model beside its ELMo are left out"]
+    notes = ["the parts of the task model other than its ELMo are left out"]
     source = _options_file(contents, elmo)
     if source is None:
         options = released_options(_rows_as_stored(parameters.shapes()), source=path)
@@ -117,7 +117,7 @@ def _choose(found: list[_Elmo], name: str | None, path: Path) -> _Elmo:
     if name is None:
         if len(found) == 1:
             return found[0]
-        raise InputError(f"{path} has {len(found)} ELMos: {names}. Say which with --name.")
+        raise InputError(f"{path} has {len(found)} ELMos: {names}. Choose one with --name.")
     chosen = [elmo for elmo in found if name == elmo.name or name in elmo.name.split(".")]
     if len(chosen) != 1:
         raise InputError(
@@ -141,7 +141,7 @@ def _options_file(contents: Contents, elmo: _Elmo) -> Path | None:
         found = [path for path in found if path.name.rpartition(".")[2] == language] or found
     if len(found) > 1:
         raise FormatError(
-            f"{contents.folder} has several options files: {contents.listed(found)}. Say which "
+            f"{contents.folder} has several options files: {contents.listed(found)}. Choose one "
             "with --options."
         )
     return found[0] if found else None
@@ -154,7 +154,7 @@ def _build(options: dict[str, Any], parameters: TorchParameters, source: Path) -
         if name not in shapes:
             raise FormatError(
                 f"{source}: no table `char_cnn`, so these are options of a model of words, but the "
-                "ELMo beside them reads characters. Give its own options with --options."
+                "ELMo in the archive reads characters. Give its own options with --options."
             )
         rows, dim = shapes[name][0], shapes[name][-1]
         return rows - 1, dim

@@ -77,7 +77,7 @@ class Contents:
             return found[0]
         if found:
             raise FormatError(
-                f"{self.folder} has several files of {what}: {self.listed(found)}. Say which with "
+                f"{self.folder} has several files of {what}: {self.listed(found)}. Choose one with "
                 f"--{option}."
             )
         raise FormatError(
@@ -115,7 +115,7 @@ class Contents:
         found = usual if len(usual) == 1 else self.of("word list")
         if len(found) > 1:
             raise FormatError(
-                f"{self.folder} has several vocabularies: {self.listed(found)}. Say which with "
+                f"{self.folder} has several vocabularies: {self.listed(found)}. Choose one with "
                 "--vocab."
             )
         return found[0] if found else None

@@ -141,7 +141,7 @@ def _read_ids(path: Path) -> dict[str, int]:
             fields = line.strip().split("\t")
             token, value = fields if len(fields) == 2 else (_BLANK, *fields)
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise ValueError(f"line {number}: {value[:20]!r} is no id")
+                raise ValueError(f"line {number}: {value[:20]!r} is not an id")
             ids[token] = int(value)
     except ValueError as error:  # or not UTF-8
         raise FormatError(
@@ -168,7 +168,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], list[str]]:
         found = [path for path in found if path.name in named] or found
     if len(found) > 1:
         raise FormatError(
-            f"{contents.folder} has several configurations: {contents.listed(found)}. Say which "
+            f"{contents.folder} has several configurations: {contents.listed(found)}. Choose one "
             "with --options."
         )
     if found:

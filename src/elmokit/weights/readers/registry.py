@@ -79,7 +79,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
         if chosen is None:
             kinds = "; ".join(f"{one.name} ({one.files})" for one in FORMATS)
             raise FormatError(
-                f"{contents.folder} is no model that is known. It holds {contents.summary()}. What "
+                f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
                 f"is read: a model directory; {kinds}; a zip or tar archive of one of these."
             )
         for option in ("vocab", "softmax"):
@@ -111,7 +111,7 @@ def _of_one_kind(contents: Contents) -> Contents:
         return contents
     if (weights := contents.choices.weights) is None:
         raise FormatError(
-            f"{contents.folder} holds models of several kinds: {contents.summary()}. Say which "
+            f"{contents.folder} holds models of several kinds: {contents.summary()}. Choose one "
             "with --weights."
         )
     index = weights.with_name(weights.name + INDEX_SUFFIX)

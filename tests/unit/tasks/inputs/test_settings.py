@@ -1,9 +1,12 @@
 """Settings of the inputs: what is given counts, what is open is the task's own."""
 
+from typing import get_args
+
 import pytest
 
 from elmokit.config import to_dict
-from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.errors import InputError
+from elmokit.tasks.inputs.settings import UNRECORDED, EmbeddingKind, InputSettings
 from elmokit.tasks.registry import TASKS, find_task
 
 from ....builders.task_models import full_inputs
@@ -37,11 +40,39 @@ def test_every_task_has_the_positions_of_its_paper(name):
 def test_what_is_given_counts():
     given = {
         "embeddings": "top", "positions": "output", "characters": False, "dropout": 0.0,
-        "layer_l2": 0.0, "layer_norm": "batch",
+        "layer_l2": 0.0, "layer_norm": "batch", "state": "warm", "static_scale": "learned",
     }  # fmt: skip
     paper = find_task("nli").paper_inputs
     settings = InputSettings(**given).resolved(paper, with_static=False)
     assert to_dict(settings) == given
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "positions", "expected"),
+    [
+        ("elmo", "both", ("input", "output")),
+        ("static_projected", "both", ("input", "output")),
+        ("static_projected", "input", ("input",)),
+        ("static_output", "both", ("output",)),
+        ("static_output", "output", ("output",)),
+        ("static_output", "input", ()),
+        ("static", "both", ()),
+        ("none", "both", ()),
+    ],
+)
+def test_positions_of_mixtures_and_of_what_is_in_their_place(embeddings, positions, expected):
+    assert InputSettings(embeddings=embeddings, positions=positions).mix_positions == expected
+
+
+def test_what_earlier_runs_do_not_record_is_what_is_left_open_now():
+    assert {name: getattr(InputSettings(), name) for name in UNRECORDED} == UNRECORDED
+
+
+@pytest.mark.parametrize("task", ["ner", "nli"])
+def test_static_vectors_at_the_output_need_a_task_that_reads_there(task):
+    settings = InputSettings(embeddings="static_output", positions="input")
+    with pytest.raises(InputError, match=rf"inputs\.positions='input' .*{task} .*static"):
+        find_task(task).input_settings(settings, with_static=True)
 
 
 def test_settings_without_anything_open_stay_as_they_are():
@@ -72,6 +103,12 @@ def test_characters_are_read_where_nothing_else_would_be(given, with_static, exp
 def test_settings_that_cannot_work_are_refused(name, value):
     with pytest.raises(ValueError, match=rf"`{name}` .* {value}$"):
         InputSettings(**{name: value})
+
+
+def test_the_guide_has_every_condition(pytestconfig):
+    guide = (pytestconfig.rootpath / "docs/guides/tasks.md").read_text(encoding="utf-8")
+    table = guide.partition("| `--embeddings` |")[2].partition("\n\n")[0]
+    assert [name for name in get_args(EmbeddingKind) if f"`{name}`" not in table] == []
 
 
 def test_the_guide_has_the_settings_of_every_task(pytestconfig):

@@ -41,7 +41,7 @@ def test_parts_stand_side_by_side_and_padding_is_zero():
 def test_mixtures_start_as_large_as_word_vectors(layer_norm):
     inputs, maker = build(positions="both", dropout=0.5, layer_norm=layer_norm)
     batch = maker.make(SENTENCES, [9 * layers for layers in layers_of(SENTENCES)])
-    inputs.train().scale_mixes([batch, batch])
+    inputs.train().set_scales([batch, batch])
     for position in ("input", "output"):
         real = inputs.eval().mix(batch, position)[batch.mask]
         assert float(real.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
@@ -51,7 +51,7 @@ def test_without_words_or_values_mixtures_stay_as_they_are():
     inputs, maker = build()
     nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
     for sentences, layers in (([()], layers_of([()])), (SENTENCES, nothing)):
-        inputs.scale_mixes([maker.make(sentences, layers)])
+        inputs.set_scales([maker.make(sentences, layers)])
         assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
 
 
@@ -137,6 +137,37 @@ def test_the_penalty_is_lambda_times_the_squared_weights_of_all_positions():
 def test_static_vectors_are_not_trained():
     inputs, _ = build(embeddings="static")
     assert not inputs.static.weight.requires_grad
+
+
+@pytest.mark.parametrize("embeddings", ["static", "elmo", "static_projected"])
+def test_static_vectors_with_a_scale_start_as_large_as_mixtures(embeddings):
+    inputs, maker = build(embeddings=embeddings, characters=False, static_scale="learned")
+    layers = layers_of(SENTENCES) if embeddings == "elmo" else None
+    batch = maker.make(SENTENCES, layers)
+    inputs.set_scales([batch])
+    words = inputs(batch)[batch.static_ids > 1][:, : STATIC.dim]
+    assert float(words.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
+
+
+@pytest.mark.parametrize("positions", ["input", "output", "both"])
+def test_projected_static_vectors_are_as_wide_as_elmo_everywhere(positions):
+    elmo, _ = build(positions=positions)
+    inputs, maker = build(embeddings="static_projected", positions=positions)
+    assert (inputs.output_dim, inputs.output_mix_dim) == (elmo.output_dim, elmo.output_mix_dim)
+    batch = maker.make(SENTENCES, None)
+    assert inputs(batch).shape[2] == inputs.output_dim
+    joined = inputs.join_output(torch.ones(3, 3, 5), batch)
+    assert joined.shape[2] == 5 + inputs.output_mix_dim
+    assert not joined[~batch.mask].any()
+    assert inputs.penalty() == 0
+
+
+def test_static_vectors_may_be_read_at_the_output_too():
+    inputs, maker = build(embeddings="static_output", positions="both", characters=False)
+    batch = maker.make(SENTENCES, None)
+    assert (inputs.output_dim, inputs.output_mix_dim) == (2, 2)
+    joined = inputs.join_output(torch.zeros(3, 3, 5), batch)
+    torch.testing.assert_close(joined[..., 5:], inputs(batch))
 
 
 @pytest.mark.parametrize(("condition", "positions"), [("none", "input"), ("elmo", "output")])

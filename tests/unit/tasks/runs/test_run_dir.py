@@ -93,5 +93,5 @@ class TestSavedRun:
         if size is not None:
             tensors["to_tags.weight.scale"] = scale[:size]
         save_file(tensors, path)
-        with pytest.raises(FormatError, match=r"to_tags\.weight.* one scale a row"):
+        with pytest.raises(FormatError, match=r"to_tags\.weight.* one scale per row"):
             read_weights(tmp_path / "saved")

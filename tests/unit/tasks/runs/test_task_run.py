@@ -7,12 +7,13 @@ import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
 from elmokit.tasks.networks.role_labeler import RoleLabeler
@@ -91,7 +92,7 @@ def test_a_run_writes_down_what_was_left_open(train):
     run_dir = train("nli")
     assert written(run_dir)["config"]["inputs"] == {
         "embeddings": "elmo", "positions": "both", "characters": False, "dropout": 0.0,
-        "layer_l2": 0.001, "layer_norm": "token",
+        "layer_l2": 0.001, "layer_norm": "token", "state": "reset", "static_scale": "given",
     }  # fmt: skip
 
 
@@ -135,7 +136,63 @@ def test_a_run_of_an_earlier_version_is_told(train):
         TaskRun.load(run_dir)
 
 
+@pytest.mark.parametrize("embeddings", ["elmo", "static"])
+def test_a_run_from_before_some_settings_answers_as_then(embeddings, train, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
+    run_dir = train("ner", inputs={"embeddings": embeddings}, vectors=vectors, epochs=3)
+    expected = list(TaskRun.load(run_dir).predict_json(["Minji sat by the river ."]))
+    metadata = written(run_dir)
+    for name in UNRECORDED:
+        del metadata["config"]["inputs"][name]
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    assert list(TaskRun.load(run_dir).predict_json(["Minji sat by the river ."])) == expected
+
+
+class TestState:
+    def test_the_warm_state_is_recorded_kept_apart_and_read_again(self, train, tmp_path):
+        runs = {state: train("ner", state, inputs={"state": state}) for state in ("reset", "warm")}
+        assert len(list((tmp_path / "layers").iterdir())) == 2
+        assert written(runs["warm"])["config"]["inputs"]["state"] == "warm"
+        layers = {}
+        for state, run_dir in runs.items():
+            bilm = TaskRun.load(run_dir, cache_dir=tmp_path / "other")._bilm
+            kept, (computed,) = bilm.keep([("Minji", "sat")])[0], bilm.compute([("Minji", "sat")])
+            np.testing.assert_allclose(kept, computed, rtol=1e-2, atol=1e-2)
+            layers[state] = computed
+        assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
+        assert (layers["reset"][:, 1:] != layers["warm"][:, 1:]).any()
+
+    def test_a_bilm_that_learns_starts_from_zero(self, train):
+        with pytest.raises(InputError, match=r"inputs\.state=warm .*train\.finetune_bilm=true"):
+            train("ner", inputs={"state": "warm"}, finetune_bilm=True)
+
+
 class TestStaticVectors:
+    @pytest.mark.parametrize(
+        ("task", "embeddings"),
+        [("nli", "static"), ("nli", "static_output"), ("ner", "static_projected"),
+         ("nli", "static_projected"), ("coref", "static_projected")],
+    )  # fmt: skip
+    def test_scaled_they_are_loaded_as_they_were_trained(
+        self, task, embeddings, train, vectors, tmp_path
+    ):
+        inputs = {"embeddings": embeddings, "static_scale": "learned"}
+        run_dir = train(task, inputs=inputs, vectors=vectors, epochs=3)
+        run = TaskRun.load(run_dir)
+        score = run.evaluate(tmp_path / f"{task}.{FILES[task][0]}")
+        assert score.value == written(run_dir)["dev"]["value"]
+        assert not (tmp_path / "layers").exists()
+        scale = run._network.inputs.static.gammas
+        assert len(scale) == 1 + (embeddings == "static_output")
+        assert (scale != 1).all()
+
+    def test_projected_they_need_the_bilm_for_its_width(self, train, vectors, tmp_path):
+        run_dir = train("ner", inputs={"embeddings": "static_projected"}, vectors=vectors)
+        toy_model(seed=9).save(tmp_path / "other")
+        with pytest.raises(FormatError, match=r"/other .*/run .*--model"):
+            TaskRun.load(run_dir, model=str(tmp_path / "other"))
+
     @pytest.fixture
     def vectors(self, tmp_path):
         path = tmp_path / "vectors.txt"

@@ -109,5 +109,5 @@ def test_half_a_run(run, tmp_path):
     with pytest.raises(FormatError, match=r"data-00000-of-00001 is missing"):
         convert(run, tmp_path / "model")
     (run / "model.ckpt-1250.index").unlink()
-    with pytest.raises(FormatError, match="no model that is known"):
+    with pytest.raises(FormatError, match="is not a known model"):
         convert(run, tmp_path / "model")

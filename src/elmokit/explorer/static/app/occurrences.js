@@ -85,7 +85,7 @@ function withLayers(entries, file, info) {
   }));
 }
 
-/** Layers of a sentence from a zero state, kept: the panels ask for the same sentences. */
+/** Layers of a sentence from the zero state, kept: the panels ask for the same sentences. */
 export function layersOf(compute, words) {
   if (computed.size > MAX_KEPT) computed.delete(computed.keys().next().value);
   return once(computed, `${compute.info.name}\n${words.join(" ")}`, () => compute.layers(words));

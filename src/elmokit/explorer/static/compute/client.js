@@ -99,7 +99,7 @@ export { ComputeError };
  */
 
 /**
- * @typedef {Object} Trace  As `elmokit trace --json`; always from a zero state.
+ * @typedef {Object} Trace  As `elmokit trace --json`; always from the zero state.
  * @property {string[]} words
  * @property {number} index
  * @property {string} word

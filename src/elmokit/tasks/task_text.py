@@ -1,0 +1,72 @@
+"""The text of a task's data files, for fine-tuning a biLM on what the task reads.
+
+Source: Peters et al. 2018, section 3.4.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.inputs.word_units import warn_of_units
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.run_dir import find_split
+from elmokit.tasks.task import Task, Units
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_files import read_config
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """Reads the sentences of a task's files, words as its models read them; labels are not read.
+
+    A `SentenceReader` of `elmokit.corpus.text_shards`. ``tokenizer`` splits raw text.
+    """
+
+    task: Task[Any]
+    tokenizer: Tokenizer
+
+    @classmethod
+    def of_model(cls, task: str, model: str, *, units: Units = "words") -> "TaskText":
+        """Return the text of a task as a biLM reads it.
+
+        Raises:
+            FileNotFoundError: if there is no such model.
+            InputError: for an unknown task, or units that it does not have.
+        """
+        chosen = find_task(task).in_units(units)
+        config = read_config(find_model(model))
+        form = config.bilm.char_vocab.normalization
+        return cls(chosen, NormalizingTokenizer(build_tokenizer(config.tokenizer), form))
+
+    @property
+    def name(self) -> str:
+        """What the text is, to be recorded."""
+        return f"{self.task.name}, {self.task.units}"
+
+    def training_files(self, paths: Sequence[Path]) -> list[Path]:
+        """Return files as they are, and of directories the train… file.
+
+        Raises:
+            FileNotFoundError, InputError: as `find_split`.
+        """
+        suffixes = self.task.suffixes
+        return [find_split(one, "train", suffixes) if one.is_dir() else one for one in paths]
+
+    def read(self, path: Path) -> Iterator[Sentence]:
+        """Yield the distinct sentences of a file in order, so that none is in two parts of it.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            FormatError: if it is damaged.
+        """
+        examples = self.task.read(path, training=False, tokenize=self.tokenizer.tokenize)
+        warn_of_units(
+            path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,
+            option="--units morphemes" if "morphemes" in self.task.all_units else "",
+        )  # fmt: skip
+        sentences = (words for example in examples for words in self.task.sentences(example))
+        yield from dict.fromkeys(filter(None, sentences))

@@ -1,0 +1,76 @@
+"""The text of a task's data: the sentences that its models read."""
+
+import json
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.task_text import TaskText
+
+from ...builders.squad_data import RIVER, paragraph
+from ...builders.task_models import toy_model
+
+PAIRS = [("I sat", "I slept"), ("I sat", "I woke"), ("by the river", "I sat")]
+
+
+@pytest.fixture
+def model(tmp_path):
+    toy_model().save(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    (tmp_path / "data").mkdir()
+    rows = [{"premise": a, "hypothesis": b, "label": "yes"} for a, b in PAIRS]
+    for split in ("train", "dev"):
+        path = tmp_path / "data" / f"{split}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return tmp_path / "data"
+
+
+def test_sentences_come_in_order_and_once(model, pairs):
+    text = TaskText.of_model("nli", model)
+    (path,) = text.training_files([pairs])
+    assert path == pairs / "train.jsonl"
+    assert list(text.read(path)) == [
+        ("I", "sat"), ("I", "slept"), ("I", "woke"), ("by", "the", "river"),
+    ]  # fmt: skip
+    assert text.name == "nli, words"
+
+
+def test_words_of_the_data_stay_as_they_are(model, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("Kim's B-PER\nU.S., B-LOC\n\n", encoding="utf-8")
+    text = TaskText.of_model("ner", model)
+    assert list(text.read(path)) == [("Kim's", "U.S.,")]
+
+
+def test_paragraphs_are_whole(model, tmp_path):
+    document = {"version": "1.1", "data": [{"title": "t", "paragraphs": [
+        paragraph(RIVER, ("Who sat?", "Minji"), ("Where?", "river"))
+    ]}]}  # fmt: skip
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    sentences = list(TaskText.of_model("qa", model).read(path))
+    assert len(sentences) == 3
+    assert max(sentences, key=len) == tuple(RIVER.split())
+
+
+def test_morphemes_are_read_if_asked_for(model, tmp_path):
+    path = tmp_path / "ko.conllu"
+    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    assert list(TaskText.of_model("pos", model, units="morphemes").read(path)) == [("나", "는")]
+    with pytest.raises(InputError, match=r"units='morphemes'.* nli"):
+        TaskText.of_model("nli", model, units="morphemes")
+
+
+def test_wrong_input_is_told(model, pairs, tmp_path):
+    with pytest.raises(InputError, match=r"'parsing'.*pos, ner"):
+        TaskText.of_model("parsing", model)
+    text = TaskText.of_model("nli", model)
+    with pytest.raises(FileNotFoundError, match=r"/model .*'train'"):
+        text.training_files([tmp_path / "model"])
+    (pairs / "train.jsonl").write_text("{\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"train\.jsonl"):
+        list(text.read(pairs / "train.jsonl"))
