@@ -127,7 +127,7 @@ def _tags(person):
 
 
 def _write_senses(folder):
-    """A corpus in which ``play`` is a drama in a town, and a game elsewhere."""
+    """Documents in which ``play`` is a drama in a town, and a game elsewhere."""
     for name, count in (("semcor", 12), ("tiny2020", 4)):
         sentences, keys = [], []
         for number in range(count):
@@ -141,9 +141,13 @@ def _write_senses(folder):
                 "</sentence>\n"
             )
             keys.append(f"{key} {sense}\n")
-        head = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d">\n'
-        _write(folder / f"{name}.data.xml", f"{head}{''.join(sentences)}</text>\n</corpus>\n")
+        head = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n'
+        texts = [
+            f'<text id="d{first}">\n{"".join(sentences[first : first + 4])}</text>\n'
+            for first in range(0, count, 4)
+        ]
+        _write(folder / f"{name}.data.xml", f"{head}{''.join(texts)}</corpus>\n")
         _write(folder / f"{name}.gold.key.txt", "".join(keys))
     lines = ["lemma\tpos\trank\tsense_key\tsynset\tgloss\n"]
-    lines += [f"play\tNOUN\t{n}\t{sense}\ts{n}\tg\n" for n, sense in ((1, "game"), (2, "drama"))]
+    lines += [f"play\tn\t{n}\t{sense}\ts{n}\tg\n" for n, sense in ((1, "game"), (2, "drama"))]
     _write(folder / "oewn-senses.tsv", "".join(lines))

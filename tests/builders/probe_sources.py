@@ -41,7 +41,7 @@ def tagged(text):
     return TaggedSentence(tokens=tokens, tags=tags, location=LOCATION)
 
 
-def annotated(name, text, *words):
+def annotated(name, text, *words, document="d"):
     """A sentence with words given as (start, end, lemma, pos, *senses)."""
     occurrences = tuple(
         SenseOccurrence(
@@ -50,7 +50,9 @@ def annotated(name, text, *words):
         for number, (start, end, lemma, pos, *senses) in enumerate(words)
         for senses in [tuple(senses)]
     )
-    return SenseSentence(tokens=tuple(text.split()), occurrences=occurrences, location=LOCATION)
+    return SenseSentence(
+        tokens=tuple(text.split()), occurrences=occurrences, location=LOCATION, document=document
+    )
 
 
 def inventory(**senses):

@@ -89,6 +89,10 @@ def test_parts_of_speech_of_every_representation(folder):
     assert scores["layer 0"]["accuracy"] == 100
     assert scores["layer 0"]["num_words"] == 19
     assert "counts" not in scores["layer 0"]
+    assert [(one["name"], one["untrained"], one["figure"]) for one in found["gains"]] == [
+        (f"layer {layer}", f"random {layer}", "accuracy") for layer in range(3)
+    ]
+    assert found["gains"][0]["num_units"] == 3
     table = probe(folder, "pos", "pos", "--layers", "0").splitlines()
     assert table[0].split() == ["accuracy", "seen", "words", "unseen", "words"]
     assert table[-2].split() == ["layer", "0", "100.00", "100.00", "0.00"]
@@ -101,7 +105,12 @@ def test_senses_and_neighbors(folder):
     assert scores["first sense"] == pytest.approx(100 / 3)
     assert scores["most frequent sense"] == pytest.approx(200 / 3)
     assert scores["layer 2"] == 100  # the test sentences are those of the corpus
-    assert "F1" in probe(folder, "wsd", "senses", "--test", "semeval2007")
+    shown = probe(folder, "wsd", "senses", "--test", "semeval2007", "--random", "--layers", "top")
+    first, _, layer, *_ = shown.splitlines()[1:]
+    assert first.split() == ["first", "sense", "33.33", "–", "–", "33.33", "–", "–"]
+    assert len(layer.split()) == 8
+    assert "trained minus untrained, with confidence intervals (95%):" in shown
+    assert shown.count("layer top") == 1 + 6
     table = probe(folder, "neighbors", "senses", "--layers", "top")
     assert "layer top" in table
     assert "percent of the 5 nearest among the lemma's occurrences: 9 words" in table

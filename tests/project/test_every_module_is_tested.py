@@ -65,11 +65,11 @@ COVERED_BY = {
     ),
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"
-        " experiments/results/probe_tables experiments/results/report"
-        " experiments/runs/probe_runs experiments/runs/provenance experiments/runs/scores_on_test"
+        " experiments/results/report experiments/runs/provenance experiments/runs/scores_on_test"
         " experiments/runs/task_runs"
     ),
     "unit/experiments/test_samples.py": "tasks/sampling",
+    "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"

@@ -14,6 +14,7 @@ from elmokit.experiments.inputs import BiLMMetadata, without_advice
 from elmokit.experiments.plan import PlannedRun, distinct
 from elmokit.experiments.samples import SAMPLE_VERSION, sample_file
 from elmokit.files.hashing import file_sha256
+from elmokit.probes.data import find_sense_inventory
 from elmokit.probes.probe import Probe
 
 BILM, RANDOM, STATIC, EXAMPLES = "biLM", "random biLM", "static", "examples"
@@ -85,6 +86,8 @@ def plan_probe(
     """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     settings.find(data_dir)
     folder = data_dir / settings.data.name
+    if EXAMPLES in settings.families:
+        find_sense_inventory(folder)
     files = {path.name: file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
     runs = []
     for family in settings.families:

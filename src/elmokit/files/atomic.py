@@ -65,7 +65,7 @@ def no_room(error: BaseException) -> int | None:
 def reserve(path: Path, num_bytes: int) -> None:
     """Reserve space for a file, where the system can; raise `OSError` if there is not enough.
 
-    For HDF5, whose library may crash when the disk is full.
+    For HDF5 and memory-mapped files, which may crash when the disk is full.
     """
     if num_bytes > 0 and hasattr(os, "posix_fallocate"):
         with path.open("ab") as file:

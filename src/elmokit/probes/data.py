@@ -118,7 +118,7 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
         asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
         raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
     chosen = _annotated(data, tests[0] if test is None else test)
-    return SenseFiles(train=train, test=chosen, inventory=_inventory(data))
+    return SenseFiles(train=train, test=chosen, inventory=find_sense_inventory(data))
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
@@ -135,6 +135,21 @@ def find_sense_corpus(data: Path) -> AnnotatedText:
         FileNotFoundError: if one is missing.
     """
     return _annotated(data, _TRAINING)
+
+
+def find_sense_inventory(data: Path) -> Path:
+    """Return the file ``…senses.tsv``.
+
+    Raises:
+        FileNotFoundError: if there is not exactly one.
+    """
+    found = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
+            f"sense_key, synset, gloss); it has {len(found)}."
+        )
+    return found[0]
 
 
 def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
@@ -160,16 +175,6 @@ def _annotated(data: Path, name: str) -> AnnotatedText:
         if file not in files:
             raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
     return AnnotatedText(text=files[name + _TEXT], keys=files[name + _KEYS])
-
-
-def _inventory(data: Path) -> Path:
-    found = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
-    if len(found) != 1:
-        raise FileNotFoundError(
-            f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
-            f"sense_key, synset, gloss); it has {len(found)}."
-        )
-    return found[0]
 
 
 def _files(data: Path) -> dict[str, Path]:

@@ -16,7 +16,7 @@ from elmokit.bilm.device import pick_device
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.linear import fit_linear
-from elmokit.probes.probe import Probe, words_of
+from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.conll import TaggedSentence
 
@@ -165,7 +165,7 @@ PROBE = Probe(
     columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},
     note="percent of {num_words:,} words, {num_unseen:,} of them not in the training set",
     counts="counts",
-    score=accuracy_of,
+    figures=(Figure("accuracy", accuracy_of),),
     has_units=True,
     is_tokenized=True,
     keeps_layers=True,

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers
-from elmokit.metrics.significance import ScoreFunction
+from elmokit.metrics.significance import Counts, ScoreFunction
 from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
 from elmokit.tasks.inputs.word_units import TREEBANK_UNITS, usual_units, warn_of_units
@@ -16,6 +16,23 @@ from elmokit.tasks.task import Units
 from elmokit.text.given_sentences import Tokenize
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of a score that follows from its counts, so that differences can be tested."""
+
+    name: str
+    """Field of the score."""
+    score: ScoreFunction
+    """From summed counts to the number."""
+    part: slice = field(default_factory=lambda: slice(None))
+    """The columns of the counts that it follows from."""
+
+    def counts(self, counts: Counts) -> Counts:
+        """Return the counts behind this number, of the units that have any."""
+        own = counts[:, self.part]
+        return own[own.any(axis=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +56,13 @@ class Probe:
     the device of classifiers.
     """
     columns: Mapping[str, str]
-    """Score fields in tables, with their titles; the first is the main number."""
+    """Score fields in tables, with their titles; None where a score has no such number."""
     note: str
     """Explains the numbers; a format string with the fields of a score."""
     counts: str
-    """Field with the counts behind the main number."""
-    score: ScoreFunction
-    """From summed counts to the main number."""
+    """Field with the counts behind the figures: a row for each unit, such as a sentence."""
+    figures: tuple[Figure, ...]
+    """Columns that follow from the counts; the first is the main number."""
     has_test_sets: bool = False
     has_units: bool = False
     """The data can be read by words or by morphemes."""
@@ -121,6 +138,11 @@ def _check_units(units: str) -> Units:
     if units not in TREEBANK_UNITS:
         raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
     return units  # pyright: ignore[reportReturnType]
+
+
+def plain_score(score: Any) -> dict[str, Any]:
+    """Return the fields of a score for JSON, without its counts."""
+    return {one.name: getattr(score, one.name) for one in fields(score) if one.repr}
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:

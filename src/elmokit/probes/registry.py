@@ -10,7 +10,7 @@ from elmokit.errors import InputError
 
 PROBES = {
     "pos": ("pos", "parts of speech by a linear classifier; reads train… and dev… files"),
-    "wsd": ("wsd", "word senses by the nearest centroid; reads semcor and a test set"),
+    "wsd": ("wsd", "word senses by centroids and nearest words; reads semcor and a test set"),
     "neighbors": ("sense_neighbors", "do nearest occurrences share their sense; reads semcor"),
     "wic": ("word_in_context", "does a word mean the same in two texts; reads train…, dev… files"),
 }

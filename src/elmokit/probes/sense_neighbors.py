@@ -17,7 +17,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_sense_corpus
 from elmokit.probes.occurrences import lemma_of, occurrence_vectors, unit_rows
-from elmokit.probes.probe import Probe, words_of
+from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
@@ -178,6 +178,6 @@ PROBE = Probe(
     note="percent of the {k} nearest among the lemma's occurrences: {num_queries:,} words, "
     "{num_pos_queries:,} of them of lemmas with several parts of speech",
     counts="sense_counts",
-    score=accuracy_of,
+    figures=(Figure("sense", accuracy_of),),
     is_tokenized=True,
 )  # fmt: skip

@@ -20,6 +20,8 @@ from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import load_model
 
+TRAINED, UNTRAINED = "layer", "random"
+"""First words of the names of a biLM's layers, and of those of an untrained one."""
 OnSentence = Callable[[], None]
 """Called after the layers of each sentence are computed."""
 
@@ -55,7 +57,7 @@ class LayerSource:
         embedder: Embedder,
         *,
         layers: Layers | str = "all",
-        label: str = "layer",
+        label: str = TRAINED,
         cache_dir: Path | None = None,
         on_sentence: OnSentence | None = None,
     ) -> None:
@@ -134,7 +136,7 @@ def layer_sources(
             loaded.reset_parameters(torch.Generator().manual_seed(seed))
         with as_input_error():
             embedder = Embedder.load(loaded, device=device, precision=precision)
-        label = "layer" if seed is None else "random"
+        label = TRAINED if seed is None else UNTRAINED
         sources.append(LayerSource(
             embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
         ))  # fmt: skip

@@ -15,7 +15,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
 from elmokit.probes.occurrences import unit_rows
-from elmokit.probes.probe import Probe
+from elmokit.probes.probe import Figure, Probe
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
@@ -174,5 +174,5 @@ PROBE = Probe(
     columns={"accuracy": "accuracy", "train_accuracy": "train accuracy"},
     note="percent of {num_pairs:,} pairs, {num_not_found:,} of them not found by the tokenizer",
     counts="counts",
-    score=accuracy_of,
+    figures=(Figure("accuracy", accuracy_of),),
 )

@@ -1,13 +1,20 @@
-"""Word senses by the nearest centroid: how much meaning in context a layer captures.
+"""Word senses by vectors of an annotated corpus: how much meaning in context a layer captures.
 
-A new occurrence gets the sense of its lemma and part of speech whose mean vector in an annotated
-corpus is nearest by cosine; lemmas that the corpus lacks get the inventory's first sense.
+A word gets one of the senses that the corpus has for its lemma and part of speech, by one of three
+methods: the nearest centroid, which is the mean vector of a sense; the nearest annotated word
+(1-NN); or 1-NN with the prior, where the score of a sense is
 
-Source: Peters et al. 2018, section 5.3 and table 5; candidates as in Raganato et al. 2017.
+    cosine of its nearest word + w ln p(sense),
+
+p its share among the lemma's annotations (for w see `sense_answers`). Lemmas that the corpus lacks
+get the inventory's first sense. Words of a test set are compared with the whole corpus, and those
+of the corpus, SemCor, with all of its documents but their own.
+
+Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as in Raganato et al.
+2017.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,149 +22,122 @@ from numpy.typing import NDArray
 
 from elmokit.metrics.span_f1 import f1_of
 from elmokit.probes.data import find_sense_files, read_sense_data
-from elmokit.probes.occurrences import blocks, lemma_of, occurrence_vectors, unit_rows
-from elmokit.probes.probe import Probe, words_of
+from elmokit.probes.probe import Figure, Probe, words_of
+from elmokit.probes.sense_answers import (
+    Answers,
+    answers_by_vectors,
+    first_senses,
+    most_frequent_senses,
+)
+from elmokit.probes.sense_words import SenseWords
 from elmokit.probes.vector_sources import VectorSource, check_names
-from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
+from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"
-"""Baselines: the inventory's first sense, and the corpus's most frequent one."""
-_SENTENCES_TOGETHER = 2048
-
-Lemma = tuple[str, str]
-"""Lemma and part of speech."""
+"""Baselines: the inventory's first sense, and the most frequent one of the (other) documents."""
+FIGURES = tuple(
+    Figure(name, f1_of, slice(3 * number, 3 * number + 3))
+    for number, name in enumerate((
+        "f1", "nearest_f1", "prior_f1", "semcor_f1", "semcor_nearest_f1", "semcor_prior_f1",
+    ))
+)  # fmt: skip
+"""By centroid, 1-NN and 1-NN with the prior: on the test set, then on the corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WsdScore:
-    """Share of annotated words that get one of their gold senses, in percent."""
+    """Share of annotated words that get one of their gold senses, in percent.
+
+    Baselines have one answer, and None by 1-NN.
+    """
 
     name: str
     """Of the representation."""
-    f1: float
-    """Equals the accuracy if every word is answered."""
+    f1: float | None
+    """Of the nearest centroid on the test set; equals the accuracy if every word is answered."""
+    nearest_f1: float | None
+    """Of 1-NN."""
+    prior_f1: float | None
+    """Of 1-NN with the prior."""
+    semcor_f1: float | None
+    """Of the nearest centroid on the corpus, one document left out at a time."""
+    semcor_nearest_f1: float | None
+    semcor_prior_f1: float | None
+    prior_weight: float | None
+    """w on the test set."""
+    num_ties: Mapping[str, int]
+    """By figure: words of which several senses were equally good."""
     num_instances: int
+    """Words of the test set."""
     num_backed_off: int
     """Answered with the inventory's first sense, because the corpus lacks the lemma."""
     num_unanswered: int
     """Neither the corpus nor the inventory has the lemma."""
+    semcor_num_instances: int
+    semcor_num_backed_off: int
+    """Because no other document has the lemma."""
+    semcor_num_unanswered: int
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per sentence: correct, answered, all; scored by `f1_of`."""
+    """A row per sentence of the test set, then one per document of the corpus. Three columns for
+    each of `FIGURES`: correct, answered, all."""
 
 
 def disambiguate(
     sources: Sequence[VectorSource],
-    training: Iterable[SenseSentence],
+    corpus: Sequence[SenseSentence],
     test: Sequence[SenseSentence],
     inventory: SenseInventory,
 ) -> tuple[WsdScore, ...]:
-    """Disambiguate the words of ``test`` by centroids from ``training``.
+    """Disambiguate the words of ``test``, and those of ``corpus`` with their document left out.
 
-    An occurrence with several senses contributes to each; any gold sense is correct; ties go to the
-    sense that the inventory lists first. ``training`` is read once in bounded memory, and only
-    sentences with lemmas of ``test`` are embedded.
+    A word with several senses is an example of each; any gold sense is correct; ties go to the
+    sense that the inventory lists first. The vectors of one source at a time are in a temporary
+    file (`vector_table`).
 
     Returns:
         `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
 
     Raises:
         InputError: if two representations have the same name, or there is none.
+        OSError: if the disk has no room for the vectors.
     """
     check_names(sources)
-    lemmas = {_lemma(word) for sentence in test for word in sentence.occurrences}
-    frequencies: dict[Lemma, Counter[str]] = {}
-    sums: list[dict[tuple[Lemma, str], np.ndarray]] = [{} for _ in sources]
-    for block in blocks(training, _SENTENCES_TOGETHER):
-        found = [word for one in block for word in one.occurrences if _lemma(word) in lemmas]
-        for word in found:
-            frequencies.setdefault(_lemma(word), Counter()).update(word.sense_keys)
-        wanted = {word.name for word in found}
-        for source, total in zip(sources, sums, strict=True):
-            for word, vectors in occurrence_vectors(source, block, wanted):
-                for sense in word.sense_keys:
-                    key = (_lemma(word), sense)
-                    total[key] = total.get(key, 0) + vectors.astype(np.float64)
-    test_words = _Answers(test, frequencies, inventory)
-    scores = [
-        test_words.score(FIRST_SENSE, {}),
-        test_words.score(MOST_FREQUENT, test_words.most_frequent()),
-    ]
-    for source, total in zip(sources, sums, strict=True):
-        answers = test_words.nearest(source, total)
-        scores += [
-            test_words.score(name, {word: senses[way] for word, senses in answers.items()})
-            for way, name in enumerate(source.names)
-        ]
-    return tuple(scores)
+    words = SenseWords(corpus, test, inventory)
+    answers = [first_senses(FIRST_SENSE, words), most_frequent_senses(MOST_FREQUENT, words)]
+    for source in sources:
+        answers += answers_by_vectors(source, words)
+    return tuple(_score(words, one) for one in answers)
 
 
-class _Answers:
-    """Finds senses of the test words, and scores them."""
-
-    def __init__(
-        self,
-        test: Sequence[SenseSentence],
-        frequencies: dict[Lemma, Counter[str]],
-        inventory: SenseInventory,
-    ) -> None:
-        self._test, self._frequencies = test, frequencies
-        self._first: dict[str, str | None] = {}
-        self._candidates: dict[str, list[str]] = {}
-        for word in self._words():
-            order = [sense.sense_key for sense in inventory.senses(word.lemma, word.pos)]
-            ranks = {sense: rank for rank, sense in enumerate(order)}
-            self._first[word.name] = inventory.first_sense(word.lemma, word.pos)
-            self._candidates[word.name] = sorted(
-                frequencies.get(_lemma(word), ()),
-                key=lambda sense: (ranks.get(sense, len(ranks)), sense),
-            )
-
-    def most_frequent(self) -> dict[str, str]:
-        """Return the most frequent sense of each word whose lemma the corpus has."""
-        return {
-            word.name: max(candidates, key=self._frequencies[_lemma(word)].__getitem__)
-            for word in self._words()
-            if (candidates := self._candidates[word.name])
-        }
-
-    def nearest(
-        self, source: VectorSource, sums: dict[tuple[Lemma, str], np.ndarray]
-    ) -> dict[str, list[str]]:
-        """Return the nearest sense of each such word, for each name of the source."""
-        wanted = {name for name, candidates in self._candidates.items() if candidates}
-        answers = {}
-        for word, vectors in occurrence_vectors(source, self._test, wanted):
-            candidates = self._candidates[word.name]
-            centroids = np.stack([sums[_lemma(word), sense] for sense in candidates])  # (K, S, X)
-            cosines = (unit_rows(centroids) * unit_rows(vectors)).sum(axis=2)  # (K, S)
-            answers[word.name] = [candidates[k] for k in cosines.argmax(axis=0)]
-        return answers
-
-    def score(self, name: str, answers: dict[str, str]) -> WsdScore:
-        """Score answers; words without one get the first sense of the inventory."""
-        counts = np.zeros((len(self._test), 3))
-        num_backed_off = 0
-        for row, sentence in enumerate(self._test):
-            for word in sentence.occurrences:
-                answer = answers.get(word.name)
-                if answer is None:
-                    answer = self._first[word.name]
-                    num_backed_off += answer is not None
-                counts[row] += answer in word.sense_keys, answer is not None, 1
-        totals = counts.sum(axis=0)
-        return WsdScore(
-            name=name,
-            f1=float(f1_of(totals)), counts=counts,
-            num_instances=int(totals[2]), num_backed_off=num_backed_off,
-            num_unanswered=int(totals[2] - totals[1]),
-        )  # fmt: skip
-
-    def _words(self) -> list[SenseOccurrence]:
-        return [word for sentence in self._test for word in sentence.occurrences]
-
-
-def _lemma(word: SenseOccurrence) -> Lemma:
-    return lemma_of(word), word.pos
+def _score(words: SenseWords, answers: Answers) -> WsdScore:
+    """Score each method on both parts: the test set by sentence, the corpus by document."""
+    num_test = len(words.test)
+    rows = np.where(words.is_test, words.units, num_test + words.units)
+    is_known = words.has_candidates & answers.uses_corpus
+    is_answered = is_known | words.has_first
+    counts = np.zeros((num_test + words.num_documents, 3 * len(FIGURES)))
+    values: dict[str, float | None] = {figure.name: None for figure in FIGURES}
+    num_ties: dict[str, int] = {}
+    for is_part, figures in ((words.is_test, FIGURES[:3]), (~words.is_test, FIGURES[3:])):
+        methods = zip(figures, answers.is_right, answers.is_tie, strict=False)  # a baseline has one
+        for figure, is_right, is_tie in methods:
+            columns = [
+                np.bincount(rows, weights=chosen & is_part, minlength=len(counts))
+                for chosen in (is_right & is_answered, is_answered, is_part)
+            ]
+            counts[:, figure.part] = np.stack(columns, axis=1)
+            values[figure.name] = float(f1_of(figure.counts(counts).sum(axis=0)))
+            num_ties[figure.name] = int((is_tie & is_part).sum())
+    of_test, of_corpus = (
+        [int((part & chosen).sum()) for chosen in (True, ~is_known & is_answered, ~is_answered)]
+        for part in (words.is_test, ~words.is_test)
+    )
+    return WsdScore(
+        name=answers.name, **values, prior_weight=answers.prior_weight, num_ties=num_ties,
+        num_instances=of_test[0], num_backed_off=of_test[1], num_unanswered=of_test[2],
+        semcor_num_instances=of_corpus[0], semcor_num_backed_off=of_corpus[1],
+        semcor_num_unanswered=of_corpus[2], counts=counts,
+    )  # fmt: skip
 
 
 PROBE = Probe(
@@ -167,11 +147,16 @@ PROBE = Probe(
     measure=lambda sources, data, seed, device: disambiguate(
         sources, data.train, data.test, data.inventory
     ),
-    columns={"f1": "F1", "num_instances": "words", "num_backed_off": "by the first sense"},
-    note="percent of {num_instances:,} words; {num_backed_off:,} got the first sense because the "
-    "corpus lacks their lemma, {num_unanswered:,} none",
+    columns={
+        "f1": "centroid", "nearest_f1": "1-NN", "prior_f1": "1-NN, prior",
+        "semcor_f1": "SemCor: centroid", "semcor_nearest_f1": "SemCor: 1-NN",
+        "semcor_prior_f1": "SemCor: 1-NN, prior",
+    },
+    note="F1 in percent. Test set: {num_instances:,} words; {num_backed_off:,} got the first sense "
+    "because the corpus lacks their lemma, {num_unanswered:,} none. SemCor, each document by the "
+    "others: {semcor_num_instances:,}, {semcor_num_backed_off:,} and {semcor_num_unanswered:,}",
     counts="counts",
-    score=f1_of,
+    figures=FIGURES,
     has_test_sets=True,
     is_tokenized=True,
-)
+)  # fmt: skip

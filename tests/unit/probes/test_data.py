@@ -56,11 +56,18 @@ def test_of_several_test_sets_one_is_chosen(senses_dir):
 
 
 def test_what_is_missing_is_named(senses_dir, tmp_path):
-    from elmokit.probes.data import find_sense_corpus, find_splits, read_pos_data, read_sense_data
+    from elmokit.probes.data import (
+        find_sense_corpus,
+        find_sense_inventory,
+        find_splits,
+        read_pos_data,
+        read_sense_data,
+    )
 
     for read in (read_sense_data, find_sense_corpus, read_pos_data):
         with pytest.raises(FileNotFoundError, match="/none"):
             read(tmp_path / "none")
+    assert find_sense_inventory(senses_dir).name == "oewn2021-senses.tsv"
     (senses_dir / "oewn2021-senses.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=rf"{senses_dir.name} .*senses\.tsv .* 0\b"):
         read_sense_data(senses_dir)

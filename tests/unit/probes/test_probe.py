@@ -2,8 +2,9 @@
 
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from ...builders.task_models import toy_model
@@ -108,12 +109,13 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     from elmokit.cli import app
     from elmokit.metrics.accuracy import accuracy_of
     from elmokit.probes import registry
-    from elmokit.probes.probe import Probe
+    from elmokit.probes.probe import Figure, Probe
 
     @dataclass
     class Length:
         name: str
         dims: float
+        counts: np.ndarray = field(repr=False)
 
     module = types.ModuleType("elmokit.probes.length")
     module.PROBE = Probe(
@@ -121,15 +123,15 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
         read=lambda path, tokenize, units: tokenize(path.read_text()),
         words=set,
         measure=lambda sources, words, seed, device: tuple(
-            Length(name, float(vectors.shape[-1]))
+            Length(name, float(vectors.shape[-1]), np.ones((1, 2)))
             for source in sources
             for vectors in source.stream([tuple(words)])
             for name in source.names
         ),
         columns={"dims": "dimensions"},
         note="{name} was the last",
-        counts="",
-        score=accuracy_of,
+        counts="counts",
+        figures=(Figure("dims", accuracy_of),),
     )
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(registry.PROBES, "length", ("length", "how long vectors are"))
@@ -151,8 +153,9 @@ def test_every_probe_shows_fields_that_its_score_has(name):
 
     probe = find_probe(name)
     assert name in PROBES
-    assert probe.columns
     assert probe.counts
+    assert {figure.name for figure in probe.figures} <= set(probe.columns)
+    assert probe.figures[0].name == next(iter(probe.columns))
 
 
 KOREAN = (

@@ -1,6 +1,6 @@
 """`elmokit probe`: what the layers of a biLM know, without a task model."""
 
-from dataclasses import fields
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +44,9 @@ def probe(
 
     Trains at most a linear classifier or a threshold.
     """
-    from elmokit.probes.probe import run_probe
+    from elmokit.metrics.bootstrap import CONFIDENCE
+    from elmokit.probes.gains import gains_of
+    from elmokit.probes.probe import plain_score, run_probe
 
     choose_threads(threads)
     done = count(1)
@@ -55,23 +57,35 @@ def probe(
             cache_dir=layer_cache,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip
+    probe_used = find_probe(name)
+    plain, gains = [plain_score(score) for score in scores], gains_of(probe_used, scores)
     if json:
-        emit_json({"probe": name, "scores": [_plain(score) for score in scores]})
+        emit_json({"probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains]})
         return
-    _print(name, [_plain(score) for score in scores])
+    _print_scores(probe_used, plain)
+    if gains:
+        typer.echo(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
+    for gain in gains:
+        _print_gain(probe_used.columns[gain.figure], gain)
 
 
-def _plain(score: Any) -> dict[str, Any]:
-    """Return the numbers of a score, without the counts per example."""
-    return {one.name: getattr(score, one.name) for one in fields(score) if one.repr}
-
-
-def _print(name: str, scores: list[dict[str, Any]]) -> None:
-    probe = find_probe(name)
-    columns = {
-        name: title for name, title in probe.columns.items() if isinstance(scores[0][name], float)
+def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
+    shown = {
+        column: title.strip()
+        for column, title in probe.columns.items()
+        if any(isinstance(score[column], float) for score in scores)
     }
-    typer.echo(" " * 20 + "".join(f"{title.strip():>20}" for title in columns.values()))
+    widths = {column: max(12, len(title) + 2) for column, title in shown.items()}
+    typer.echo(" " * 20 + "".join(f"{title:>{widths[one]}}" for one, title in shown.items()))
     for score in scores:
-        typer.echo(f"{score['name']:<20}" + "".join(f"{score[field]:20.2f}" for field in columns))
+        cells = (
+            f"{'–' if score[one] is None else f'{score[one]:.2f}':>{width}}"
+            for one, width in widths.items()
+        )
+        typer.echo(f"{score['name']:<20}{''.join(cells)}")
     typer.echo(probe.note.format(**scores[-1]))
+
+
+def _print_gain(title: str, gain: Any) -> None:
+    interval = f"[{gain.low:+.2f}, {gain.high:+.2f}]"
+    typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {interval}")

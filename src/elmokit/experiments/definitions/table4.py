@@ -1,8 +1,10 @@
 """Table 4: nearest neighbors in context."""
 
+from functools import partial
+
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.probe_plan import BILM, EXAMPLES, RANDOM, SENSES, STATIC, ProbeSettings
-from elmokit.experiments.results.probe_tables import example_table
+from elmokit.experiments.results.probe_tables import example_table, training_gain_table
 from elmokit.probes.sense_neighbors import PROBE
 
 EXPERIMENT = Experiment(
@@ -13,5 +15,5 @@ EXPERIMENT = Experiment(
         reference="layer 0",
         families=(BILM, STATIC, RANDOM, EXAMPLES),
     ),
-    tables=(example_table,),
+    tables=(partial(training_gain_table, probe=PROBE), example_table),
 )

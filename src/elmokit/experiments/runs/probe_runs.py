@@ -14,16 +14,20 @@ from elmokit.experiments.probe_plan import EXAMPLES, RANDOM, STATIC, ProbeSettin
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.run_queue import CheckTime
 from elmokit.experiments.runs.store import RunResult
-from elmokit.probes.neighbors import Occurrence, nearest_occurrences, nearest_words
+from elmokit.probes.data import find_sense_inventory
+from elmokit.probes.neighbors import Occurrence, nearest_words
+from elmokit.probes.probe import plain_score
+from elmokit.probes.sense_examples import (
+    neighbors_of_query,
+    occurrences_in_senses,
+    queries_of,
+)
 from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
+from elmokit.tasks.formats.senses import read_sense_inventory
 from elmokit.vectors.vector_files import read_vectors
 
 QUERY_WORD = "play"
-QUERIES = (
-    "Chico Ruiz made a spectacular play on Alusik 's grounder",
-    "Olivia De Havilland signed to do a Broadway play for Garson",
-)
-"""From table 4 of the paper, parts of sentences of SemCor; each contains `QUERY_WORD`."""
+"""The word of table 4 of the paper."""
 NUM_WORDS, NUM_SENTENCES, CONTEXT_WORDS = 10, 3, 8
 NO_VECTOR = "no vector"
 """Shown if `QUERY_WORD` has no static vector."""
@@ -60,11 +64,8 @@ class ProbeRuns:
             return self._examples(started, check_time)
         probe = self.settings.probe
         measured = probe.measure(self._sources(run, check_time), self._data, 0, self.device)
-        scores = [
-            {"name": one.name, **{name: getattr(one, name) for name in probe.columns}}
-            for one in measured
-        ]
-        main = next(iter(probe.columns))
+        scores = [plain_score(one) for one in measured]
+        main = probe.figures[0].name
         seconds = time.monotonic() - started
         return RunResult(
             metric=probe.columns[main], value=max(score[main] for score in scores),
@@ -92,37 +93,44 @@ class ProbeRuns:
         return sources[-1:]
 
     def _examples(self, started: float, check_time: CheckTime) -> RunResult:
-        """Return static neighbors of a word, and neighbors of two of its occurrences."""
+        """Return static neighbors of a word, and neighbors of it in two senses."""
         examples = [
             {"source": "static", "query": QUERY_WORD, "nearest": _nearest_static(self.vectors)}
         ]
         embedder = Embedder.load(self.model, device=self.device)
-        sentences = [sentence.tokens for sentence in self._data]
-        for query in QUERIES:
+        occurrences = occurrences_in_senses(self._data, QUERY_WORD)
+        shown: list[Occurrence] = []
+        nouns = occurrences_in_senses(self._data, QUERY_WORD, pos="NOUN")
+        for query in queries_of(nouns, QUERY_WORD):
             check_time()
             self.on_status(f"neighbors of {QUERY_WORD!r} in context")
-            found = nearest_occurrences(
-                embedder, _whole(query.split(), sentences), sentences, num_neighbors=NUM_SENTENCES
-            )
+            found = neighbors_of_query(embedder, query, occurrences, num_neighbors=NUM_SENTENCES)
             examples.append({
-                "source": "biLM, top layer", "query": found.occurrence.marked(),
-                "nearest": [one.marked(context=CONTEXT_WORDS) for one in found.neighbors],
+                "source": "biLM, top layer", "query": _with_sense(query),
+                "nearest": [_with_sense(one, CONTEXT_WORDS) for one in found.neighbors],
             })  # fmt: skip
+            shown += [query, *found.neighbors]
         seconds = time.monotonic() - started
         return RunResult(
-            metric="", value=0.0, details={"examples": examples}, num_examples=len(self._data),
-            seconds=seconds, wall_seconds=seconds, made=provenance(),
+            metric="", value=0.0, details={"examples": examples, "glosses": self._glosses(shown)},
+            num_examples=len(self._data), seconds=seconds, wall_seconds=seconds, made=provenance(),
         )  # fmt: skip
 
+    def _glosses(self, shown: Sequence[Occurrence]) -> dict[str, str]:
+        """Return the glosses of the senses that are shown."""
+        folder = self.data_dir / self.settings.data.name
+        inventory = read_sense_inventory(find_sense_inventory(folder))
+        keys = dict.fromkeys(key for one in shown for key in one.sense.split())
+        glosses = {
+            sense.sense_key: sense.gloss
+            for pos in ("NOUN", "VERB")
+            for sense in inventory.senses(QUERY_WORD, pos)
+        }
+        return {key: glosses[key] for key in keys if key in glosses}
 
-def _whole(query: Sequence[str], sentences: Sequence[Sequence[str]]) -> Occurrence:
-    """Return the query's word in the sentence that the query is a part of, if the text has it."""
-    start, fragment = query.index(QUERY_WORD), tuple(query)
-    for sentence in sentences:
-        for first in range(len(sentence) - len(fragment) + 1):
-            if tuple(sentence[first : first + len(fragment)]) == fragment:
-                return Occurrence(tuple(sentence), first + start)
-    return Occurrence(fragment, start)
+
+def _with_sense(one: Occurrence, context: int | None = None) -> str:
+    return f"{one.marked(context=context)} ({one.sense})"
 
 
 def _nearest_static(path: Path) -> list[str]:

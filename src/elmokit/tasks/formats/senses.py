@@ -1,7 +1,8 @@
 """Words and their senses: annotated text with keys (Raganato et al. 2017), and an inventory.
 
 Annotated text is ``<corpus><text><sentence><wf>…</wf><instance id lemma pos>…</instance>``; a
-second file has the gold keys, ``instance-id key [key …]`` per line.
+second file has the gold keys, ``instance-id key [key …]`` per line. Semicolons may join keys of one
+lemma, as in SemCor: ``play%1:10:03::;1:10:01::`` is two.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,6 +45,8 @@ class SenseSentence:
     """A multiword expression (``New York``) is several tokens."""
     occurrences: tuple[SenseOccurrence, ...]
     location: Location
+    document: str
+    """Id of its text; without one, the number of the text in the file, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,16 +137,25 @@ def _lemma_key(lemma: str) -> str:
 def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
     keys: dict[str, tuple[str, ...]] = {}
     for number, line in numbered_lines(path):
-        name, *senses = line.split() or [""]
+        name, *joined = line.split() or [""]
         if not name:
             continue
+        senses = tuple(key for one in joined for key in _separate(one))
         if not senses or name in keys:
             what = "occurs twice" if senses else "has no sense key"
             raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
-        keys[name] = tuple(senses)
+        keys[name] = senses
     return keys
+
+
+def _separate(keys: str) -> Iterator[str]:
+    """Yield the keys that semicolons join: only the first names the lemma."""
+    first, *others = [key for key in keys.split(";") if key] or [""]
+    lemma = first.partition("%")[0]
+    for key in filter(None, (first, *others)):
+        yield key if "%" in key or key is first else f"{lemma}%{key}"
 
 
 def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
@@ -170,8 +182,9 @@ def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iter
             report.skip("empty_token", raw.location)
         elif occurrences:
             yield SenseSentence(
-                tokens=tuple(tokens), occurrences=tuple(occurrences), location=raw.location
-            )
+                tokens=tuple(tokens), occurrences=tuple(occurrences),
+                location=raw.location, document=raw.document,
+            )  # fmt: skip
 
 
 @dataclass
@@ -188,6 +201,7 @@ class _Word:
 @dataclass
 class _RawSentence:
     location: Location
+    document: str
     words: list[_Word]
 
 
@@ -203,6 +217,7 @@ class _XmlReader:
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._entity
         self._open: list[str] = []
+        self._document, self._num_documents = "", 0
         self._sentence: _RawSentence | None = None
         self._word: _Word | None = None
         self._finished: list[_RawSentence] = []
@@ -240,8 +255,11 @@ class _XmlReader:
                 f"with <wf> and <instance>."
             )
         self._open.append(name)
-        if name == "sentence":
-            self._sentence = _RawSentence(location=self._location(), words=[])
+        if name == "text":
+            self._num_documents += 1
+            self._document = attributes.get("id") or str(self._num_documents)
+        elif name == "sentence":
+            self._sentence = _RawSentence(self._location(), self._document, words=[])
         elif name == "wf" and self._sentence is not None:
             self._word = _Word(location=self._sentence.location, name=None, lemma="", pos="")
         elif name == "instance":

@@ -46,6 +46,19 @@ class TestSenses:
         assert (first.location.line, second.location.line) == (4, 11)
         assert report.examples == 3  # annotated words, not sentences
 
+    def test_sentences_know_their_document(self, read):
+        nameless = f"</text>\n<text>\n{SECOND}"
+        first, second = read(HEAD + FIRST + nameless + TAIL)
+        assert (first.document, second.document) == ("d0", "2")
+
+    def test_keys_joined_by_semicolons_are_several(self, read):
+        joined = "rise%2:38:00::;2:30:01:: rise%2:37:00::;stand_up%2:38:00::;"
+        keys = KEYS.replace("rise%2:38:00:: rise%2:30:01::", joined)
+        first, _ = read(HEAD + FIRST + SECOND + TAIL, keys)
+        assert first.occurrences[1].sense_keys == (
+            "rise%2:38:00::", "rise%2:30:01::", "rise%2:37:00::", "stand_up%2:38:00::",
+        )  # fmt: skip
+
     def test_a_word_without_key_is_left_out_and_counted(self, read, report):
         keys = KEYS.replace("d0.s0.t1", "d0.s9.t9")
         text = HEAD + FIRST + SECOND + TAIL
@@ -100,6 +113,7 @@ class TestSenses:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
+            (KEYS + "d0.s3.t0 ;\n", r"gold\.key\.txt, line 4: .*'d0\.s3\.t0' "),
             (KEYS + "d0.s3.t0\n", r"gold\.key\.txt, line 4: .*'d0\.s3\.t0' "),
             (KEYS + "\n" + KEYS, r"gold\.key\.txt, line 5: .*'d0\.s0\.t0' "),
         ],
