@@ -238,7 +238,7 @@ def _device(num_gpus: float) -> str:
 def _room(num_cpus: int, num_gpus: float) -> int:
     """Return how many actors the cluster has room for."""
     has = ray.cluster_resources()
-    rooms = [has.get("CPU", 0) // num_cpus]
+    rooms: list[float] = [has.get("CPU", 0) // num_cpus]
     if num_gpus:
         rooms.append(has.get("GPU", 0) // num_gpus)
     if min(rooms) < 1:

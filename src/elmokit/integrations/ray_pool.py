@@ -112,7 +112,7 @@ class RayPool:
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
         )
         self._shared = ray.put(make)  # kept, because an actor that starts again reads it again
-        self.actors = [kind.remote(self._shared) for _ in range(count)]
+        self.actors: list[Any] = [kind.remote(self._shared) for _ in range(count)]
         self._waiting, self._lock = [0] * count, Lock()
         self._warn_of_few(count, num_cpus, num_gpus)
 
