@@ -110,7 +110,7 @@ ThreadsOption = Annotated[
 # --- text
 
 CORPUS_HELP = (
-    "Files (.txt, .gz, .xz, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
+    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
     "paragraph per line; - is standard input"
 )
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]

@@ -13,12 +13,12 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 
 SAMPLE_VERSION = 3
 """Increased when the same file would give a different sample."""
-COMPRESSED = (".gz", ".xz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
 def _write(data: DataFile, chosen: Sequence[int], source: Path, directory: Path) -> Path:
     """Write units in file order."""
     units: list[Any] = [data.units[index] for index in sorted(chosen)]
-    suffixes = [suffix for suffix in source.suffixes if suffix not in COMPRESSED]
+    suffixes = [suffix for suffix in source.suffixes if suffix not in COMPRESSIONS]
     suffix = suffixes[-1] if suffixes else ""
     target = directory / f"{source.name.partition('.')[0]}{suffix}"
     with atomic_file(target) as temp_path:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.significance import Counts, ScoreFunction
+from elmokit.metrics.significance import NUM_ROUNDS, Counts, ScoreFunction
 
 CONFIDENCE = 0.95
 """Of the intervals."""
@@ -70,7 +70,7 @@ def bootstrap_gain(
     minus: RunCounts | None = None,
     *,
     score: ScoreFunction,
-    num_rounds: int = 10_000,
+    num_rounds: int = NUM_ROUNDS,
     seed: int,
 ) -> BootstrapTest:
     """Test whether a gain differs from 0, or from another gain on the same units.

@@ -18,6 +18,9 @@ Counts = NDArray[np.float64]
 ScoreFunction = Callable[[Counts], Counts]
 """From summed counts (..., k) to scores (...)."""
 
+NUM_ROUNDS = 10_000
+"""Of a test, by default."""
+
 _BLOCK_VALUES = 1 << 21
 _TOLERANCE = 1e-9
 """Score differences that count as equal, because the order of sums changes their rounding."""
@@ -46,7 +49,7 @@ class SeedSummary:
 
 
 def approximate_randomization(
-    a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = 10_000, seed: int
+    a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = NUM_ROUNDS, seed: int
 ) -> PairedTest:
     """Swap the rows of the systems at random; count how often that gives such a difference.
 

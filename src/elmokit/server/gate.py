@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from elmokit.explorer.addresses import is_own_host
 from elmokit.server.answers import RequestError, error_response
-from elmokit.server.settings import BODY_SECONDS, MAX_BODY_BYTES, ServerSettings
+from elmokit.server.limits import BODY_SECONDS, MAX_BODY_BYTES
+from elmokit.server.settings import ServerSettings
 
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""

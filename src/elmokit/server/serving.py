@@ -11,8 +11,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from elmokit.explorer.addresses import cannot_listen
 from elmokit.server.gate import HAS_GONE, Gate
+from elmokit.server.limits import BODY_SECONDS
 from elmokit.server.routes import Service
-from elmokit.server.settings import BODY_SECONDS, ServerSettings
+from elmokit.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 

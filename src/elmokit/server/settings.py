@@ -7,13 +7,7 @@ from elmokit.embed.embedder import StatePolicy, check_state_policy
 from elmokit.embed.pooling import check_pooling
 from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers
-
-CHARACTERS_PER_WORD = 16
-"""A text may have this many characters for each word that it may have."""
-MAX_BODY_BYTES = 4_000_000
-"""Of a request."""
-BODY_SECONDS = 20.0
-"""In which a request must have arrived."""
+from elmokit.server import limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +28,17 @@ class ServerSettings:
     """Scale pooled vectors to length 1, unless a request says otherwise."""
     state: StatePolicy | str = "reset"
     """As in `Embedder.embed`, but for "carry": an answer must not depend on other requests."""
-    max_words: int = 2048
+    max_words: int = limits.MAX_WORDS
     """Of a text."""
-    max_texts: int = 256
+    max_texts: int = limits.MAX_TEXTS
     """Of a request."""
-    batch_tokens: int = 2048
+    batch_tokens: int = limits.BATCH_TOKENS
     """Words and sentence boundaries that are computed together."""
     batch_wait_seconds: float = 0.004
     """How long a request waits for others, if nothing else is being computed."""
-    max_requests: int = 64
+    max_requests: int = limits.MAX_REQUESTS
     """Requests that are computed or wait; more are refused."""
-    timeout_seconds: float = 30.0
+    timeout_seconds: float = limits.TIMEOUT_SECONDS
     """In which a request is computed, or refused."""
 
     def __post_init__(self) -> None:
@@ -75,4 +69,4 @@ class ServerSettings:
     @property
     def max_characters(self) -> int:
         """Of a text."""
-        return self.max_words * CHARACTERS_PER_WORD
+        return self.max_words * limits.CHARACTERS_PER_WORD

@@ -26,7 +26,8 @@ def embed(
         list[str],
         typer.Argument(
             metavar="TEXT",
-            help="Text files (also .gz or .xz), one sentence per line; - is standard input.",
+            help="Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard "
+            "input.",
         ),
     ],
     *,

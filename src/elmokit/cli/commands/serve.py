@@ -12,6 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError, as_input_error
+from elmokit.server import limits
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -63,17 +64,21 @@ def serve(
         str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (fixed).")
     ] = "reset",
     precision: options.PrecisionOption = "fp32",
-    max_words: Annotated[int, typer.Option(help="Maximum words per text.", min=1)] = 2048,
-    max_texts: Annotated[int, typer.Option(help="Maximum texts per request.", min=1)] = 256,
+    max_words: Annotated[
+        int, typer.Option(help="Maximum words per text.", min=1)
+    ] = limits.MAX_WORDS,
+    max_texts: Annotated[
+        int, typer.Option(help="Maximum texts per request.", min=1)
+    ] = limits.MAX_TEXTS,
     batch_tokens: Annotated[
         int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = 2048,
+    ] = limits.BATCH_TOKENS,
     max_requests: Annotated[
         int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
-    ] = 64,
+    ] = limits.MAX_REQUESTS,
     timeout: Annotated[
         float, typer.Option(help="Seconds after which a request gets status 503.")
-    ] = 30.0,
+    ] = limits.TIMEOUT_SECONDS,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: Annotated[

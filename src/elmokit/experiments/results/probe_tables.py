@@ -16,8 +16,6 @@ from elmokit.probes.probe import Probe
 from elmokit.probes.sense_scores import TIE_TOLERANCE
 from elmokit.probes.vector_sources import UNTRAINED
 
-NUM_ROUNDS = 10_000
-
 
 @dataclass(frozen=True)
 class _Representation:
@@ -40,7 +38,7 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
         p_value = NOTHING
         if reference is not None and row is not reference:
             a, b = (main.counts(_pool(one.counts, len(row.counts))) for one in (row, reference))
-            test = approximate_randomization(a, b, main.score, num_rounds=NUM_ROUNDS, seed=0)
+            test = approximate_randomization(a, b, main.score, seed=0)
             p_value = p_text(test.p_value)
         lines.append((row.name, *cells, p_value, str(len(row.scores))))
     return Table(

@@ -11,8 +11,10 @@ from elmokit.experiments.results.comparison import (
     share_that_reaches,
 )
 from elmokit.experiments.results.findings import Findings, Row
+from elmokit.metrics.bootstrap import CONFIDENCE
 
 NOTHING = "–"
+INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ def gain_table(findings: Findings) -> Table:
     return Table(
         f"Against {findings.reference}, on {findings.scored}",
         (
-            "task", "data", "labels", "condition", "gain", "95 % interval", "error reduction",
+            "task", "data", "labels", "condition", "gain", INTERVAL, "error reduction",
             "p", "p (Holm)", "seeds", "units", f"epochs to the best of {findings.reference}",
         ),
         tuple(_gain_row(one) for one in findings.comparisons),
         (
-            "gain: points; error reduction: gain as a share of what the reference lacks to 100; "
-            "95 % interval and p (two-sided): hierarchical bootstrap over seeds and sampling "
+            "gain: points; error reduction: gain as a share of the error of the reference (100 minus "
+            "its score); "
+            f"{INTERVAL} and p (two-sided): hierarchical bootstrap over seeds and sampling "
             "units (paragraphs in qa, documents in coref, premises in nli, sentences elsewhere), "
             "so they include the variance of training where there are several seeds; p (Holm): "
             "adjusted for all tasks with the same condition and share of the labels; seeds: of the "
@@ -69,7 +72,7 @@ def fewer_labels_table(findings: Findings) -> Table:
         f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
         (
             "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
-            "95 % interval", "p", "p (Holm)",
+            INTERVAL, "p", "p (Holm)",
         ),
         tuple(_change_row(one) for one in findings.gain_changes),
         ("change: the first gain minus the second; its interval and p as above.",),

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
-from elmokit.files.sources import STANDARD_INPUT
+from elmokit.files.sources import COMPRESSIONS, STANDARD_INPUT
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ def existing_file(path: StrPath) -> Path:
     found = Path(path)
     if found != STANDARD_INPUT and (not found.exists() or found.is_dir()):
         raise FileNotFoundError(
-            f"no task data at {os.fspath(path)!r}. Give one file, plain or compressed (.gz, .xz)."
+            f"no task data at {os.fspath(path)!r}. Give one file, plain or compressed "
+            f"({', '.join(COMPRESSIONS)})."
         )
     return found
 
