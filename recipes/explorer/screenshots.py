@@ -30,7 +30,8 @@ SHEET_SHARE = 0.5
 IN_THE_GUIDE = (
     ("follow", "ko", "light", 360), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
     ("surprise", "ko", "light", 1440), ("mixture", "ko", "dark", 820),
-    ("training", "en", "light", 820),
+    ("training", "en", "light", 820), ("near", "en", "light", 820), ("reach", "ko", "light", 820),
+    ("tasks", "en", "light", 820),
 )  # fmt: skip
 
 

@@ -55,8 +55,8 @@ def gain_table(findings: Findings) -> Table:
         ),
         tuple(_gain_row(one) for one in findings.comparisons),
         (
-            "gain: points; error reduction: gain as a share of the reference's error, 100 minus its "
-            f"score; {INTERVAL} and p (two-sided): hierarchical bootstrap over seeds and sampling "
+            "gain: points; error reduction: gain by the error of the reference (100 - score); "
+            f"{INTERVAL} and p (two-sided): hierarchical bootstrap over seeds and sampling "
             "units (paragraphs in qa, documents in coref, premises in nli, sentences elsewhere), "
             "so they include the variance of training where there are several seeds; p (Holm): "
             "adjusted for all tasks with the same condition and share of the labels; seeds: of the "
