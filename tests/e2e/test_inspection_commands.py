@@ -94,6 +94,13 @@ def test_tokenize_prints_tokens_and_counts(places):
     assert "3 tokens, 1 unknown" in done.stderr
 
 
+def test_a_text_in_place_of_a_file_is_shown_its_option(places):
+    model, _ = places
+    failed = elmokit("tokenize", model, "the bank of the river", expect=2)
+    assert "the bank of the river" in failed.stderr
+    assert "--text" in failed.stderr
+
+
 def test_tokenize_json_has_texts_and_counts(places):
     model, text = places
     found = json.loads(elmokit("tokenize", model, text, "--json").stdout)

@@ -226,7 +226,12 @@ def text_lines(
             f"got {'both' if paths else 'neither'}."
         )
     if paths:
-        return read_text_lines(find_files(paths), report)
+        try:
+            return read_text_lines(find_files(paths), report)
+        except FileNotFoundError as error:
+            if any(" " in str(path) for path in paths):
+                error.add_note("If this is the text itself, give it with --text.")
+            raise
     with as_input_error():
         for text in given or ():
             check_text(text, where="--text")
