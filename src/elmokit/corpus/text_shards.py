@@ -89,12 +89,8 @@ class TextShards:
         stored = shards.metadata.get("tokenizer")
         tokenizer = wanted if stored is None else TokenizerConfig(**stored)
         normalization = shards.metadata.get("normalization", form)
-        is_same = wanted.name == tokenizer.name and (
-            wanted.version == tokenizer.version or "" in (wanted.version, tokenizer.version)
-        )
-        if not is_same and wanted.name != AUTO:
-            found = f"the tokenizer {tokenizer.name} {tokenizer.version}".strip()
-            needed = f"{wanted.name} {wanted.version}".strip()
+        if not wanted.matches(tokenizer) and wanted.name != AUTO:
+            found, needed = f"the tokenizer {tokenizer}", str(wanted)
         elif normalization_is_fixed and normalization != form:
             found, needed = f"the normalization {normalization!r}", repr(form)
         else:
