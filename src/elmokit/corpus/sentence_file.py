@@ -158,7 +158,7 @@ def _open_shards(
         if wanted is not None and not wanted.matches(tokenizer):
             raise ConfigError(
                 f"The shards in {shard_dir} were made with the tokenizer {tokenizer}, not "
-                f"{wanted}. Give the raw text, or shards made with it."
+                f"{wanted}. Omit the tokenizer, or give the raw text."
             )
         if not tokenizer.matches(used) or form != normalization:
             raise ConfigError(
