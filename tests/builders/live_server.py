@@ -65,19 +65,6 @@ def served(embedder, *, vocab=None, runs=None, **options):
         assert not thread.is_alive()
 
 
-def milliseconds_a_request(port, path, *, num_requests=15):
-    """Return the median time of requests, one after the other on one connection."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    taken = []
-    for _ in range(num_requests):
-        begun = time.perf_counter()
-        connection.request("GET", path)
-        connection.getresponse().read()
-        taken.append(1000 * (time.perf_counter() - begun))
-    connection.close()
-    return sorted(taken)[num_requests // 2]
-
-
 def until(condition, *, seconds=20.0):
     """Wait for something that another thread does."""
     end = time.monotonic() + seconds

@@ -285,7 +285,25 @@ def test_finetuning_on_the_text_of_a_task(whole_run, tmp_path):
     assert manifest["metadata"]["reader"] == "nli, words"
     assert manifest["metadata"]["sources"][0]["path"].endswith("train.jsonl")
     elmokit(*arguments, *options, "--task", "nli", "--resume")
+    read_as_text = ("finetune", whole_run[0], tmp_path / "data/train.jsonl", *arguments[3:])
+    done = elmokit(*read_as_text, *options, "--resume", expect=2)
+    assert "reader was 'nli, words'" in done.stderr
     done = elmokit(*arguments, "--units", "morphemes", expect=2)
     assert "add --task" in done.stderr
     done = elmokit(*arguments, "--task", "nli", "--workers", 2, expect=2)
     assert "--workers" in done.stderr
+
+
+def test_a_directory_of_validation_data_is_its_dev_file(whole_run, tmp_path):
+    data, tuned = tmp_path / "data", tmp_path / "tuned"
+    data.mkdir()
+    for split, words in (("train", "the river"), ("dev", "a boat")):
+        row = {"premise": words, "hypothesis": f"{words} .", "label": "yes"}
+        (data / f"{split}.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    small = ("--set", "train.batch_size=1", "--set", "train.unroll_steps=5")
+    options = ("--task", "nli", "--tokens", 10, "--threads", 1, *small)
+    elmokit("finetune", whole_run[0], data, "--valid", data, "-o", tuned, *options)
+    for name, split in (("shards", "train"), ("valid", "dev")):
+        manifest = json.loads((tuned / name / "manifest.json").read_text("utf-8"))
+        (source,) = manifest["metadata"]["sources"]
+        assert source["path"].endswith(f"{split}.jsonl")

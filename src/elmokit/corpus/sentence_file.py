@@ -77,12 +77,19 @@ def open_corpus(
     Raises:
         FileNotFoundError: if a file is missing.
         FormatError: if shards are damaged.
-        ConfigError: if the tokenizer is unknown or not that of the shards, or if these were made
-            with different ones.
+        ConfigError: if the tokenizer is unknown or not that of the shards, if these were made with
+            different ones, or if only a part of the corpus is finished shards.
         MissingExtraError: if the library of the tokenizer is missing.
     """
-    if corpus and all((one / MANIFEST_NAME).exists() for one in corpus):
+    finished = [one for one in corpus if (one / MANIFEST_NAME).exists()]
+    if finished and len(finished) == len(corpus):
         return _open_shards(corpus, tokenizer)
+    if finished:
+        other = next(one for one in corpus if one not in finished)
+        raise ConfigError(
+            f"{finished[0]} holds finished shards, and {other} does not. Give directories of "
+            "finished shards only, or raw text only."
+        )
     files = find_files(corpus)
     splitter = build_tokenizer(tokenizer or "simple")
     report = ReadReport()
@@ -142,21 +149,22 @@ def write_sentence_file(
 def _open_shards(
     shard_dirs: Sequence[Path], wanted: TokenizerConfig | str | None
 ) -> TokenizedCorpus:
-    name = wanted.name if isinstance(wanted, TokenizerConfig) else wanted
+    if isinstance(wanted, str):
+        wanted = TokenizerConfig(name=wanted)
     opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
     made = [_tokenization(shards) for shards in opened]
     used, normalization = made[0]
     for shard_dir, (tokenizer, form) in zip(shard_dirs, made, strict=True):
-        if name not in (None, tokenizer.name):
+        if wanted is not None and not wanted.matches(tokenizer):
             raise ConfigError(
-                f"The shards in {shard_dir} were made with the tokenizer {tokenizer.name!r}, not "
-                f"{name!r}. Omit the tokenizer, or give the raw text."
+                f"The shards in {shard_dir} were made with the tokenizer {tokenizer}, not "
+                f"{wanted}. Omit the tokenizer, or give the raw text."
             )
-        if (tokenizer.name, form) != (used.name, normalization):
+        if not tokenizer.matches(used) or form != normalization:
             raise ConfigError(
-                f"The shards in {shard_dir} were made with {tokenizer.name!r} and {form!r}, those "
-                f"in {shard_dirs[0]} with {used.name!r} and {normalization!r}. Give shards of one "
-                "tokenizer and normalization."
+                f"The shards in {shard_dir} were made with {tokenizer} and {form}, those in "
+                f"{shard_dirs[0]} with {used} and {normalization}. Give shards of one tokenizer "
+                "and normalization."
             )
     return TokenizedCorpus(
         sentences=chain.from_iterable(shards.sentences() for shards in opened),

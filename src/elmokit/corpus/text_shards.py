@@ -11,6 +11,7 @@ from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
+from elmokit.files.hashing import text_sha256
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
@@ -58,7 +59,7 @@ class SentenceReader(Protocol):
 
     @property
     def name(self) -> str:
-        """Recorded with the shards."""
+        """Recorded with the shards and the run."""
         ...
 
     def read(self, path: Path) -> Iterable[Sequence[str]]:
@@ -76,7 +77,8 @@ class TextShards:
     workers: Workers = ONE_PROCESS
     """Who tokenizes; does not affect the result."""
     reader: SentenceReader | None = None
-    """Reads the files; none: they hold lines of raw text."""
+    """Reads the files, of which each distinct sentence is kept once; none: they hold lines of raw
+    text."""
 
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
@@ -89,12 +91,8 @@ class TextShards:
         stored = shards.metadata.get("tokenizer")
         tokenizer = wanted if stored is None else TokenizerConfig(**stored)
         normalization = shards.metadata.get("normalization", form)
-        is_same = wanted.name == tokenizer.name and (
-            wanted.version == tokenizer.version or "" in (wanted.version, tokenizer.version)
-        )
-        if not is_same and wanted.name != AUTO:
-            found = f"the tokenizer {tokenizer.name} {tokenizer.version}".strip()
-            needed = f"{wanted.name} {wanted.version}".strip()
+        if not wanted.matches(tokenizer) and wanted.name != AUTO:
+            found, needed = f"the tokenizer {tokenizer}", str(wanted)
         elif normalization_is_fixed and normalization != form:
             found, needed = f"the normalization {normalization!r}", repr(form)
         else:
@@ -149,11 +147,20 @@ class TextShards:
     def _read_with(
         self, reader: SentenceReader, sources: Sequence[Mapping[str, Any]], report: ReadReport
     ) -> Iterator[list[str]]:
-        """Yield and count the sentences of a reader, with normalized words."""
+        """Yield and count the distinct sentences of a reader, with normalized words.
+
+        A repeated one could be both trained on and held out. Hashes, about 100 bytes a sentence,
+        are kept instead of sentences.
+        """
+        seen: set[bytes] = set()
         for source in sources:
             for sentence in reader.read(Path(source["path"])):
                 forms = (normalize(word, self.normalization) for word in sentence)
                 words = [form for form in forms if form]
+                sha256 = bytes.fromhex(text_sha256("\n".join(words)))
+                if sha256 in seen:
+                    continue
+                seen.add(sha256)
                 report.sentences += 1
                 report.words += len(words)
                 yield words

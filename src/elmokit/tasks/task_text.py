@@ -6,7 +6,7 @@ Source: Peters et al. 2018, section 3.4.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_units import warn_of_units
@@ -47,17 +47,17 @@ class TaskText:
         """What the text is, to be recorded."""
         return f"{self.task.name}, {self.task.units}"
 
-    def training_files(self, paths: Sequence[Path]) -> list[Path]:
-        """Return files as they are, and of directories the train… file.
+    def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
+        """Return files as they are, and of directories the file of a split.
 
         Raises:
             FileNotFoundError, InputError: as `find_split`.
         """
         suffixes = self.task.suffixes
-        return [find_split(one, "train", suffixes) if one.is_dir() else one for one in paths]
+        return [find_split(one, split, suffixes) if one.is_dir() else one for one in paths]
 
     def read(self, path: Path) -> Iterator[Sentence]:
-        """Yield the distinct sentences of a file in order, so that none is in two parts of it.
+        """Yield the sentences of a file in order, those with words.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -68,5 +68,5 @@ class TaskText:
             path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,
             option="--units morphemes" if "morphemes" in self.task.all_units else "",
         )  # fmt: skip
-        sentences = (words for example in examples for words in self.task.sentences(example))
-        yield from dict.fromkeys(filter(None, sentences))
+        for example in examples:
+            yield from filter(None, self.task.sentences(example))

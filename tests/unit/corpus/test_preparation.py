@@ -214,6 +214,20 @@ class TestAnotherReader:
             assert shards.num_sentences == 61
             assert next(shards.sentences()) == ["a b", "\u00e9"]
 
+    def test_a_sentence_of_several_files_is_trained_on_or_held_out(
+        self, columns, run_dir, tmp_path
+    ):
+        again = tmp_path / "again.txt"
+        again.write_text("word7\n\n\u00e9\n\n" + columns.read_text("utf-8"), encoding="utf-8")
+        sources = find_text([columns, again])
+        made = prepare_text(
+            sources, run_dir, text=TEXT, vocab=EVERY_WORD, normalization="NFC", reader=Columns()
+        )
+        everything = words(made.shards) + words(made.valid)
+        assert sorted(everything) == sorted(
+            {"a b \u00e9", "\u00e9", *(f"word{k}" for k in range(60))}
+        )
+
     def test_its_shards_are_not_those_of_raw_text(self, columns, run_dir):
         first = prepared(columns, run_dir, reader=Columns())
         assert first.shards.metadata["reader"] == "columns"

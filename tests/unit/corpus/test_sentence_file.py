@@ -102,10 +102,14 @@ def test_shards_of_a_run_are_taken_as_they_are(tmp_path, corpus, opened, write):
     assert {path.parent for path in found.inputs} == {tmp_path / "shards"}
     written = write(found, tmp_path / "aside.txt", max_words=10)
     assert list(written.lines()) == [["already", "split."], ["twice"]]
-    with pytest.raises(ConfigError, match=r"/shards .*'korean'.*'simple'"):
+    with pytest.raises(ConfigError, match=r"/shards .*korean kiwi.* simple"):
         opened([tmp_path / "shards"], tokenizer="simple")
-    with pytest.raises(ConfigError, match=r"/shards .*'korean'.*'whitespace'"):
+    with pytest.raises(ConfigError, match=r"/shards .*korean kiwi.* whitespace"):
         opened([tmp_path / "shards"], tokenizer=TokenizerConfig(name="whitespace"))
+    newer = TokenizerConfig(name="korean", version="kiwi 2")
+    with pytest.raises(ConfigError, match=r"/shards .*korean kiwi, not korean kiwi 2"):
+        opened([tmp_path / "shards"], tokenizer=newer)
+    assert opened([tmp_path / "shards"], tokenizer="korean").tokenizer.version == "kiwi"
 
 
 def test_shards_of_several_runs_are_read_one_after_another(tmp_path, opened):
@@ -119,8 +123,20 @@ def test_shards_of_several_runs_are_read_one_after_another(tmp_path, opened):
     assert [source["path"] for source in found.describe()] == ["b", "a"]
     assert list(found.sentences) == [["two", "words"], ["three"], ["one"]]
     write_shards([["x"]], tmp_path / "c", metadata=made | {"normalization": "plain-1"})
-    with pytest.raises(ConfigError, match=r"/c .*'plain-1'.*/a .*'NFC'"):
+    with pytest.raises(ConfigError, match=r"/c .*plain-1.*/a .*NFC"):
         opened([tmp_path / "a", tmp_path / "c"])
+    newer = {"tokenizer": {"name": "simple", "version": "2"}}
+    write_shards([["x"]], tmp_path / "d", metadata=made | newer)
+    with pytest.raises(ConfigError, match=r"/d .*simple 2.*/a .*simple 1"):
+        opened([tmp_path / "a", tmp_path / "d"])
+
+
+def test_shards_and_text_together_are_refused(tmp_path, corpus, opened):
+    from elmokit.corpus.shards import write_shards
+
+    write_shards([["one"]], tmp_path / "shards")
+    with pytest.raises(ConfigError, match=r"/shards .*/corpus\.txt "):
+        opened([corpus, tmp_path / "shards"])
 
 
 def test_progress_is_told(tmp_path, opened, write):

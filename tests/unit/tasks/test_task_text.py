@@ -29,14 +29,20 @@ def pairs(tmp_path):
     return tmp_path / "data"
 
 
-def test_sentences_come_in_order_and_once(model, pairs):
+def test_sentences_come_in_order(model, pairs):
     text = TaskText.of_model("nli", model)
-    (path,) = text.training_files([pairs])
+    (path,) = text.files([pairs], "train")
     assert path == pairs / "train.jsonl"
     assert list(text.read(path)) == [
-        ("I", "sat"), ("I", "slept"), ("I", "woke"), ("by", "the", "river"),
+        ("I", "sat"), ("I", "slept"), ("I", "sat"), ("I", "woke"), ("by", "the", "river"),
+        ("I", "sat"),
     ]  # fmt: skip
     assert text.name == "nli, words"
+
+
+def test_a_directory_stands_for_the_file_of_its_split(model, pairs):
+    text, other = TaskText.of_model("nli", model), pairs / "train.jsonl"
+    assert text.files([pairs, other], "dev") == [pairs / "dev.jsonl", other]
 
 
 def test_words_of_the_data_stay_as_they_are(model, tmp_path):
@@ -53,8 +59,8 @@ def test_paragraphs_are_whole(model, tmp_path):
     path = tmp_path / "train.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     sentences = list(TaskText.of_model("qa", model).read(path))
-    assert len(sentences) == 3
     assert max(sentences, key=len) == tuple(RIVER.split())
+    assert set(map(len, sentences)) == {1, 2, len(RIVER.split())}
 
 
 def test_morphemes_are_read_if_asked_for(model, tmp_path):
@@ -70,7 +76,7 @@ def test_wrong_input_is_told(model, pairs, tmp_path):
         TaskText.of_model("parsing", model)
     text = TaskText.of_model("nli", model)
     with pytest.raises(FileNotFoundError, match=r"/model .*'train'"):
-        text.training_files([tmp_path / "model"])
+        text.files([tmp_path / "model"], "train")
     (pairs / "train.jsonl").write_text("{\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"train\.jsonl"):
         list(text.read(pairs / "train.jsonl"))

@@ -1,4 +1,6 @@
-"""The compiled kernels as other processors have them, too."""
+"""The compiled kernels as other processors have them, too; threads and signals."""
+
+import signal
 
 import pytest
 import torch
@@ -44,3 +46,11 @@ def on_threads():
             torch.set_num_threads(before)
 
     return run
+
+
+@pytest.fixture
+def default_hangup():
+    """SIGHUP is not ignored, as it is in what `nohup` starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -14,6 +14,7 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.usefixtures("default_hangup")
 def test_a_signal_is_noted_and_answered_at_once(number, caplog):
     caplog.set_level("INFO", logger="elmokit")
     with held_signals(second_stops_at_once=True) as stop:

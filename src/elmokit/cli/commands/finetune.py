@@ -26,8 +26,8 @@ def finetune(
         str | None,
         typer.Option(
             metavar="TASK",
-            help="CORPUS is data of this task: its training file, or the directory of --data. "
-            f"One of {', '.join(TASKS)}.",
+            help="CORPUS and --valid are data of this task: files, or directories with its train… "
+            f"and dev… file. One of {', '.join(TASKS)}.",
         ),
     ] = None,
     units: Annotated[
@@ -56,8 +56,8 @@ def finetune(
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
 
-    CORPUS is the in-domain text. With --task it is data of a task, as is --valid: its sentences
-    are read as the task reads them. Without a limit, training makes one pass over it.
+    CORPUS is the in-domain text. With --task it is data of a task, as is --valid: their sentences
+    are read as the task reads them. Without a limit, training makes one pass over CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.finetune import finetune as run
@@ -68,7 +68,7 @@ def finetune(
     config = finetune_config(recipe=recipe, overrides=set_ or [])
     reader = _task_text(task, units, model, is_raw=workers > 1 or engine != "local")
     if reader is not None:
-        corpus = reader.training_files(corpus)
+        corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),

@@ -99,11 +99,19 @@ class InputSettings:
     def resolved(
         self, paper: "InputSettings | None" = None, *, with_static: bool
     ) -> "InputSettings":
-        """Return complete settings: these, then the task's (``paper``), then the defaults."""
+        """Return complete settings: these, then the task's (``paper``), then the defaults.
+
+        ``state`` without layers and ``static_scale`` without static vectors are the defaults, so
+        that runs which do the same have the same settings.
+        """
         settings = NEW_TASK_INPUTS
         for chosen in (paper, self):
             given = {} if chosen is None else vars(chosen)
             settings = replace(settings, **{n: v for n, v in given.items() if v is not None})
+        if not self.has_layers:
+            settings = replace(settings, state="reset")
+        if not with_static or self.embeddings == "none":
+            settings = replace(settings, static_scale="given")
         if self.characters is None and not with_static and "input" not in settings.mix_positions:
             return replace(settings, characters=True)
         return settings

@@ -68,7 +68,8 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise InputError(
-            f"{data} has several files for {split!r}: {names}. Name one of them with --{split}."
+            f"{data} has several files for {split!r}: {names}. Give one of them instead of the "
+            f"directory (`elmokit train`: --{split} FILE)."
         )
     if not found:
         raise FileNotFoundError(

@@ -115,7 +115,8 @@ def train_task(
     task = find_task(config.task).in_units(config.units)
     Limits(minutes=minutes)
     _check_vectors(config.inputs, vectors)
-    config = config.resolved(with_static=vectors is not None)
+    given, config = config.inputs, config.resolved(with_static=vectors is not None)
+    _warn_of_no_effect(given, config.inputs)
     chosen = pick_device(device)
     log.info("the task model computes on %s", chosen)
     bilm = TaskBiLM.open(
@@ -209,6 +210,19 @@ def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
         raise InputError(
             "embeddings='none' reads no word vectors: leave out --vectors, or take static."
         )
+
+
+def _warn_of_no_effect(given: InputSettings, resolved: InputSettings) -> None:
+    if given.state != resolved.state:
+        log.warning(
+            "inputs.state=%s has no effect: embeddings=%s reads no layers",
+            given.state, given.embeddings,
+        )  # fmt: skip
+    if given.static_scale != resolved.static_scale:
+        log.warning(
+            "inputs.static_scale=%s has no effect without word vectors (--vectors)",
+            given.static_scale,
+        )  # fmt: skip
 
 
 def _first_batches(

@@ -48,6 +48,11 @@ class TokenizerConfig:
     def __str__(self) -> str:
         return f"{self.name} {self.version}".strip()
 
+    def matches(self, other: "TokenizerConfig") -> bool:
+        """Return whether both are the same tokenizer, in the same version as far as it is known."""
+        is_same_version = self.version == other.version or "" in (self.version, other.version)
+        return self.name == other.name and is_same_version
+
     def __post_init__(self) -> None:
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(

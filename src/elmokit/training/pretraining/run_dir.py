@@ -151,6 +151,7 @@ class _RunRecord:
     corpus: tuple[Any, ...] = ()
     valid: tuple[Any, ...] = ()
     vocab: str = ""
+    reader: str | None = None
 
 
 def _check_same(

@@ -123,6 +123,7 @@ def start_run(
         "corpus": absolute_paths(corpus),
         "valid": absolute_paths(options.valid),
         "vocab": vocab_origin(fixed_vocab),
+        "reader": None if options.reader is None else options.reader.name,
     }
     with world(options.device) as processes, ExitStack() as locks:
         config.train.rows_per_process(processes.size)

@@ -43,8 +43,24 @@ def test_what_is_given_counts():
         "layer_l2": 0.0, "layer_norm": "batch", "state": "warm", "static_scale": "learned",
     }  # fmt: skip
     paper = find_task("nli").paper_inputs
-    settings = InputSettings(**given).resolved(paper, with_static=False)
+    settings = InputSettings(**given).resolved(paper, with_static=True)
     assert to_dict(settings) == given
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "with_static", "state", "scale"),
+    [
+        ("elmo", True, "warm", "learned"),
+        ("elmo", False, "warm", "given"),
+        ("static", True, "reset", "learned"),
+        ("static_projected", True, "reset", "learned"),
+        ("none", True, "reset", "given"),
+    ],
+)
+def test_what_has_no_effect_does_not_distinguish_runs(embeddings, with_static, state, scale):
+    given = InputSettings(embeddings=embeddings, state="warm", static_scale="learned")
+    found = given.resolved(with_static=with_static)
+    assert (found.state, found.static_scale) == (state, scale)
 
 
 @pytest.mark.parametrize(

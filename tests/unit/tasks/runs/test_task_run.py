@@ -172,6 +172,17 @@ class TestState:
 
 
 class TestStaticVectors:
+    def test_settings_without_effect_are_told_and_not_recorded(self, train, vectors, caplog):
+        inputs = {"embeddings": "static", "state": "warm"}
+        run_dir = train("ner", inputs=inputs, vectors=vectors)
+        assert written(run_dir)["config"]["inputs"]["state"] == "reset"
+        assert "inputs.state=warm has no effect: embeddings=static " in caplog.text
+        caplog.clear()
+        run_dir = train("ner", "other", inputs={"static_scale": "learned"})
+        assert written(run_dir)["config"]["inputs"]["static_scale"] == "given"
+        (warning,) = [one.getMessage() for one in caplog.records if "no effect" in one.getMessage()]
+        assert "inputs.static_scale=learned" in warning
+
     @pytest.mark.parametrize(
         ("task", "embeddings"),
         [("nli", "static"), ("nli", "static_output"), ("ner", "static_projected"),

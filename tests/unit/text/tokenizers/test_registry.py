@@ -36,6 +36,18 @@ def test_unknown_names_are_refused():
         build_tokenizer("moses")
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "expected"),
+    [("simple", "1", True), ("simple", "", True), ("simple", "2", False), ("english", "1", False)],
+)
+def test_an_unknown_version_matches_every_one(name, version, expected):
+    one, other = (
+        TokenizerConfig(name="simple", version="1"),
+        TokenizerConfig(name=name, version=version),
+    )
+    assert one.matches(other) == other.matches(one) == expected
+
+
 def test_another_version_is_warned_about_once(caplog):
     tokenizers._warn_of_version.cache_clear()
     config = TokenizerConfig(name="simple", version="0")

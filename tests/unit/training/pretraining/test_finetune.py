@@ -251,6 +251,22 @@ class TestFinetune:
             self.run(other, domain, tmp_path, resume=True)
         assert load_model(tmp_path / "tuned").model_hash() == tuned
 
+    def test_a_resumed_run_has_the_same_reader(self, save, domain, tmp_path):
+        class Lines:
+            def __init__(self, name):
+                self.name = name
+
+            def read(self, path):
+                for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+                    yield [f"w{number}", *line.split()]
+
+        base = save()
+        self.run(base, domain, tmp_path, reader=Lines("ner, words"))
+        for reader in (Lines("ner, characters"), None):
+            with pytest.raises(ConfigError, match=r"/run\.json: reader was 'ner, words' "):
+                self.run(base, domain, tmp_path, resume=True, reader=reader)
+        self.run(base, domain, tmp_path, resume=True, reader=Lines("ner, words"))
+
     def test_the_model_knows_its_base(self, save, domain, tmp_path):
         scores = {
             "scores": {"names": "71.0"},

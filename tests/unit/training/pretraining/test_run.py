@@ -424,6 +424,7 @@ class TestTimeOfCheckpoints:
 
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    @pytest.mark.usefixtures("default_hangup")
     def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, whole, number, caplog):
         caplog.set_level("INFO")
 

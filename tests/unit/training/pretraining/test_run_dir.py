@@ -43,7 +43,7 @@ class Config:
 
 
 CONFIG = Config()
-ORIGIN = {"corpus": ["a.txt"], "valid": [], "vocab": "counted"}
+ORIGIN = {"corpus": ["a.txt"], "valid": [], "vocab": "counted", "reader": None}
 
 
 def open_run(run_dir, config, origin, *, resume):
@@ -124,6 +124,7 @@ class TestResuming:
             ("corpus", ["a.txt", "b.txt"]),
             ("valid", ["b.txt"]),
             ("vocab", "sha256 77"),
+            ("reader", "nli, words"),
             ("model", {"path": "base", "hash": "2e"}),
         ],
     )
@@ -132,6 +133,12 @@ class TestResuming:
             ConfigError, match=rf"/run\.json: {key} .* '?{re.escape(str(value))}'?\."
         ):
             open_run(run_dir, CONFIG, {**ORIGIN, key: value}, resume=True)
+
+    def test_an_origin_that_is_newer_than_the_run_is_not_compared(self, run_dir):
+        record = json.loads((run_dir / RUN_FILE).read_text())
+        del record["reader"]
+        write_json(run_dir / RUN_FILE, record)
+        open_run(run_dir, CONFIG, {**ORIGIN, "reader": "nli, words"}, resume=True)
 
     @pytest.mark.parametrize("path", ["a\0b", "\ud800"])
     def test_a_recorded_path_that_is_none_differs(self, run_dir, path):
