@@ -62,9 +62,9 @@ class Difference:
     share: float
     condition: str
     reference: str
-    low: float
-    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points."""
-    high: float
+    low: float | None
+    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points; none: it has no ends."""
+    high: float | None
     p_value: float
     """Two-sided."""
     adjusted_p: float = 1.0
