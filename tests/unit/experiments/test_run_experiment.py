@@ -165,6 +165,16 @@ def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_p
         assert (path / "vectors.txt").read_bytes() == b""
 
 
+def test_runs_that_two_bilms_share_are_scored_with_either(options, tmp_path):
+    test = write_test_data(tmp_path / "test")
+    given = {"tasks": ("nli",), "overrides": FAST}
+    run_experiment("table1", options("table1", **given))
+    toy_model(seed=9).save(tmp_path / "other")
+    given |= {"model": str(tmp_path / "other"), "test_dir": test}
+    report = run_experiment("table1", options("table1", **given))
+    assert len(report.results["test"]["runs"]) == 4
+
+
 def test_a_run_without_its_model_is_listed_as_not_scored(options, tmp_path):
     test = write_test_data(tmp_path / "test")
     given = {"tasks": ("ner",), "overrides": FAST}
