@@ -64,9 +64,9 @@ COVERED_BY = {
         "experiments/results/findings experiments/results/markdown experiments/results/mix_tables"
     ),
     "unit/experiments/test_experiment.py": (
-        "experiments/definitions/* experiments/inputs experiments/probe_plan experiments/settings"
-        " experiments/results/report experiments/runs/provenance experiments/runs/scores_on_test"
-        " experiments/runs/task_runs"
+        "experiments/definitions/* experiments/inputs experiments/probe_plan"
+        " experiments/scored_files experiments/settings experiments/results/report"
+        " experiments/runs/provenance experiments/runs/scores_on_test experiments/runs/task_runs"
     ),
     "unit/experiments/test_samples.py": "tasks/sampling",
     "unit/probes/test_wsd.py": "probes/sense_answers",

@@ -8,7 +8,7 @@ from typing import Any
 from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
 from elmokit.experiments.experiment import Experiment
-from elmokit.experiments.inputs import find_bilm, find_data, find_test_files, task_metadata
+from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
 from elmokit.experiments.plan import Condition, LearningRates, PlannedRun, plan_tasks
 from elmokit.experiments.probe_plan import plan_probe
 from elmokit.experiments.registry import find_experiment
@@ -21,6 +21,7 @@ from elmokit.experiments.runs.scores_on_test import ScoresOnTest
 from elmokit.experiments.runs.store import RunResult, RunStore
 from elmokit.experiments.runs.task_runs import TaskRuns
 from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
+from elmokit.experiments.scored_files import find_test_files
 from elmokit.experiments.settings import SEEDS
 from elmokit.files.hashing import file_sha256
 from elmokit.files.location import counted
@@ -94,8 +95,8 @@ def run_experiment(
         FileExistsError: if another process works on the same experiment.
         FileNotFoundError: before any run, if data, test files, biLM or vectors are missing.
         FormatError: if a file is damaged.
-        InputError: for an unknown name or an invalid option; before any run, if a test file is of
-            another task.
+        InputError: for an unknown name or an invalid option; before any run, if a training set
+            cannot be divided, or a test file is of another task or the training file.
         MissingExtraError: before any run, if plots need matplotlib.
     """
     session = _Session(find_experiment(name), options, listeners)
@@ -181,7 +182,7 @@ class _Session:
         }  # fmt: skip
         if probe is not None:
             return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
-        return TaskRuns(files=self.files, model_dir=self.store.model_dir, **shared)
+        return TaskRuns(files=self.files, keep_model=self.store.keep_model, **shared)
 
     def _plan_tasks(self, conditions: Sequence[Condition], **more: Any) -> list[PlannedRun]:
         return plan_tasks(
@@ -237,14 +238,17 @@ class _Session:
         diverged = {run: reason for run, reason in diverged.items() if reason is not None}
         reasons = self.plan.reasons | dict(reasons) | diverged
         findings = Findings(runs, self.experiment.reference, reasons, self._known["dev"])
+        on_test, test_files = None, {}
+        if self.on_test is not None:
+            on_test, test_files = self._with_scores(findings, self.on_test), self.on_test.files
         metadata = metadata_of(
             self.experiment, findings, command=self.options.command, model=self.model,
-            vectors=self.vectors,
+            vectors=self.vectors, test_files=test_files,
         )  # fmt: skip
-        on_test = None if self.on_test is None else self._with_scores(findings, self.on_test)
         return write_report(
-            self.experiment, findings, metadata, self.options.output, on_test=on_test
-        )
+            self.experiment, findings, metadata, self.options.output, on_test=on_test,
+            test_files=test_files,
+        )  # fmt: skip
 
     def _with_scores(self, findings: Findings, on_test: ScoresOnTest) -> Findings:
         """Return the runs with their scores on the test files."""

@@ -17,7 +17,7 @@ from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 
-SAMPLE_VERSION = 3
+SAMPLE_VERSION = 4
 """Increased when the same file would give a different sample."""
 
 
@@ -46,6 +46,11 @@ def sample_file(
     return _write(data, _take(data, _draw_order(data), limit), source, directory)
 
 
+def check_training_set(source: Path, *, task: str, subset: str = "all") -> None:
+    """Check that `divide_training_set` can divide a file; raises its errors."""
+    _divide_training(source, task, subset)
+
+
 def divide_training_set(
     source: Path,
     directory: Path,
@@ -65,13 +70,7 @@ def divide_training_set(
         InputError: for CSV, and for a file with a single unit.
         FormatError: if the file is damaged.
     """
-    data = _divide(source, task, subset)
-    if len(data.units) < 2:
-        raise InputError(
-            f"{source} cannot be divided into examples to train on and examples that choose the "
-            f"epoch: it has {len(data.units)} units ({task}: sentences, paragraphs, documents or "
-            "texts), but needs at least 2."
-        )
+    data = _divide_training(source, task, subset)
     order, num_examples = _draw_order(data), sum(map(data.size, data.units))
     most = min(max_held_out, round(held_out_share * num_examples))
     held_out = _take(data, order[:-1], most)
@@ -80,6 +79,17 @@ def divide_training_set(
         train=_write(data, train, source, directory),
         held_out=_write(data, held_out, source, directory / "held-out"),
     )
+
+
+def _divide_training(source: Path, task: str, subset: str) -> DataFile:
+    data = _divide(source, task, subset)
+    if len(data.units) < 2:
+        raise InputError(
+            f"{source} cannot be divided into examples to train on and examples that choose the "
+            f"epoch: it has {len(data.units)} units ({task}: sentences, paragraphs, documents or "
+            "texts), but needs at least 2."
+        )
+    return data
 
 
 def _divide(source: Path, task: str, subset: str) -> DataFile:

@@ -12,7 +12,8 @@ from elmokit.tasks.task import Units
 MAX_EPOCHS, MAX_PATIENCE = 100, 20
 """Limits for runs with few labels."""
 SEEDS, SHORT_SEEDS, CONTROL_SEEDS = 3, 5, 2
-"""Seeds of a run; where runs with all labels take less than ten minutes; of control conditions."""
+"""Seeds of a run; of English tasks whose runs with all labels take less than ten minutes (the time
+does not allow it for the Korean ones); of control conditions."""
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 1000
 """Part of a training set that is not trained on, but chooses learning rate and epoch; at most so
 many examples."""

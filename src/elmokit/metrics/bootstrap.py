@@ -13,7 +13,8 @@ with the seeds. A round draws both:
 
 Deviations of the first draw are widened from a normal to a t distribution, which matters for ten
 documents and not for a thousand sentences. Without variance over units the interval is that of
-Student's t test; with one seed a condition, it covers the units alone.
+Student's t test; with one seed a condition, it covers the units alone, and with one unit the seeds
+alone. Where neither can vary nothing is known: p is 1, and the interval has no ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.significance import NUM_ROUNDS, Counts, ScoreFunction
+from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, Counts, ScoreFunction, blocks
 
 CONFIDENCE = 0.95
 """Of the intervals."""
-
-_BLOCK_VALUES = 1 << 21
-_TOLERANCE = 1e-9
-"""Differences that count as none, because the order of sums changes their rounding."""
 
 _Array = NDArray[np.float64]
 
@@ -42,6 +39,8 @@ class RunCounts:
 
     new: Counts
     reference: Counts
+    new_is_fixed: bool = False
+    """Whether ``new`` is one given model, no draw of seeds: only the reference has their error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +48,9 @@ class BootstrapTest:
     """Outcome of a two-sided test of "there is no difference"."""
 
     difference: float
-    low: float
-    """Lower end of the interval with `CONFIDENCE`."""
-    high: float
+    low: float | None
+    """Lower end of the interval with `CONFIDENCE`; none: one unit and no variance over seeds."""
+    high: float | None
     p_value: float
     """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1."""
     num_rounds: int
@@ -99,12 +98,18 @@ def bootstrap_gain(
     errors = _contrast([scores.mean(axis=1) for scores in resampled]) - difference
     if num_units > 1:
         errors = errors * np.sqrt(num_units / generator.chisquare(num_units - 1, size=num_rounds))
-    for number in range(0, len(conditions), 2):
-        pair = slice(number, number + 2)
-        errors = errors + _seed_errors(observed[pair], resampled[pair], num_units, generator)
+    for number, one in enumerate(gains):
+        pair = slice(2 * number, 2 * number + 2)
+        errors = errors + _seed_errors(
+            observed[pair], resampled[pair], num_units, generator, new_is_fixed=one.new_is_fixed
+        )
+    if num_units == 1 and np.abs(errors).max() <= TOLERANCE:
+        return BootstrapTest(
+            difference=float(difference), low=None, high=None, p_value=1.0, num_rounds=num_rounds
+        )
     values = difference + errors
     low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    against = min((values <= _TOLERANCE).sum(), (values >= -_TOLERANCE).sum())
+    against = min((values <= TOLERANCE).sum(), (values >= -TOLERANCE).sum())
     return BootstrapTest(
         difference=float(difference), low=float(low), high=float(high),
         p_value=min(1.0, 2 * (int(against) + 1) / (num_rounds + 1)), num_rounds=num_rounds,
@@ -147,9 +152,7 @@ def _resample_units(
 
 def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> Iterator[_Array]:
     """Yield how often each unit was drawn: (rounds, units), in blocks that bound memory."""
-    size = max(1, _BLOCK_VALUES // num_units)
-    for start in range(0, num_rounds, size):
-        rounds = min(size, num_rounds - start)
+    for rounds in blocks(num_rounds, num_units):
         drawn = generator.integers(0, num_units, size=(rounds, num_units))
         drawn += num_units * np.arange(rounds)[:, None]  # a range of numbers for each round
         times = np.bincount(drawn.ravel(), minlength=rounds * num_units)
@@ -158,7 +161,7 @@ def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> I
 
 def _seed_errors(
     observed: list[_Array], resampled: list[_Array], num_units: int,
-    generator: np.random.Generator,
+    generator: np.random.Generator, *, new_is_fixed: bool,
 ) -> _Array:  # fmt: skip
     """Draw the error that the seeds of two conditions add to the difference of their means."""
     num_rounds = len(resampled[0])
@@ -171,5 +174,6 @@ def _seed_errors(
     of_units *= num_units / max(1, num_units - 1)
     drawn = variance * freedom / generator.chisquare(freedom, size=num_rounds)
     of_seeds = np.maximum(0.0, drawn - of_units)
-    of_means = of_seeds * sum(1 / len(scores) for scores in observed)
+    drawn_means = observed[1:] if new_is_fixed else observed
+    of_means = of_seeds * sum(1 / len(scores) for scores in drawn_means)
     return generator.standard_normal(num_rounds) * np.sqrt(of_means)

@@ -21,9 +21,10 @@ ScoreFunction = Callable[[Counts], Counts]
 NUM_ROUNDS = 10_000
 """Of a test, by default."""
 
-_BLOCK_VALUES = 1 << 21
-_TOLERANCE = 1e-9
+TOLERANCE = 1e-9
 """Score differences that count as equal, because the order of sums changes their rounding."""
+
+_BLOCK_VALUES = 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +67,11 @@ def approximate_randomization(
     observed = float(score(a.sum(axis=0)) - score(b.sum(axis=0)))
     generator = np.random.default_rng(seed)
     both, total_a, extreme = (a + b).sum(axis=0), a.sum(axis=0), 0
-    for size in _blocks(num_rounds, len(a)):
+    for size in blocks(num_rounds, len(a)):
         swapped = generator.integers(0, 2, size=(size, len(a))).astype(np.float64)
         totals = total_a + swapped @ (b - a)  # (rounds, k)
         rounds = np.abs(score(totals) - score(both - totals))
-        extreme += int((rounds >= abs(observed) - _TOLERANCE).sum())
+        extreme += int((rounds >= abs(observed) - TOLERANCE).sum())
     return PairedTest(
         difference=observed, p_value=(extreme + 1) / (num_rounds + 1), num_rounds=num_rounds
     )
@@ -105,8 +106,8 @@ def summarize_seeds(scores: Sequence[float]) -> SeedSummary:
     return SeedSummary(mean=mean, sd=sd, num_seeds=len(scores))
 
 
-def _blocks(num_rounds: int, num_examples: int) -> Iterator[int]:
-    """Yield block sizes that sum to ``num_rounds`` and bound memory."""
-    size = max(1, _BLOCK_VALUES // num_examples)
+def blocks(num_rounds: int, num_draws: int) -> Iterator[int]:
+    """Yield sizes that sum to ``num_rounds`` and bound memory, with ``num_draws`` in a round."""
+    size = max(1, _BLOCK_VALUES // num_draws)
     for start in range(0, num_rounds, size):
         yield min(size, num_rounds - start)

@@ -23,11 +23,18 @@ class TrainingGain:
     figure: str
     """Field of the score, one of `Probe.figures`."""
     difference: float
-    low: float
-    """Lower end of the interval (`bootstrap.CONFIDENCE`)."""
-    high: float
+    low: float | None
+    """Lower end of the interval (`bootstrap.CONFIDENCE`); none: it has no ends."""
+    high: float | None
     num_units: int
     """What was drawn: sentences of a test set, documents of SemCor, lemmas, pairs."""
+
+    @property
+    def interval(self) -> str:
+        """The interval as text."""
+        if self.low is None or self.high is None:
+            return "–"
+        return f"[{self.low:+.2f}, {self.high:+.2f}]"
 
 
 def gains_of(probe: Probe, scores: Sequence[Any]) -> list[TrainingGain]:
@@ -38,7 +45,8 @@ def gains_of(probe: Probe, scores: Sequence[Any]) -> list[TrainingGain]:
 def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list[TrainingGain]:
     """Return the gains from the counts of each representation, one for each seed of random weights.
 
-    The intervals are over units, and over seeds if there are several.
+    The intervals are over units, and over the seeds of random weights if there are several. The
+    trained biLM is the one that is examined, no draw of seeds.
     """
     found = []
     for name, own in counts.items():
@@ -51,7 +59,8 @@ def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list
                 *(
                     np.stack([figure.counts(run) for run in runs])
                     for runs in (own, counts[untrained])
-                )
+                ),
+                new_is_fixed=True,
             )
             test = bootstrap_gain(runs, score=figure.score, seed=0)
             found.append(TrainingGain(

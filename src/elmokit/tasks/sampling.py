@@ -56,9 +56,16 @@ def sentences_of(path: Path) -> DataFile:
 
 
 def documents_of(path: Path) -> DataFile:
-    """Divide columns of CoNLL-2012 into documents; each ends with ``#end document``."""
-    units = _blocks(path, lambda line: line.startswith("#end document"))
-    return DataFile(units, _join_blocks)
+    """Divide columns of CoNLL-2012 into documents; the parts of one have the same name."""
+    documents: dict[str, list[list[str]]] = {}
+    for part in _blocks(path, lambda line: line.startswith("#end document")):
+        begin = next((line for line in part if line.startswith("#begin document")), "")
+        documents.setdefault(begin.partition(");")[0], []).append(part)
+    return DataFile(
+        list(documents.values()),
+        lambda chosen: _join_blocks([part for document in chosen for part in document]),
+        len,
+    )
 
 
 def paragraphs_of(path: Path) -> DataFile:

@@ -1,5 +1,6 @@
 """Whole experiments on data sets of a few sentences."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -11,7 +12,8 @@ from elmokit.errors import InputError
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 from elmokit.experiments.runs import scores_on_test, task_runs
-from elmokit.experiments.settings import NER, NLI, QA, SRL
+from elmokit.experiments.runs.store import RunStore
+from elmokit.experiments.settings import NER, NLI, QA, SENTIMENT, SRL
 from elmokit.tasks.runs.run_dir import read_metadata
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
@@ -140,6 +142,11 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(options, tmp_
     assert len(report.results["test"]["comparisons"]) == 4
     assert "## Scores on the test files" in report.markdown
     assert "## Against static, on the test files" in report.markdown
+    (path,) = (test / NER.dataset).iterdir()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    file = {"path": str(path), "sha256": digest}
+    assert report.results["test"]["files"][NER.dataset] == file
+    assert f"{NER.dataset}: {path}, SHA-256 {digest}" in report.markdown
     # scored at once, the same numbers
     monkeypatch.setattr(task_runs, "train_task", train)
     at_once = run_experiment("table1", options("other/table1", test_dir=test, **given))
@@ -148,6 +155,20 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(options, tmp_
     monkeypatch.setattr(scores_on_test, "TaskRun", None)
     again = run_experiment("table1", options("table1", test_dir=test, **given))
     assert again.results["test"]["runs"] == report.results["test"]["runs"]
+
+
+def test_scores_on_test_files_are_read_once(options, tmp_path, monkeypatch):
+    read, scores = RunStore.read_test, []
+
+    def noting(self, run, file_hash):
+        score = read(self, run, file_hash)
+        scores.extend([] if score is None else [run.id])
+        return score
+
+    monkeypatch.setattr(RunStore, "read_test", noting)
+    given = {"tasks": ("ner",), "overrides": FAST, "test_dir": write_test_data(tmp_path / "test")}
+    run_experiment("table1", options("table1", **given))
+    assert len(scores) == len(set(scores)) == 4
 
 
 def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_path):
@@ -163,6 +184,16 @@ def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_p
     assert later.results["test"]["runs"] == at_once.results["test"]["runs"]
     for path in (tmp_path / "runs/models").iterdir():
         assert (path / "vectors.txt").read_bytes() == b""
+
+
+def test_runs_that_two_bilms_share_are_scored_with_either(options, tmp_path):
+    test = write_test_data(tmp_path / "test")
+    given = {"tasks": ("nli",), "overrides": FAST}
+    run_experiment("table1", options("table1", **given))
+    toy_model(seed=9).save(tmp_path / "other")
+    given |= {"model": str(tmp_path / "other"), "test_dir": test}
+    report = run_experiment("table1", options("table1", **given))
+    assert len(report.results["test"]["runs"]) == 4
 
 
 def test_a_run_without_its_model_is_listed_as_not_scored(options, tmp_path):
@@ -194,6 +225,38 @@ def test_a_test_file_of_another_task_is_told_before_anything(
     monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(InputError, match=rf"--test: .*{message}"):
         run_experiment("table1", options("table1", test_dir=test, overrides=FAST))
+    assert not (tmp_path / "table1").exists()
+
+
+def test_the_training_file_is_no_test_file(options, tmp_path):
+    given = options("table1", test_dir=tmp_path / "test", tasks=("ner",), overrides=FAST)
+    (tmp_path / "test" / NER.dataset).mkdir(parents=True)
+    train = given.data_dir / NER.dataset / "train.conll"
+    (tmp_path / "test" / NER.dataset / "unseen.conll").write_bytes(train.read_bytes())
+    with pytest.raises(
+        InputError, match=r"--test: .*/unseen\.conll .*training file .*/train\.conll"
+    ):
+        run_experiment("table1", given)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train.csv", "text,label\ngood,1\nbad,0\n", r"/train\.csv: .*CSV.*TSV .*JSON"),
+        ("train.tsv", "text\tlabel\ngood\t1\n", r"/train\.tsv .* 1 units \(sentiment.* 2\."),
+    ],
+)
+def test_a_training_set_that_cannot_be_divided_is_told_before_anything(
+    options, tmp_path, name, content, message
+):
+    folder = tmp_path / "data" / SENTIMENT.dataset
+    folder.mkdir(parents=True)
+    (folder / name).write_text(content, encoding="utf-8")
+    (folder / "dev.tsv").write_text("text\tlabel\ngood\t1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_experiment(
+            "table1", options("table1", data_dir=tmp_path / "data", tasks=("sentiment",))
+        )
     assert not (tmp_path / "table1").exists()
 
 

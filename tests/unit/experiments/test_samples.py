@@ -91,6 +91,18 @@ def test_documents_stay_whole(tmp_path):
     assert all(len(document.sentences) == 2 for document in documents)
 
 
+def test_the_parts_of_a_document_stay_together(tmp_path):
+    part = "#begin document ({}); part {:03}\na\t0\t0\tHe\t(0)\n\n#end document\n"
+    names = [(name, number) for number in range(3) for name in "abcdefghij"]
+    source = write(tmp_path / "train.conll", "".join(part.format(*name) for name in names))
+    parts = divided(source, tmp_path / "out", task="coref", limit=12)
+    train, held_out = (list(read_coreference(path)) for path in (parts.train, parts.held_out))
+    assert (len(train), len(held_out)) == (12, 3)  # four documents and one
+    assert len({document.name for document in train}) == 4
+    assert len({document.name for document in held_out}) == 1
+    assert not {one.name for one in train} & {one.name for one in held_out}
+
+
 def divided(source, directory, *, task, limit=None, share=0.1, most=1000, **more):
     return divide_training_set(
         source, directory, task=task, limit=limit, held_out_share=share, max_held_out=most, **more

@@ -49,6 +49,26 @@ def test_conditions_may_have_other_numbers_of_seeds_and_gains_another_spread():
     assert change.high - change.low == pytest.approx(2 * half, rel=0.04)
 
 
+def test_a_fixed_model_has_no_error_from_seeds():
+    given, drawn = same_in_every_unit([50.0]), same_in_every_unit([40.0, 42.0, 44.0])
+    found = bootstrap_gain(
+        RunCounts(given, drawn, new_is_fixed=True), score=accuracy_of, num_rounds=100_000, seed=1
+    )  # fmt: skip
+    half = 4.303 * 2.0 * (1 / 3) ** 0.5  # t with 2 degrees of freedom
+    assert found.high - found.low == pytest.approx(2 * half, rel=0.04)
+
+
+def test_one_unit_and_no_variance_over_seeds_say_nothing():
+    one, other = np.array([[[9.0, 10.0]]]), np.array([[[1.0, 10.0]]])
+    for base in (other, np.concatenate([other, other])):
+        found = bootstrap_gain(RunCounts(one, base), score=accuracy_of, seed=1)
+        assert (found.difference, found.low, found.high, found.p_value) == (80, None, None, 1)
+    seeds = np.array([[[1.0, 10.0]], [[3.0, 10.0]]])
+    found = bootstrap_gain(RunCounts(one, seeds), score=accuracy_of, seed=1)
+    assert found.low < found.difference < found.high  # over seeds alone
+    assert found.p_value < 1
+
+
 def slow(new, base, minus=None, *, rounds, seed):
     """The values of the rounds, drawn one by one with Python's own generator."""
     draw = random.Random(seed)
@@ -185,6 +205,13 @@ def test_drawing_three_seeds_with_replacement_would_find_gains_that_are_not_ther
     means = np.take_along_axis(scores.repeat(500, axis=2), chosen, axis=3).mean(axis=3)
     below = (means[0] <= means[1]).mean(axis=1)
     assert np.mean(2 * np.minimum(below, 1 - below) < 0.05) > 0.12
+    ours = [
+        bootstrap_gain(
+            RunCounts(*map(same_in_every_unit, sides)), score=accuracy_of, num_rounds=500, seed=0
+        )
+        for sides in scores[:, :, 0].swapaxes(0, 1)
+    ]  # fmt: skip
+    assert 0.015 <= np.mean([one.p_value < 0.05 for one in ours]) <= 0.085
 
 
 def test_equal_runs_are_never_different_and_a_seed_fixes_the_result():

@@ -55,4 +55,17 @@ def test_several_untrained_bilms_are_averaged_and_widen_the_interval(probe):
     first, second = training_gains(probe, given)
     assert (first.difference, second.difference) == (50, 0)
     assert first.low < 0 < 50 < first.high
-    assert (second.low, second.high) == (0, 0)
+    assert (second.low, second.high) == (None, None)  # one unit, and both seeds are alike
+    assert second.interval == "–"
+
+
+def test_the_trained_bilm_is_given_and_only_the_untrained_ones_vary(probe):
+    from elmokit.probes.gains import training_gains
+
+    def same_in_every_unit(right):
+        return np.array([[right, 100, right, 100]] * 5, "f8")
+
+    untrained = [same_in_every_unit(right) for right in (40, 42, 44)]
+    found = training_gains(probe, {"layer 1": [same_in_every_unit(50)], "random 1": untrained})[0]
+    width = 2 * 4.303 * 2 * (1 / 3) ** 0.5  # t with 2 degrees of freedom
+    assert found.high - found.low == pytest.approx(width, rel=0.1)

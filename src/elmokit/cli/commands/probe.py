@@ -87,5 +87,4 @@ def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
 
 
 def _print_gain(title: str, gain: Any) -> None:
-    interval = f"[{gain.low:+.2f}, {gain.high:+.2f}]"
-    typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {interval}")
+    typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")

@@ -62,9 +62,9 @@ class Difference:
     share: float
     condition: str
     reference: str
-    low: float
-    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points."""
-    high: float
+    low: float | None
+    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points; none: it has no ends."""
+    high: float | None
     p_value: float
     """Two-sided."""
     adjusted_p: float = 1.0
@@ -145,18 +145,22 @@ def adjust(differences: Sequence[Tested], num_tests: int) -> list[Tested]:
 def _test(pair: Pair, minus: Pair | None = None) -> dict[str, Any]:
     """Return the fields of a `Difference`."""
     cell, reference = pair
-    counts = [None if one is None else RunCounts(*map(_counts, one)) for one in (pair, minus)]
-    assert counts[0] is not None
+    counts = _run_counts(pair)
     found = bootstrap_gain(
-        counts[0], counts[1], score=find_task(cell.task).score_from_counts,
-        seed=0,
+        counts, None if minus is None else _run_counts(minus),
+        score=find_task(cell.task).score_from_counts, seed=0,
     )  # fmt: skip
     return {
         "task": cell.task, "dataset": cell.dataset, "share": cell.share,
         "condition": cell.condition, "reference": reference.condition,
         "low": found.low, "high": found.high, "p_value": found.p_value,
-        "num_units": counts[0].new.shape[1],
+        "num_units": counts.new.shape[1],
     }  # fmt: skip
+
+
+def _run_counts(pair: Pair) -> RunCounts:
+    new, reference = map(_counts, pair)
+    return RunCounts(new, reference)
 
 
 def _counts(cell: Cell) -> np.ndarray:

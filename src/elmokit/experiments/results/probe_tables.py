@@ -58,8 +58,7 @@ def training_gain_table(findings: Findings, *, probe: Probe) -> Table:
     counts = {row.name: row.counts for row in _representations(findings)}
     lines: dict[str, list[str]] = {}
     for gain in training_gains(probe, counts):
-        cell = f"{gain.difference:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]"
-        lines.setdefault(gain.name, []).append(cell)
+        lines.setdefault(gain.name, []).append(f"{gain.difference:+.2f} {gain.interval}")
     titles = [probe.columns[figure.name] for figure in probe.figures]
     return Table(
         "Trained minus untrained biLM",
@@ -68,7 +67,7 @@ def training_gain_table(findings: Findings, *, probe: Probe) -> Table:
         (
             f"points, with {CONFIDENCE:.0%} confidence intervals by bootstrap over the units that "
             "are scored (sentences of a test set, documents of SemCor, lemmas) and the seeds of "
-            "untrained biLMs.",
+            "untrained biLMs; the trained biLM is this one, whatever another training would give.",
         ),
     )
 

@@ -14,6 +14,7 @@ from elmokit.experiments.results.probe_tables import probe_table
 from elmokit.experiments.results.tables import COMPARED, Table, settings_table
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
+from elmokit.experiments.scored_files import HashedFile
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
 from elmokit.weights.locate import PACKAGED_MODELS
@@ -38,11 +39,12 @@ def write_report(
     metadata: Mapping[str, str],
     output: Path,
     *,
-    on_test: Findings | None = None,
+    on_test: Findings | None,
+    test_files: Mapping[str, HashedFile],
 ) -> Report:
     """Write tables and plot, each file completely or not at all.
 
-    ``on_test`` has the same runs with their scores on the test files.
+    ``on_test`` has the same runs with their scores on ``test_files``, which are by data set.
     """
     tables = [show(findings) for show in experiment.tables]
     if experiment.probe is None:
@@ -67,7 +69,11 @@ def write_report(
     }
     if on_test is not None:
         scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
-        results["test"] = {**_comparisons(on_test), "runs": scores}
+        files = {
+            dataset: {"path": str(file.path), "sha256": file.sha256}
+            for dataset, file in test_files.items()
+        }
+        results["test"] = {"files": files, **_comparisons(on_test), "runs": scores}
     files = [output / RESULTS_FILE, output / TABLE_FILE]
     write_json(files[0], results)
     with atomic_file(files[1]) as temp_path:
@@ -96,7 +102,13 @@ def _comparisons(findings: Findings) -> dict[str, Any]:
 
 
 def metadata_of(
-    experiment: Experiment, findings: Findings, *, command: str, model: BiLMMetadata, vectors: Path
+    experiment: Experiment,
+    findings: Findings,
+    *,
+    command: str,
+    model: BiLMMetadata,
+    vectors: Path,
+    test_files: Mapping[str, HashedFile],
 ) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
     now = provenance()
@@ -114,6 +126,10 @@ def metadata_of(
     }
     if experiment.probe is not None:
         return metadata | {"scored": "data that nothing was chosen by"}
+    if test_files:
+        metadata["test files"] = "; ".join(
+            f"{dataset}: {file.path}, SHA-256 {file.sha256}" for dataset, file in test_files.items()
+        )
     return metadata | {
         "scored": "the dev set, once for each run; learning rate and epoch were chosen on a part "
         "of the training set",

@@ -190,6 +190,8 @@ def _change_row(one: GainChange) -> tuple[str, ...]:
 
 
 def _interval(one: Difference) -> str:
+    if one.low is None or one.high is None:
+        return NOTHING
     return f"{one.low:+.2f} to {one.high:+.2f}"
 
 

@@ -1,14 +1,14 @@
 """Scores of finished runs on test files, made with their kept models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from elmokit.experiments.inputs import HashedFile
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import FileScore, RunStore
 from elmokit.experiments.runs.task_runs import OnStatus
 from elmokit.experiments.samples import sample_file
+from elmokit.experiments.scored_files import HashedFile
 from elmokit.tasks.runs.task_run import TaskRun
 
 
@@ -27,6 +27,8 @@ class ScoresOnTest:
     cache_dir: Path | None = None
     """Cache for layers."""
     on_status: OnStatus = lambda text: None
+    _known: dict[str, FileScore] = field(default_factory=dict, init=False)
+    """Scores read so far, by run."""
 
     def add(self, run: PlannedRun) -> None:
         """Score a run that is finished, unless it has its score or has no model any more.
@@ -50,7 +52,12 @@ class ScoresOnTest:
 
     def read(self, run: PlannedRun) -> FileScore | None:
         """Return the score of a run, or none; `FormatError` if it is damaged."""
-        return self.store.read_test(run, self.files[run.dataset].sha256)
+        if run.id not in self._known:
+            score = self.store.read_test(run, self.files[run.dataset].sha256)
+            if score is None:
+                return None
+            self._known[run.id] = score
+        return self._known[run.id]
 
     def is_lost(self, run: PlannedRun) -> bool:
         """Return whether a finished run has neither a score nor a model to make one."""

@@ -1,5 +1,6 @@
 """Finished runs on disk, each in a directory that is complete or absent."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -132,6 +133,11 @@ class RunStore:
     def model_dir(self, run: PlannedRun) -> Path:
         """Return where the trained model of a run is kept."""
         return self.directory / "models" / run.id
+
+    def keep_model(self, run: PlannedRun, trained: Path) -> None:
+        """Keep a trained model, unless another process has stored the run with its own."""
+        with atomic_directory(self.model_dir(run), keep=lambda: run in self) as temp_path:
+            shutil.copytree(trained, temp_path, dirs_exist_ok=True)
 
     def read_test(self, run: PlannedRun, file_hash: str) -> FileScore | None:
         """Return the score of a run on a test file, or none; `FormatError` if it is damaged."""

@@ -45,8 +45,8 @@ class TaskRuns:
     """The data sets, by folder."""
     work_dir: Path
     """Folder for samples and unfinished models."""
-    model_dir: Callable[[PlannedRun], Path]
-    """Returns where the trained model of a run is kept."""
+    keep_model: Callable[[PlannedRun, Path], None]
+    """Keeps the trained model of a run."""
     model: Path
     """biLM directory."""
     vectors: Path | None = None
@@ -101,7 +101,7 @@ class TaskRuns:
                 wall_seconds=time.monotonic() - started,
                 layer_weights=_layer_weights(run_dir, config), made=provenance(),
             )  # fmt: skip
-            self._keep(run, run_dir)
+            self.keep_model(run, run_dir)  # before the result: a stored run has its model
             shutil.rmtree(own_dir, ignore_errors=True)
             return result
         except (OutOfTime, FloatingPointError):
@@ -117,12 +117,6 @@ class TaskRuns:
         parent = self.work_dir / "training"
         parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
-
-    def _keep(self, run: PlannedRun, run_dir: Path) -> None:
-        target = self.model_dir(run)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.move(run_dir, target)
 
     def _read_data(self, run: PlannedRun) -> _Data:
         """Return the files that a run reads, made once per process."""

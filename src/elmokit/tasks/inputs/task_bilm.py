@@ -15,7 +15,7 @@ from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_laye
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -39,6 +39,25 @@ class BiLMReference:
     """Arithmetic of its layers."""
     finetuned: bool = False
     """Whether it was trained with the task, and its weights are saved with the run."""
+    tokenizer: TokenizerConfig | None = None
+    """This and ``char_vocab`` are what conditions that need no biLM read of it; none: unknown."""
+    char_vocab: CharVocabConfig | None = None
+
+    def difference(self, found: "BiLMReference", *, is_needed: bool) -> str | None:
+        """Return how the biLM that was found differs in what a task model reads, or none.
+
+        ``is_needed`` is `InputSettings.needs_bilm`.
+        """
+        if is_needed or self.tokenizer is None:
+            if found.model_hash == self.model_hash:
+                return None
+            hashes = found.model_hash[:12], self.model_hash[:12]
+            return "the hash of its weights is {}, not {}".format(*hashes)
+        if found.tokenizer != self.tokenizer:
+            return f"its tokenizer is {found.tokenizer}, not {self.tokenizer}"
+        if found.char_vocab != self.char_vocab:
+            return f"its character settings are {found.char_vocab}, not {self.char_vocab}"
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +133,7 @@ class TaskBiLM:
             loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
         reference = BiLMReference(
             path=lasting_name(path), model_hash=loaded.model_hash(), precision=precision,
-            finetuned=finetune,
+            finetuned=finetune, tokenizer=loaded.tokenizer, char_vocab=loaded.config.char_vocab,
         )  # fmt: skip
         embedder = None
         if finetune:

@@ -95,7 +95,8 @@ class TaskRun:
 
         Args:
             run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
-            model: The biLM's directory if it has moved.
+            model: The biLM's directory if it has moved; for a condition that needs no biLM, any
+                with the same tokenizer and character settings.
             vectors: The file of its static vectors if it has moved.
             device: Of the task model and the biLM.
             cache_dir: Where layers are kept.
@@ -122,10 +123,13 @@ class TaskRun:
             config.inputs, path, precision=precision, finetune=config.train.finetune_bilm,
             device=chosen, cache_dir=cache_dir,
         )  # fmt: skip
-        if reference and bilm.reference and bilm.reference.model_hash != reference.model_hash:
+        if reference and bilm.reference and (
+            difference := reference.difference(
+                bilm.reference, is_needed=config.inputs.needs_bilm
+            )
+        ):  # fmt: skip
             raise FormatError(
-                f"{path} is not the biLM that {run_dir} was trained with: the hash of its weights "
-                f"is {bilm.reference.model_hash[:12]}, not {reference.model_hash[:12]}. "
+                f"{path} is not the biLM that {run_dir} was trained with: {difference}. "
                 f"{_advice_for_other_bilm(run_dir, model, metadata)}"
             )
         tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))

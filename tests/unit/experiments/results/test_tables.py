@@ -128,3 +128,13 @@ def test_settings_have_a_row_for_each_share():
     assert last_epochs(Findings(findings().runs, "static")) == (
         "The best epoch was the last in 6 of 12 runs (nli 6)."
     )
+
+
+def test_an_interval_without_ends_is_a_dash():
+    runs = [
+        (planned(condition), result(value, right=right))
+        for condition, value, right in (("static", 0.0, [0]), ("elmo", 100.0, [1]))
+    ]
+    table = gain_table(Findings(runs, "static"))
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert (row["95 % interval"], row["p"], row["units"]) == ("–", "1.000", "1")

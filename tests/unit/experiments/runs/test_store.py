@@ -1,4 +1,5 @@
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -111,6 +112,37 @@ def test_a_result_that_is_there_already_stays(tmp_path, monkeypatch):
     first.write(run, result(3.0))
     assert first.read(run).value == 2.0
     assert [path.name for path in tmp_path.iterdir()] == [run.id]
+
+
+def test_the_model_of_a_stored_run_is_never_replaced(tmp_path):
+    store, run = RunStore(tmp_path / "runs"), planned()
+    for name in ("first", "second", "late"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text(name, encoding="utf-8")
+    kept = store.model_dir(run) / "weights"
+    store.keep_model(run, tmp_path / "first")
+    assert kept.read_text("utf-8") == "first"
+    store.keep_model(run, tmp_path / "second")  # the first process was killed before its result
+    assert kept.read_text("utf-8") == "second"
+    store.write(run, result())
+    store.keep_model(run, tmp_path / "late")
+    assert kept.read_text("utf-8") == "second"
+    assert [path.name for path in store.model_dir(run).parent.iterdir()] == [run.id]
+
+
+def test_a_model_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    store, run = RunStore(tmp_path / "runs"), planned()
+    (tmp_path / "trained").mkdir()
+    (tmp_path / "trained/weights").touch()
+    store.keep_model(run, tmp_path / "trained")
+
+    def fails(*arguments, **more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copytree", fails)
+    with pytest.raises(OSError, match="No space left"):
+        store.keep_model(run, tmp_path / "trained")
+    assert (store.model_dir(run) / "weights").is_file()
 
 
 def test_a_directory_without_its_result_is_replaced(tmp_path):

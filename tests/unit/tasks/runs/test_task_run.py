@@ -22,6 +22,7 @@ from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 from ....builders.squad_data import RIVER, paragraph
@@ -212,6 +213,28 @@ class TestStaticVectors:
         path = tmp_path / "vectors.txt"
         path.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
         return path
+
+    def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_do(
+        self, train, vectors, tmp_path
+    ):
+        run_dir = train("nli", inputs={"embeddings": "static"}, vectors=vectors)
+        expected = list(TaskRun.load(run_dir).predict([TEXTS["nli"]]))
+        toy_model(seed=9).save(tmp_path / "other")
+        other = TaskRun.load(run_dir, model=str(tmp_path / "other"))
+        assert list(other.predict([TEXTS["nli"]])) == expected
+        toy_model(tokenizer=TokenizerConfig(name="simple", version="1")).save(tmp_path / "splits")
+        with pytest.raises(FormatError, match=r"/splits .*tokenizer is simple 1, not whitespace"):
+            TaskRun.load(run_dir, model=str(tmp_path / "splits"))
+        metadata = written(run_dir)
+        metadata["bilm"]["char_vocab"]["max_characters"] = 9
+        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+        with pytest.raises(FormatError, match=r"max_characters=16.*not .*max_characters=9"):
+            TaskRun.load(run_dir)
+        for name in ("tokenizer", "char_vocab"):  # as in earlier versions
+            del metadata["bilm"][name]
+        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+        with pytest.raises(FormatError, match=r"/other .*hash"):
+            TaskRun.load(run_dir, model=str(tmp_path / "other"))
 
     @pytest.mark.parametrize("task", ["coref", "sentiment"])
     def test_many_texts_need_one_look_up(self, task, train, vectors, monkeypatch):
