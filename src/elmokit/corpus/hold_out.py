@@ -24,8 +24,8 @@ class HoldOut:
     def __init__(
         self,
         *,
-        share: float = 0.01,
-        max_sentences: int = 2000,
+        share: float,
+        max_sentences: int,
         max_words: int = 100_000,
         block_sentences: int = 5,
         seed: int = 0,

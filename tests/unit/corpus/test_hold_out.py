@@ -5,10 +5,13 @@ def corpus(num_sentences):
     return [[f"word{i}", "."] for i in range(num_sentences)]
 
 
+USUAL = {"share": 0.01, "max_sentences": 2000}
+
+
 def split(num_sentences, **settings):
     from elmokit.corpus.hold_out import HoldOut
 
-    hold_out = HoldOut(**settings)
+    hold_out = HoldOut(**USUAL | settings)
     train = list(hold_out.split(corpus(num_sentences)))
     return train, hold_out.sentences
 
@@ -53,7 +56,7 @@ def test_a_corpus_of_one_block_is_all_for_training():
 def test_words_are_limited_too():
     from elmokit.corpus.hold_out import HoldOut
 
-    hold_out = HoldOut(share=0.5, max_words=1000, block_sentences=1)
+    hold_out = HoldOut(**USUAL | {"share": 0.5, "max_words": 1000, "block_sentences": 1})
     train = list(hold_out.split([["w"] * 90] * 200))
     assert len(hold_out.sentences) == 11
     assert len(train) == 189
@@ -83,4 +86,4 @@ def test_impossible_settings_are_refused(settings, message):
     from elmokit.corpus.hold_out import HoldOut
 
     with pytest.raises(ValueError, match=message):
-        HoldOut(**settings)
+        HoldOut(**USUAL | settings)
