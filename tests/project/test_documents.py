@@ -93,7 +93,10 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if not re.match(r"[a-z]+:", target):
-            assert ((ROOT / page).parent / target).exists(), target
+            found = ((ROOT / page).parent / target).resolve()
+            assert found.exists(), target
+            if page.startswith("docs/"):
+                assert found.is_relative_to(ROOT / "docs"), f"{target} is not on the site"
 
 
 def test_every_page_is_in_the_navigation():
