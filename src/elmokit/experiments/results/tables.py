@@ -55,7 +55,7 @@ def gain_table(findings: Findings) -> Table:
         ),
         tuple(_gain_row(one) for one in findings.comparisons),
         (
-            "gain: points; error reduction: gain by the error of the reference (100 - score); "
+            "gain: points; error reduction: gain divided by the reference's error (100 - score); "
             f"{INTERVAL} and p (two-sided): hierarchical bootstrap over seeds and sampling "
             "units (paragraphs in qa, documents in coref, premises in nli, sentences elsewhere), "
             "so they include the variance of training where there are several seeds; p (Holm): "
