@@ -1,4 +1,4 @@
-"""`elmokit serve` under load: 64 clients of one sentence, half of what it can do, four times that.
+"""`elmokit serve` under load: one client, 64 of them, half of what it can do, four times that.
 
     python benchmarks/bench_server.py [--model en] [--text wiki.txt] [--seconds 20] [--write]
 
@@ -7,9 +7,9 @@ connections, POST /embed with one sentence). 1. Capacity: 64 clients ask, each a
 has its answer, in turns with one `Embedder.embed_sentences` call of the same sentences in a third
 process; the ratio is taken within a turn, in seconds of the clock and in seconds of the processor
 that each process used. The clock counts the clients, too, where they share the server's cores; the
-processor's seconds do not depend on other programs. 2. Half load: requests begin at random
-(Poisson) at half the capacity; times are from when a request should have begun. 3. Overload: the
-same at four times the capacity.
+processor's seconds do not depend on other programs. 2. One client, each request after the answer to
+the last. 3. Half load: requests begin at random (Poisson) at half the capacity; times are from when
+a request should have begun. 4. Overload: the same at four times the capacity.
 """
 
 import argparse
@@ -112,8 +112,8 @@ class Client:
             writer.close()
         self._idle.clear()
 
-    async def in_a_row(self, num_texts: int) -> Seen:
-        """Let 64 clients ask for all sentences, each one after the other."""
+    async def in_a_row(self, num_texts: int, *, num_clients: int = NUM_CLIENTS) -> Seen:
+        """Let some clients ask for all sentences, each one after the other."""
         seen, numbers = Seen(), iter(range(num_texts))
 
         async def one() -> None:
@@ -122,7 +122,7 @@ class Client:
                 status = await self.ask(number)
                 seen.add(status, time.perf_counter() - begun)
 
-        await asyncio.gather(*(one() for _ in range(NUM_CLIENTS)))
+        await asyncio.gather(*(one() for _ in range(num_clients)))
         self.close()
         return seen
 
@@ -212,8 +212,10 @@ def measure(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]
         clock = alternate(programs, repeats=options.repeats)
         alone.stdin.close()
         batch_size = asyncio.run(client.mean_batch())
+        one_client = asyncio.run(client.in_a_row(min(200, len(texts)), num_clients=1))
         capacity = len(texts) / Spread.of(clock["server"]).median
         found: dict[str, Any] = {
+            "one_client_p50_ms": one_client.percentile(0.5),
             "capacity_per_second": capacity,
             "sentences_per_batch": batch_size,
             "share_of_one_call": speed_ratio(clock["server"], clock["one call"]),
@@ -243,7 +245,8 @@ def page(found: dict[str, Any]) -> str:
         "clock": found["share_of_one_call"], "processor": found["share_of_one_call_processor"]
     }  # fmt: skip
     spent = found["milliseconds_of_processor"]
-    text = f"Capacity with {NUM_CLIENTS} clients: {found['capacity_per_second']:.0f} sentences/s, "
+    text = f"One client: {found['one_client_p50_ms']:.1f} ms a request (median). "
+    text += f"Capacity with {NUM_CLIENTS} clients: {found['capacity_per_second']:.0f} sentences/s, "
     text += f"{found['sentences_per_batch']:.1f} in a batch.\n\n"
     text += markdown_table(
         ["seconds of the", "share of one call", "lowest–highest"],
