@@ -18,10 +18,10 @@ from publish_results import (
     between,
     columns_of,
     read_published,
+    scored_hash,
     write_text,
 )
 
-from elmokit.errors import FormatError
 from elmokit.experiments.results.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
@@ -79,29 +79,30 @@ def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
     return between(page, "models", "\n" + "\n".join(rows) + "\n", KOREAN_PAGE.name)
 
 
-def write_cards(models: Path = PACKAGED_MODELS) -> None:
-    """Write the cards of all models, or none.
+def write_cards(models: Path = PACKAGED_MODELS) -> list[str]:
+    """Write the cards of all models; return a sentence for each that gets no scores.
 
-    Raises:
-        FormatError: if scores are another model's than the one in the package.
+    Those are the ones whose published scores are another model's.
     """
-    found = []
+    without = []
     for language, name in SOURCES.items():
         results, model = read_published(name), load_model(models / language)
-        scored, shipped = results["made"]["biLM"].split()[-1], model.model_hash()
-        if not shipped.startswith(scored):
-            raise FormatError(
+        facts, scored, shipped = model.training_metadata, scored_hash(results), model.model_hash()
+        if shipped.startswith(scored):
+            facts |= {"scores": card_scores(results), "scores_note": scores_note(results)}
+        else:
+            for fact in ("scores", "scores_note"):
+                facts.pop(fact, None)
+            without.append(
                 f"{PAGES / name}.json has scores of the model {scored}, but the package's "
-                f"{language} is {shipped[:12]}. Run `elmokit experiment {name}` with it and "
-                "recipes/publish_results.py first."
+                f"{language} is {shipped[:12]}: no scores on its card. Run `elmokit experiment "
+                f"{name}` with it and recipes/publish_results.py first."
             )
-        model.training_metadata["scores"] = card_scores(results)
-        model.training_metadata["scores_note"] = scores_note(results)
-        found.append((model, models / language))
-    for model, directory in found:
-        model.save(directory, dtype=read_config(directory).weights or "float16")
+        model.save(models / language, dtype=read_config(models / language).weights or "float16")
+    return without
 
 
 if __name__ == "__main__":
-    write_cards()
+    for sentence in write_cards():
+        print(sentence)
     write_text(KOREAN_PAGE, korean_cards(KOREAN_PAGE.read_text(encoding="utf-8")).encode())

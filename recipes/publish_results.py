@@ -19,6 +19,8 @@ from elmokit.experiments.registry import EXPERIMENTS
 from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.results.tables import NOTHING
 from elmokit.files.atomic import atomic_file
+from elmokit.weights.locate import PACKAGED_MODELS
+from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
@@ -44,6 +46,10 @@ HEADERS = {
         ("정적 벡터", "ELMo 추가", "오류 감소율", "*p*", "레이블 10 %만 사용", "오류 감소율"),
     ),
 }  # fmt: skip
+OTHER_MODEL = {
+    "en": "Made with an earlier model (hash `{}`), not with the one in the package.",
+    "ko": "이 표는 지금 패키지에 들어 있는 모델이 아니라 이전 모델(해시 `{}`)로 만들었습니다.",
+}
 LABELS = {
     "ner-en-uner-ewt": (
         "named entity recognition, UNER-EWT (span F1)",
@@ -149,6 +155,22 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def scored_hash(results: dict[str, Any]) -> str:
+    """Return the start of the hash of the model that an experiment was made with."""
+    return results["made"]["biLM"].split()[-1]
+
+
+def shipped_hash(language: str, models: Path = PACKAGED_MODELS) -> str:
+    """Return the hash of the model in the package."""
+    return load_model(models / language).model_hash()
+
+
+def model_note(results: dict[str, Any], shipped: str, written_in: str) -> str:
+    """Return a paragraph that says so if a table was made with another model; else nothing."""
+    scored = scored_hash(results)
+    return "" if shipped.startswith(scored) else f"\n{OTHER_MODEL[written_in].format(scored)}\n"
+
+
 def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
     if NOTHING in (static, elmo):
         return static, elmo
@@ -211,7 +233,8 @@ def with_scores(document: str) -> str:
     for language, name in SOURCES.items():
         results = read_published(name)
         table = scores_table(results, language, DOCUMENTS[document])
-        text = between(text, f"scores {language}", f"\n{table}\n", document)
+        note = model_note(results, shipped_hash(language), DOCUMENTS[document])
+        text = between(text, f"scores {language}", f"\n{table}\n{note}", document)
         if f"<!-- counts {language}: begin -->" in text:
             text = between(text, f"counts {language}", counts_text(results), document)
     return text

@@ -1,6 +1,7 @@
 """The cards of the packaged models have the scores that the experiments wrote."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -30,16 +31,19 @@ def recipe(monkeypatch):
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_cards_have_the_published_scores_and_nothing_else(recipe, language):
+def test_cards_have_the_published_scores_of_their_model_and_nothing_else(recipe, language):
     from elmokit.weights.locate import PACKAGED_MODELS
     from elmokit.weights.model_dir import load_model
 
     results = recipe.read_published(recipe.SOURCES[language])
     model = load_model(PACKAGED_MODELS / language)
-    whole = {one["dataset"] for one in results["comparisons"] if one["share"] == 1}
-    assert len(model.training_metadata["scores"]) == len(whole) >= 5
-    assert model.training_metadata["scores"] == recipe.card_scores(results)
-    assert model.training_metadata["scores_note"] == recipe.scores_note(results)
+    if model.model_hash().startswith(recipe.scored_hash(results)):
+        whole = {one["dataset"] for one in results["comparisons"] if one["share"] == 1}
+        assert len(model.training_metadata["scores"]) == len(whole) >= 5
+        assert model.training_metadata["scores"] == recipe.card_scores(results)
+        assert model.training_metadata["scores_note"] == recipe.scores_note(results)
+    else:
+        assert not {"scores", "scores_note"} & model.training_metadata.keys()
     card = (PACKAGED_MODELS / language / "README.md").read_text(encoding="utf-8")
     assert card == model.card()
 
@@ -84,14 +88,16 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
     assert facts == {**FACTS, "scores": scores, "scores_note": note}
 
 
-def test_scores_of_another_model_change_no_card(recipe, models, monkeypatch):
-    from elmokit.errors import FormatError
+def test_scores_of_another_model_come_to_no_card(recipe, models, monkeypatch):
     from elmokit.weights.model_dir import load_model
 
     right, wrong = load_model(models / "en").model_hash()[:12], "0123456789ab"
+    monkeypatch.setattr(recipe, "read_published", lambda name: results_of(right))
+    assert recipe.write_cards(models) == []
     monkeypatch.setattr(
         recipe, "read_published", lambda name: results_of(right if name == "table1" else wrong)
     )
-    with pytest.raises(FormatError, match=rf"korean\.json .*{wrong}.* ko .*experiment korean"):
-        recipe.write_cards(models)
-    assert load_model(models / "en").training_metadata == FACTS
+    (sentence,) = recipe.write_cards(models)
+    assert re.search(rf"korean\.json .*{wrong}.* ko .*experiment korean", sentence)
+    assert load_model(models / "en").training_metadata["scores"]
+    assert load_model(models / "ko").training_metadata == FACTS
