@@ -21,7 +21,7 @@ from elmokit.corpus.text_shards import (
     TextConfig,
     TextShards,
 )
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.word_counter import WordCounter
@@ -79,7 +79,14 @@ def find_text(
 
     Raises:
         FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
+        InputError: if shards are given with other text, or as validation text.
     """
+    for path in (*corpus, *valid):
+        if is_finished([path]) and (path in valid or len(corpus) > 1):
+            raise InputError(
+                f"{path} holds finished shards, which are the whole training text of a run: give "
+                "it alone, or the text that it was made of."
+            )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
     valid_files = find_files(list(valid), missing_ok=may_be_gone) if valid else []

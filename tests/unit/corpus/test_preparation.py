@@ -15,7 +15,7 @@ from elmokit.corpus.preparation import (
 )
 from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 
@@ -85,6 +85,14 @@ class TestSplit:
         assert made.shards.shard_dir == shards.shard_dir
         assert made.valid is None
         assert not (run_dir / "shards").exists()
+
+    @pytest.mark.parametrize("beside", ["corpus", "valid"])
+    def test_finished_shards_are_not_read_as_text(self, corpus, run_dir, tmp_path, beside):
+        shards = prepared(corpus, tmp_path / "earlier").shards.shard_dir
+        texts = {"corpus": [corpus], "valid": []}
+        texts[beside].append(shards)
+        with pytest.raises(InputError, match=r"earlier.shards holds finished shards.*alone"):
+            find_text(**texts)
 
     def test_finished_shards_can_have_validation_text(self, corpus, run_dir, tmp_path):
         shards = prepared(corpus, tmp_path / "earlier").shards
