@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "table5": "Table 5: word senses by the nearest centroid",
     "table6": "Table 6: parts of speech by a linear classifier",
     "figure1": "Figure 1: score over the number of labels",
+    "figure1_korean": "Figure 1 in Korean: score over the number of labels",
     "figure2": "Figure 2: what the tasks make of the layers",
     "controls": "Controls of table 1: what else could explain the gain of ELMo",
     "korean": "Korean: static word vectors, and ELMo beside them",

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_all_tables_and_figures_are_there():
-    assert {*(f"table{n}" for n in range(1, 7)), "figure1", "figure2", "korean"} <= {*EXPERIMENTS}
+    figures = {"figure1", "figure1_korean", "figure2"}
+    assert {*(f"table{n}" for n in range(1, 7)), *figures, "korean"} <= {*EXPERIMENTS}
     six = ["ner", "srl", "sentiment", "nli", "qa", "coref"]
     assert [task.task for task in find_experiment("table1").tasks] == six
 
@@ -22,6 +23,13 @@ def test_controls_go_beside_the_runs_of_table_1():
     assert controls.tasks == table.tasks
     assert set(table.conditions) < set(controls.conditions)
     assert (controls.reference, controls.shares) == ("elmo", (1.0,))
+
+
+def test_the_korean_curve_shares_the_runs_of_the_korean_table():
+    curve, table = find_experiment("figure1_korean"), find_experiment("korean")
+    assert set(curve.tasks) < set(table.tasks)
+    assert (curve.language, curve.conditions) == (table.language, table.conditions)
+    assert set(curve.shares) > set(table.shares)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
