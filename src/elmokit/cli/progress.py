@@ -24,6 +24,7 @@ class _Pace:
     """Work and time of a stage, of which older parts count less."""
 
     done: float
+    began: float
     counted: float = 0.0
     work: float = 0.0
     seconds: float = 0.0
@@ -36,22 +37,29 @@ class _Pace:
         self.done = done
 
 
-class TimeLeft:
-    """Estimates the time that a stage still needs from its own pace.
+class StageTimes:
+    """How long stages have taken, and what they still need by their own pace.
 
-    What comes before the first report of a stage (a start, the work before a resume) and between
-    two stages (a validation within a training) is left out.
+    ``stage`` begins at ``now``, others with their first report. The time left leaves out what comes
+    before the first report of a stage (a start, the work before a resume) and between two stages (a
+    validation within a training).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stage: str, now: float) -> None:
         self._paces: dict[str, _Pace] = {}
+        self._first: tuple[str, float] = (stage, now)
         self._last: tuple[str, float] | None = None
+
+    def elapsed(self, stage: str, now: float) -> float:
+        """Return the seconds since a stage that has been reported began."""
+        return now - self._paces[stage].began
 
     def estimate(self, stage: str, done: float, total: float | None, now: float) -> float | None:
         """Record the work done at a time; return the seconds left, None if it is too early."""
         pace = self._paces.get(stage)
         if pace is None or done < pace.done:  # a new stage, or another one of that name
-            pace = self._paces[stage] = _Pace(done)
+            is_first = self._last is None and stage == self._first[0]
+            pace = self._paces[stage] = _Pace(done, self._first[1] if is_first else now)
         if self._last is not None and self._last[0] == stage:
             pace.add(done, now - self._last[1])
         pace.done, self._last = done, (stage, now)
@@ -102,41 +110,47 @@ def _rich_bar(current: str) -> Iterator[Show]:
 
     columns = (
         rich.TextColumn("{task.description}", markup=False), rich.BarColumn(),
-        rich.TaskProgressColumn(), rich.TimeElapsedColumn(),
+        rich.TaskProgressColumn(),
+        rich.TextColumn("{task.fields[elapsed]}", markup=False, style="progress.elapsed"),
         rich.TextColumn("{task.fields[left]}", markup=False),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
     with rich.Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
-        task = bar.add_task(current, total=None, status="", left="")
-        time_left = TimeLeft()
+        task = bar.add_task(current, total=None, status="", elapsed="", left="")
+        times = StageTimes(current, time.monotonic())
 
         def show(stage: str, completed: float, total: float | None, status: str) -> None:
             nonlocal current
             if stage != current:
                 current = stage
                 bar.reset(task, description=stage)
-            seconds = time_left.estimate(stage, completed, total, time.monotonic())
+            now = time.monotonic()
+            seconds = times.estimate(stage, completed, total, now)
+            elapsed = timedelta(seconds=int(times.elapsed(stage, now)))
             left = "" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
-            bar.update(task, completed=completed, status=status, total=total, left=left)
+            bar.update(
+                task, completed=completed, status=status, total=total, elapsed=str(elapsed),
+                left=left,
+            )  # fmt: skip
 
         yield show
 
 
-def _line_writer(current: str, every_seconds: float) -> Show:
-    started = last = time.monotonic()
-    time_left = TimeLeft()
+def _line_writer(first: str, every_seconds: float) -> Show:
+    last = time.monotonic()
+    times = StageTimes(first, last)
 
     def show(stage: str, completed: float, total: float | None, status: str) -> None:
-        nonlocal current, started, last
+        nonlocal last
         now = time.monotonic()
-        if stage != current:
-            current, started = stage, now
-        seconds = time_left.estimate(stage, completed, total, now)
+        seconds = times.estimate(stage, completed, total, now)
         if now - last < every_seconds:
             return
         last = now
         share = f" {completed / total:.0%}" if total else f" {completed:,.0f}"
         left = "" if seconds is None else f", about {math.ceil(seconds / 60)} min left"
-        sys.stderr.write(f"{stage}{share} {now - started:.0f} s{left} {status}".rstrip() + "\n")
+        sys.stderr.write(
+            f"{stage}{share} {times.elapsed(stage, now):.0f} s{left} {status}".rstrip() + "\n"
+        )
 
     return show

@@ -54,6 +54,21 @@ def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
     ]
 
 
+def test_a_stage_that_comes_back_keeps_its_clock(capsys, monkeypatch):
+    clock = iter([0.0, 100.0, 110.0, 130.0, 140.0, 300.0, 310.0])
+    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    update = bars.Progress("training", 200, bars._line_writer("training", 0))
+    update(1)
+    for stage, done in (("validating", 0), ("validating", 1), ("training", 2), ("validating", 0),
+                        ("training", 3)):  # fmt: skip
+        update(done, total=200, description=stage)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" s")[0] for line in lines] == [
+        "training 0% 100", "validating 0% 0", "validating 0% 20", "training 1% 140",
+        "validating 0% 0", "training 2% 310",
+    ]  # fmt: skip
+
+
 def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     with bars.progress_bar("training", total=200, log_every_seconds=0) as progress:
@@ -84,18 +99,19 @@ def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
 
 
 def test_the_time_left_does_not_swing_with_a_slow_start_and_validations():
-    time_left, now, estimates = bars.TimeLeft(), 100.0, []
-    time_left.estimate("training", 0, 1000, now)
+    now, estimates = 100.0, []
+    times = bars.StageTimes("training", now)
+    times.estimate("training", 0, 1000, now)
     now += 300  # compiling, filling caches
     for done in range(1, 1000):
         now += 1.5 if done % 2 else 0.5
-        seconds = time_left.estimate("training", done, 1000, now)
+        seconds = times.estimate("training", done, 1000, now)
         if seconds is not None:
             estimates.append((1000 - done, seconds))
         if done % 100 == 0:
-            time_left.estimate("validating", 0, 10, now)
+            times.estimate("validating", 0, 10, now)
             now += 500
-            time_left.estimate("validating", 10, 10, now)
+            times.estimate("validating", 10, 10, now)
     assert len(estimates) > 900
     settled = estimates[400:]  # the start is forgotten
     assert all(0.9 * true < seconds < 1.15 * true + 2 for true, seconds in settled)
@@ -103,10 +119,10 @@ def test_the_time_left_does_not_swing_with_a_slow_start_and_validations():
 
 
 def test_a_stage_that_comes_back_keeps_its_pace_and_one_that_restarts_does_not():
-    time_left = bars.TimeLeft()
-    time_left.estimate("training", 10, 20, 0.0)
-    assert time_left.estimate("training", 12, 20, 2.0) == 8.0
-    time_left.estimate("scoring dev", 0, 5, 50.0)
-    assert time_left.estimate("scoring dev", 5, 5, 60.0) is None
-    assert time_left.estimate("training", 13, 20, 61.0) == 7.0
-    assert time_left.estimate("scoring dev", 0, 5, 70.0) is None
+    times = bars.StageTimes("training", 0.0)
+    times.estimate("training", 10, 20, 0.0)
+    assert times.estimate("training", 12, 20, 2.0) == 8.0
+    times.estimate("scoring dev", 0, 5, 50.0)
+    assert times.estimate("scoring dev", 5, 5, 60.0) is None
+    assert times.estimate("training", 13, 20, 61.0) == 7.0
+    assert times.estimate("scoring dev", 0, 5, 70.0) is None
