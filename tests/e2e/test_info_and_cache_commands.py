@@ -74,7 +74,7 @@ def test_an_embedding_file_names_the_model_that_made_it(folder):
 def test_a_packaged_model_by_name():
     shown = elmokit("info", "ko").stdout
     assert "korean" in shown
-    assert "4,200,656" in shown
+    assert "6,002,960" in shown
 
 
 @pytest.mark.parametrize(

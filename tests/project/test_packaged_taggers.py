@@ -88,8 +88,8 @@ def test_pages_have_the_scores_of_the_cards(page):
         ("ner-en", "Barack Obama  went to Canada.", "[Barack Obama PER]  went to [Canada LOC]."),
         ("pos-ko", "나는 학교에 갔다.",
          "나/npp 는/jxt 학교/ncn 에/jca 가/pvg 었/ep 다/ef ./sf"),
-        ("ner-ko", "3월 5일,  “김민수”는 서울에 갔다.",
-         "[3월 5일 DT],  “[김민수 PS]”는 [서울 LC]에 갔다."),
+        ("ner-ko", "3월 5일,  “이순신”은 서울에 갔다.",
+         "[3월 5일 DT],  “[이순신 PS]”은 [서울 LC]에 갔다."),
     ],
 )  # fmt: skip
 def test_it_answers_in_the_text_as_it_was_written(name, text, expected, taggers):

@@ -10,6 +10,7 @@ Every sentence starts from the zero state. The recurrence is ONNX's ``Scan``: it
 neither projection nor clipping.
 """
 
+import copy
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.weights.storage import Storage, pack, round_to
+from elmokit.weights.storage import Storage, pack, round_parameters
 
 OPSET = 18
 FLOAT, INT64, BOOL = 1, 7, 9
@@ -52,6 +53,9 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
         import onnx
     except ImportError as error:
         raise MissingExtraError("onnx", extra="onnx") from error
+    if dtype != "float32":
+        model = copy.deepcopy(model)
+        round_parameters(model, dtype)
     graph = _Graph(dtype)
     with torch.no_grad():
         outputs = _network(graph, model)
@@ -122,10 +126,10 @@ class _Graph:
         return name
 
     def weight(self, weight: Tensor) -> str:
-        """Add a weight in the storage type, and return its fp32 values."""
+        """Add a rounded weight in the storage type, and return its fp32 values."""
         if self.dtype == "float32" or weight.dim() < 2:
             return self.constant(weight.float())
-        stored = list(pack({"weight": round_to(weight, self.dtype)}, self.dtype).values())
+        stored = list(pack({"weight": weight}, self.dtype).values())
         values = self.add("Cast", self.constant(stored[0]), to=FLOAT)
         if self.dtype == "float16":
             return values
