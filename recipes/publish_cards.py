@@ -17,6 +17,7 @@ from publish_results import (
     SOURCES,
     between,
     columns_of,
+    is_made_with,
     read_published,
     scored_hash,
     write_text,
@@ -80,25 +81,27 @@ def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
 
 
 def write_cards(models: Path = PACKAGED_MODELS) -> list[str]:
-    """Write the cards of all models; return a sentence for each that gets no scores.
+    """Write the cards of all models, or none; return a sentence for each that gets no scores.
 
     Those are the ones whose published scores are another model's.
     """
-    without = []
+    found, without = [], []
     for language, name in SOURCES.items():
         results, model = read_published(name), load_model(models / language)
-        facts, scored, shipped = model.training_metadata, scored_hash(results), model.model_hash()
-        if shipped.startswith(scored):
+        facts = model.training_metadata
+        if is_made_with(results, model.model_hash()):
             facts |= {"scores": card_scores(results), "scores_note": scores_note(results)}
         else:
             for fact in ("scores", "scores_note"):
                 facts.pop(fact, None)
             without.append(
-                f"{PAGES / name}.json has scores of the model {scored}, but the package's "
-                f"{language} is {shipped[:12]}: no scores on its card. Run `elmokit experiment "
-                f"{name}` with it and recipes/publish_results.py first."
+                f"{PAGES / name}.json has scores of the model {scored_hash(results)}, but the "
+                f"package's {language} is {model.model_hash()[:12]}: no scores on its card. Run "
+                f"`elmokit experiment {name}` with it and recipes/publish_results.py first."
             )
-        model.save(models / language, dtype=read_config(models / language).weights or "float16")
+        found.append((model, models / language))
+    for model, directory in found:
+        model.save(directory, dtype=read_config(directory).weights or "float16")
     return without
 
 

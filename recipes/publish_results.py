@@ -165,10 +165,15 @@ def shipped_hash(language: str, models: Path = PACKAGED_MODELS) -> str:
     return load_model(models / language).model_hash()
 
 
+def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
+    """Return whether an experiment was made with the model of this hash."""
+    return model_hash.startswith(scored_hash(results))
+
+
 def model_note(results: dict[str, Any], shipped: str, written_in: str) -> str:
     """Return a paragraph that says so if a table was made with another model; else nothing."""
-    scored = scored_hash(results)
-    return "" if shipped.startswith(scored) else f"\n{OTHER_MODEL[written_in].format(scored)}\n"
+    note = OTHER_MODEL[written_in].format(scored_hash(results))
+    return "" if is_made_with(results, shipped) else f"\n{note}\n"
 
 
 def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:

@@ -25,6 +25,7 @@ class _Pace:
 
     done: float
     began: float
+    finished: bool = False
     counted: float = 0.0
     work: float = 0.0
     seconds: float = 0.0
@@ -57,11 +58,13 @@ class StageTimes:
     def estimate(self, stage: str, done: float, total: float | None, now: float) -> float | None:
         """Record the work done at a time; return the seconds left, None if it is too early."""
         pace = self._paces.get(stage)
-        if pace is None or done < pace.done:  # a new stage, or another one of that name
+        returned = self._last is not None and self._last[0] != stage
+        if pace is None or done < pace.done or (returned and pace.finished):  # or one of that name
             is_first = self._last is None and stage == self._first[0]
             pace = self._paces[stage] = _Pace(done, self._first[1] if is_first else now)
         if self._last is not None and self._last[0] == stage:
             pace.add(done, now - self._last[1])
+        pace.finished = bool(total) and done >= (total or 0)
         pace.done, self._last = done, (stage, now)
         if not total or done >= total or pace.counted < FIRST_ESTIMATE * total or not pace.work:
             return None
@@ -110,28 +113,24 @@ def _rich_bar(current: str) -> Iterator[Show]:
 
     columns = (
         rich.TextColumn("{task.description}", markup=False), rich.BarColumn(),
-        rich.TaskProgressColumn(),
-        rich.TextColumn("{task.fields[elapsed]}", markup=False, style="progress.elapsed"),
+        rich.TaskProgressColumn(), rich.TimeElapsedColumn(),
         rich.TextColumn("{task.fields[left]}", markup=False),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
     with rich.Progress(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
-        task = bar.add_task(current, total=None, status="", elapsed="", left="")
+        task = bar.add_task(current, total=None, status="", left="")
         times = StageTimes(current, time.monotonic())
 
         def show(stage: str, completed: float, total: float | None, status: str) -> None:
             nonlocal current
+            now = time.monotonic()
+            seconds = times.estimate(stage, completed, total, now)
             if stage != current:
                 current = stage
                 bar.reset(task, description=stage)
-            now = time.monotonic()
-            seconds = times.estimate(stage, completed, total, now)
-            elapsed = timedelta(seconds=int(times.elapsed(stage, now)))
+                bar.tasks[0].start_time = bar.get_time() - times.elapsed(stage, now)
             left = "" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
-            bar.update(
-                task, completed=completed, status=status, total=total, elapsed=str(elapsed),
-                left=left,
-            )  # fmt: skip
+            bar.update(task, completed=completed, status=status, total=total, left=left)
 
         yield show
 

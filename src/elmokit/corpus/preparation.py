@@ -81,11 +81,17 @@ def find_text(
         FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
         InputError: if shards are given with other text, or as validation text.
     """
-    for path in (*corpus, *valid):
-        if is_finished([path]) and (path in valid or len(corpus) > 1):
+    for path in corpus if len(corpus) > 1 else ():
+        if is_finished([path]):
             raise InputError(
                 f"{path} holds finished shards, which are the whole training text of a run: give "
                 "it alone, or the text that it was made of."
+            )
+    for path in valid:
+        if is_finished([path]):
+            raise InputError(
+                f"--valid: {path} holds finished shards; give the validation text that they were "
+                "made of."
             )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)

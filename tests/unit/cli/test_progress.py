@@ -55,17 +55,17 @@ def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
 
 
 def test_a_stage_that_comes_back_keeps_its_clock(capsys, monkeypatch):
-    clock = iter([0.0, 100.0, 110.0, 130.0, 140.0, 300.0, 310.0])
+    clock = iter([0.0, 100.0, 110.0, 130.0, 140.0, 300.0, 310.0, 320.0, 330.0])
     monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
     update = bars.Progress("training", 200, bars._line_writer("training", 0))
     update(1)
-    for stage, done in (("validating", 0), ("validating", 1), ("training", 2), ("validating", 0),
-                        ("training", 3)):  # fmt: skip
+    for stage, done in (("validating", 0), ("validating", 1), ("training", 2), ("validating", 200),
+                        ("training", 3), ("validating", 200), ("training", 200)):  # fmt: skip
         update(done, total=200, description=stage)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" s")[0] for line in lines] == [
         "training 0% 100", "validating 0% 0", "validating 0% 20", "training 1% 140",
-        "validating 0% 0", "training 2% 310",
+        "validating 100% 190", "training 2% 310", "validating 100% 0", "training 100% 330",
     ]  # fmt: skip
 
 
@@ -96,6 +96,17 @@ def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
     assert "training" in last
     assert "25%" in last
     assert "words" not in last
+
+
+def test_the_clock_of_a_bar_goes_on_when_its_stage_comes_back(capsys, monkeypatch):
+    clock = iter([0.0, 60.0, 100.0, 130.0])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    with bars.progress_bar("training", total=200) as progress:
+        progress(100)
+        progress(1, total=9, description="validating")
+        progress(110, total=200, description="training")
+    assert "0:02:1" in capsys.readouterr().err.rstrip().rsplit("\r", 1)[-1]
 
 
 def test_the_time_left_does_not_swing_with_a_slow_start_and_validations():

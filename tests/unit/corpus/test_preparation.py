@@ -86,12 +86,16 @@ class TestSplit:
         assert made.valid is None
         assert not (run_dir / "shards").exists()
 
-    @pytest.mark.parametrize("beside", ["corpus", "valid"])
-    def test_finished_shards_are_not_read_as_text(self, corpus, run_dir, tmp_path, beside):
+    @pytest.mark.parametrize(
+        ("beside", "message"),
+        [("corpus", r"earlier.shards holds finished shards.*alone"),
+         ("valid", r"--valid: .*earlier.shards holds finished shards; give the validation text")],
+    )  # fmt: skip
+    def test_finished_shards_are_not_read_as_text(self, corpus, tmp_path, beside, message):
         shards = prepared(corpus, tmp_path / "earlier").shards.shard_dir
         texts = {"corpus": [corpus], "valid": []}
         texts[beside].append(shards)
-        with pytest.raises(InputError, match=r"earlier.shards holds finished shards.*alone"):
+        with pytest.raises(InputError, match=message):
             find_text(**texts)
 
     def test_finished_shards_can_have_validation_text(self, corpus, run_dir, tmp_path):
