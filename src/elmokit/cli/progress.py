@@ -59,12 +59,13 @@ class StageTimes:
         """Record the work done at a time; return the seconds left, None if it is too early."""
         pace = self._paces.get(stage)
         returned = self._last is not None and self._last[0] != stage
-        if pace is None or done < pace.done or (returned and pace.finished):  # or one of that name
+        # a new stage, or another one of that name
+        if pace is None or done < pace.done or (returned and pace.finished):
             is_first = self._last is None and stage == self._first[0]
             pace = self._paces[stage] = _Pace(done, self._first[1] if is_first else now)
         if self._last is not None and self._last[0] == stage:
             pace.add(done, now - self._last[1])
-        pace.finished = bool(total) and done >= (total or 0)
+        pace.finished = total is not None and done >= total
         pace.done, self._last = done, (stage, now)
         if not total or done >= total or pace.counted < FIRST_ESTIMATE * total or not pace.work:
             return None
