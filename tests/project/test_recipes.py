@@ -8,6 +8,7 @@ from elmokit.training.pretraining.presets import preset_names
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes/pretrain").glob("*.toml"))
+FINETUNING = sorted((ROOT / "recipes/finetune").glob("*.toml"))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -15,6 +16,13 @@ def test_recipes_parse(recipe):
     from elmokit.training.pretraining.presets import pretrain_config
 
     assert pretrain_config(recipe=recipe) != pretrain_config("toy")
+
+
+@pytest.mark.parametrize("recipe", FINETUNING, ids=lambda path: path.stem)
+def test_recipes_of_fine_tuning_parse(recipe):
+    from elmokit.training.pretraining.presets import finetune_config
+
+    assert finetune_config(recipe=recipe) != finetune_config()
 
 
 @pytest.mark.parametrize("preset", preset_names())
