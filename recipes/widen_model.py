@@ -1,11 +1,11 @@
 """Make a trained model wider without changing what it computes, to go on training it.
 
-    python recipes/widen_model.py en en-wide --cell 768 --projection 192 --normalization plain-1
-    elmokit finetune en-wide shards --vocab en-vocab.txt -o en-2 --recipe recipes/pretrain/english-continued.toml
+    python recipes/widen_model.py en en-wide --cell 768 --projection 192
 
-Every new cell and every new dimension begins with the weights of an untrained model, and nothing that
-was there before reads it yet: perplexity is what it was, and gradients reach all of the new weights
-after one update (the idea of Net2Net, Chen et al. 2016, with silent instead of copied units).
+Every new cell and every new dimension begins with the weights of an untrained model, and nothing
+that was there before reads it yet: perplexity is what it was, and gradients reach all of the new
+weights after one update (the idea of Net2Net, Chen et al. 2016, with silent instead of copied
+units). How training goes on: recipes/finetune/english-wider.toml.
 """
 
 import argparse
