@@ -32,10 +32,17 @@ MAX_BYTES = 3_000_000
 """Of all files of a tagger in the package."""
 PART_NAMES = ("train", "held-out")
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in (
-    "README.md", "README.ko.md", "docs/guides/taggers.md", "docs/ko/guides/taggers.md",
-)]  # fmt: skip
-"""Pages with the table of scores."""
+PAGES = {
+    "README.md": "en",
+    "README.ko.md": "ko",
+    "docs/guides/taggers.md": "en",
+    "docs/ko/guides/taggers.md": "ko",
+}
+"""Pages with the table of scores, and what they are written in."""
+WORDS_OF_TABLE = {
+    "en": {"dev": "dev", "accuracy": "accuracy", "span F1": "span F1"},
+    "ko": {"dev": "개발 데이터", "accuracy": "정확도", "span F1": "개체명 F1"},
+}
 MARKS = ("<!-- taggers: begin -->", "<!-- taggers: end -->")
 
 
@@ -128,13 +135,14 @@ def package(name: str, recipe: TaggerRecipe, result: TaskResult, dev: Path) -> P
     return target
 
 
-def table(taggers: Path) -> str:
+def table(taggers: Path, language: str) -> str:
     """Return the scores and sizes of the packaged taggers as a table."""
-    rows = ["| | dev | MB |", "|---|---|---|"]
+    words = WORDS_OF_TABLE[language]
+    rows = [f"| | {words['dev']} | MB |", "|---|---|---|"]
     for directory in sorted(path.parent for path in taggers.glob(f"*/{CONFIG_FILE}")):
         metadata, size = read_metadata(directory), size_of(directory)
         rows.append(
-            f"| `{directory.name}` | {metadata['dev']['metric']} "
+            f"| `{directory.name}` | {words[metadata['dev']['metric']]} "
             f"{metadata['card']['score']:.2f} | {size / 1e6:.1f} |"
         )
     return "\n".join(rows)
@@ -145,12 +153,12 @@ def size_of(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.iterdir())
 
 
-def publish(page: Path, taggers: Path) -> None:
+def publish(page: Path, taggers: Path, language: str) -> None:
     """Put the table into a page."""
     before, rest = page.read_text(encoding="utf-8").split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     with atomic_file(page) as temp_path:
-        text = f"{before}{MARKS[0]}\n{table(taggers)}\n{MARKS[1]}{after}"
+        text = f"{before}{MARKS[0]}\n{table(taggers, language)}\n{MARKS[1]}{after}"
         temp_path.write_text(text, encoding="utf-8")
 
 
@@ -173,8 +181,8 @@ def main() -> None:
         raise SystemExit(
             f"{target} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
         )
-    for page in PAGES:
-        publish(page, PACKAGED_RUNS)
+    for page, language in PAGES.items():
+        publish(ROOT / page, PACKAGED_RUNS, language)
     print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
 
 

@@ -58,7 +58,7 @@ def package(module, monkeypatch, tmp_path, workplace):
     monkeypatch.setattr(module, "PACKAGED_RUNS", tmp_path / "taggers")
     page = tmp_path / "page.md"
     page.write_text("above <!-- taggers: begin -->\nold\n<!-- taggers: end --> below")
-    monkeypatch.setattr(module, "PAGES", [page])
+    monkeypatch.setattr(module, "PAGES", {page: "en"})
 
     def package():
         arguments = ["ner-xx", "--data", tmp_path / "data", "--work", tmp_path / "work"]

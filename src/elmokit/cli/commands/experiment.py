@@ -46,8 +46,8 @@ def experiment(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Runs of every table cell, each with its own seed; default: of each task's own "
-            "number.",
+            help="Seeds of every task and condition; default: set for each task, fewer for "
+            "controls.",
             min=1,
         ),
     ] = None,

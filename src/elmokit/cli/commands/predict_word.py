@@ -19,7 +19,7 @@ def predict_word(
     word: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Predict this word, from 0, among the tokens; default: the next."
+            metavar="N", help="Index of the token to predict, from 0; default: the next word."
         ),
     ] = None,
     insert: Annotated[
@@ -31,7 +31,7 @@ def predict_word(
     ] = "warm",
     json: options.JsonOption = False,
 ) -> None:
-    """Show which words a model expects next, before, or in a gap from both sides.
+    """Show which words a model expects after a sentence, before it, or inside it.
 
     The forward direction reads the words before the position, the backward direction those after
     it, and neither reads the word itself. "both" is proportional to p(word | before)

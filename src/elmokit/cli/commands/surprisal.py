@@ -43,7 +43,7 @@ def surprisal(
     A row (tab-separated) per word and per sentence end, which is </S>; its backward figures are
     those of <S>. Columns: file, line, sentence, index, word, start, end (characters of the line),
     is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
-    perplexity, on stderr, is 2 to the mean of a column, as `elmokit perplexity` prints it.
+    perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit perplexity` has it.
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation import surprisal_files as files

@@ -11,7 +11,9 @@ from elmokit.training.trackers import TRACKERS
 
 
 def track(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or train.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Directory of pretrain, finetune or train.")
+    ],
     tracker: Annotated[
         str, typer.Argument(help=f"One of {', '.join(TRACKERS)}; each needs its library.")
     ],
@@ -21,9 +23,9 @@ def track(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send the figures of a run to an experiment tracker.
+    """Send the metrics and settings of a run to an experiment tracker.
 
-    The figures are read from RUN/metrics.jsonl, so training never waits for a tracker. The
+    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker. The
     trackers' own environment variables apply (WANDB_MODE=offline, MLFLOW_TRACKING_URI).
     """
     from elmokit.training import trackers

@@ -56,7 +56,7 @@ export const en = {
   surprise: {
     title: "Surprisal",
     lead: "How unexpected is each word? Surprisal is −log₂ of the word’s probability: 1 bit for a coin toss, about 15 bits for a word drawn at random from 30,000.",
-    legend: "Perplexity is 2 to the mean surprisal: the number of equally likely words among which the model has to choose.",
+    legend: "Perplexity is 2 raised to the mean surprisal: the number of equally likely words among which the model has to choose.",
     direction: "Direction", mean: "mean of both",
     sum: "Sum {total} bits over {count} predictions: perplexity {perplexity}.",
     unknown: "Not in the vocabulary: scored as <UNK>, which is more likely than the word itself.",
@@ -118,7 +118,7 @@ export const en = {
   },
   tasks: {
     title: "Tasks",
-    lead: "The frozen vectors are added to a task’s own input. The curves show the scores without and with them, from 1 % to all of the labels.",
+    lead: "The frozen vectors are concatenated with a task’s own input. The curves show the scores without and with them, from 1 % to all of the labels.",
     legend: "x: the task’s own static vector; [ ; ] joins two vectors.",
     none: "This copy of the page has no trained task model. When elmokit serves the page, it applies one to your sentence:",
     hypothesis: "A second text that your sentence may entail or contradict", question: "A question that your text answers", needsOther: "This task needs both texts.",
