@@ -68,8 +68,8 @@ def vectors(
     """Train static word vectors on a corpus, as a baseline for a model.
 
     Trains with gensim and writes FILE in word2vec format (fasttext to .bin: in fastText format);
-    FILE.json records how it was made. With --model, the text is exactly what that model would be trained on. With one thread, the same
-    seed gives the same vectors. Needs the extra `static`.
+    FILE.json records how it was made. With --model, the text is exactly what that model would be
+    trained on. With one thread, the same seed gives the same vectors. Needs the extra `static`.
     """
     from elmokit.vectors.training import VectorsConfig, train_vectors
 
