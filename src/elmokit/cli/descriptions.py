@@ -51,7 +51,7 @@ def describe(name_or_path: str) -> Description:
         if name_or_path not in (*packaged_models(), *TASK_RUNS.names()):
             raise InputError(
                 f"{path} is not a directory that elmokit wrote: it has none of "
-                f"{', '.join(DIRECTORIES)}."
+                f"{', '.join(DIRECTORIES)}. A model of other software is read by `elmokit convert`."
             )
     if not path.is_file():
         taggers = TASK_RUNS.names()

@@ -4,6 +4,7 @@ The text is streamed once; a resumed run does not need it.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -24,8 +25,9 @@ from elmokit.corpus.text_shards import (
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import Normalization
+from elmokit.text.scripts import script_of
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import WordVocab
+from elmokit.text.word_vocab import SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ SHARDS, VALID, VOCAB = "shards", "valid", "vocab.txt"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
 """Distinct words counted in memory."""
+MAX_SAMPLE = 5000
+"""Frequent words that show the script of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +83,7 @@ def find_text(
 
     Raises:
         FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
-        InputError: if shards are given with other text, or as validation text.
+        InputError: if shards are given with other text or hold some, or as validation text.
     """
     for path in corpus if len(corpus) > 1 else ():
         if is_finished([path]):
@@ -94,6 +98,8 @@ def find_text(
                 "made of."
             )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
+    if shards is not None:
+        _check_holds_nothing_else(shards)
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
     valid_files = find_files(list(valid), missing_ok=may_be_gone) if valid else []
     return TextSources(
@@ -145,6 +151,7 @@ def prepare_text(
     if fixed_vocab is None:
         fixed_vocab = _count_words(shards, vocab, on_preparation)
     fixed_vocab.write(run_dir / VOCAB)
+    _tell_of_korean(shards, fixed_vocab)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
 
@@ -190,6 +197,17 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
             )
 
 
+def _check_holds_nothing_else(shards: ShardSet) -> None:
+    """Refuse text among finished shards, which would not be read."""
+    known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)}
+    for path in sorted(shards.shard_dir.iterdir()):
+        if path.name not in known and not path.name.startswith("."):
+            raise InputError(
+                f"{path} is among finished shards, but is none of them, and would not be read: "
+                "move it to another folder."
+            )
+
+
 def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
@@ -215,6 +233,19 @@ def is_finished(corpus: Sequence[Path]) -> bool:
 def vocab_origin(vocab: WordVocab | None) -> str:
     """Return the origin of a fixed or, for None, counted vocabulary, for metadata."""
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
+
+
+def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
+    """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
+    tokenizer = (shards.metadata.get("tokenizer") or {}).get("name")
+    words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
+    scripts = Counter(filter(None, map(script_of, words)))
+    if tokenizer == "simple" and 2 * scripts["Hangul"] > scripts.total():
+        log.warning(
+            "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
+            "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
+            "morphemes",
+        )
 
 
 def _count_words(

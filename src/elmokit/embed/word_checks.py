@@ -8,10 +8,8 @@ that the model has hardly read, which even a few words show.
 
 import logging
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.scripts import script_of
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -135,14 +134,15 @@ class WordChecks:
             len(words) - NUM_BOUNDARIES * len(tokens.sentences),
         )
         log.warning(
-            "%d of %d words are longer than the %d %s that the model reads, and are cut, such "
-            "as %r", count, total, vocab.max_bytes, vocab.unit, tokens.words[cut[0]][:60],
+            "at least %d of the first %d words are longer than the %d %s that the model reads, "
+            "and are cut, such as %r",
+            count, total, vocab.max_bytes, vocab.unit, tokens.words[cut[0]][:60],
         )  # fmt: skip
         self._looks_for_cut = False
 
     def _tell_scripts(self, tokens: DistinctTokens) -> None:
         words = np.concatenate(tokens.sentences)
-        found = [None, None] + [_script(word) for word in tokens.words[2:]]  # boundaries first
+        found = [None, None] + [script_of(word) for word in tokens.words[2:]]  # boundaries first
         foreign = [index for index, one in enumerate(found) if one and one not in self._scripts]
         lettered = [index for index, one in enumerate(found) if one]
         self._num_foreign += int(np.isin(words, foreign).sum())
@@ -188,19 +188,8 @@ class WordChecks:
 
 def _scripts_of(words: Iterable[str]) -> frozenset[str]:
     """Return the scripts that a fair share of the words is in; none if there are few words."""
-    counts = Counter(filter(None, map(_script, words)))
+    counts = Counter(filter(None, map(script_of, words)))
     if counts.total() < MIN_SAMPLE:
         return frozenset()
     least = MIN_SCRIPT_SHARE * counts.total()
     return frozenset(script for script, count in counts.items() if count >= least)
-
-
-def _script(word: str) -> str:
-    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
-    return next((_script_of(one) for one in word if one.isalpha()), "")
-
-
-@cache
-def _script_of(letter: str) -> str:
-    name = unicodedata.name(letter, "").partition(" ")[0].capitalize()
-    return {"Cjk": "Han", "Fullwidth": "Latin", "Halfwidth": "Hangul"}.get(name, name)

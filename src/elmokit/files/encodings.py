@@ -21,8 +21,10 @@ _HANGUL = (0xAC00, 0xD7A3)
 _KANA = (0x3040, 0x30FF)
 _HAN = (0x4E00, 0x9FFF)
 _KANA_CHARS = "".join(map(chr, range(_KANA[0], _KANA[1])))
+_KOREAN = ((_HANGUL, (0x3131, 0x3163)), ("이다는의가을에고은하를지기로리한사도", 0.1))
 _CANDIDATES = (
-    _Candidate("CP949", (_HANGUL, (0x3131, 0x3163)), ("이다는의가을에고은하를지기로리한사도", 0.1)),
+    _Candidate("UTF-16LE", *_KOREAN),  # whose bytes have few zeros
+    _Candidate("CP949", *_KOREAN),
     _Candidate("SHIFT_JIS", (_KANA, _HAN), (_KANA_CHARS, 0.2)),
     _Candidate("EUC-JP", (_KANA, _HAN), (_KANA_CHARS, 0.2)),
     _Candidate("GB18030", (_HAN,), ("的一是不了在人有我他这中大来上国个到说们为子和你地", 0.05)),

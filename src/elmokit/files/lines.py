@@ -18,6 +18,8 @@ from elmokit.files.sources import read_pieces
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
+MIN_ZEROS = 4
+"""NUL bytes in a line from which it may be UTF-16."""
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 
@@ -85,16 +87,21 @@ def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: 
             f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
             "example; is this the right file?"
         )
+    has_few_zeros = text.fault == "nul" and raw.count(0) < MIN_ZEROS
+    encoding = None if has_few_zeros else guess_encoding(raw)
+    if encoding is not None:
+        raise location.error(
+            f"not UTF-8 at byte {text.position}; it looks like {encoding}. {reason}Convert the "
+            f"file: iconv -f {encoding} -t UTF-8 IN > OUT."
+        )
     if text.fault == "nul":
         raise location.error(
-            f"holds a NUL byte at position {text.position}, so this is not plain text. {reason}"
-            "If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
+            f"holds a NUL byte at position {text.position}, so this looks like a binary file. "
+            f"{reason}If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
         )
-    encoding = guess_encoding(raw)
-    looks = "" if encoding is None else f"; it looks like {encoding}"
     raise location.error(
-        f"not UTF-8 at byte {text.position}{looks}. {reason}Convert the file: "
-        f"iconv -f {encoding or 'ENCODING'} -t UTF-8 IN > OUT."
+        f"not UTF-8 at byte {text.position}, so this looks like a binary file. {reason}If it is "
+        "text, convert it: iconv -f ENCODING -t UTF-8 IN > OUT."
     )
 
 

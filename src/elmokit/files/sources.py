@@ -32,9 +32,11 @@ _MAGIC_BYTES = {
     b"\x28\xb5\x2f\xfd": "zstandard data (name it .zst)",
     b"PAR1": "a Parquet file (name it .parquet)",
     b"PK\x03\x04": "a zip archive or office document (extract its text first)",
+    b"ELMOKSH1": "a shard of elmokit (give `pretrain` its folder alone, others the raw text)",
+    b"\x89HDF\r\n": "an HDF5 file, such as vectors or weights",
     b"%PDF": "a PDF document (extract its text first)",
-    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8)",
-    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8)",
+    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 IN > OUT)",
+    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 IN > OUT)",
 }
 
 

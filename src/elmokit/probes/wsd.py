@@ -154,7 +154,8 @@ PROBE = Probe(
     },
     note="F1 in percent. Test set: {num_instances:,} words; {num_backed_off:,} got the first sense "
     "because the corpus lacks their lemma, {num_unanswered:,} none. SemCor, each document by the "
-    "others: {semcor_num_instances:,}, {semcor_num_backed_off:,} and {semcor_num_unanswered:,}",
+    "others: {semcor_num_instances:,} words; {semcor_num_backed_off:,} got the first sense, "
+    "{semcor_num_unanswered:,} none",
     counts="counts",
     figures=FIGURES,
     has_test_sets=True,

@@ -98,6 +98,13 @@ class TestSplit:
         with pytest.raises(InputError, match=message):
             find_text(**texts)
 
+    def test_text_among_finished_shards_is_not_passed_over(self, corpus, tmp_path):
+        prepared(corpus, tmp_path / "first")
+        shards = tmp_path / "first/shards"
+        (shards / "more.txt").write_text("a sentence\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"more\.txt .*would not be read"):
+            find_text([shards])
+
     def test_finished_shards_can_have_validation_text(self, corpus, run_dir, tmp_path):
         shards = prepared(corpus, tmp_path / "earlier").shards
         valid = write_text(tmp_path / "valid.txt", SENTENCES[:4])
@@ -397,3 +404,17 @@ def test_warm_text_is_training_sentences_of_ordinary_length(corpus, run_dir):
     made = prepared(corpus, run_dir)
     ordinary = [" ".join(words) for words in made.shards.sentences() if len(words) >= 5]
     assert made.warm_text() == tuple(ordinary[: prepare.WARM_SENTENCES])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tokenizer", "told"),
+    [("나는 밥을 먹었다", "simple", True), ("I ate rice", "simple", False),
+     ("나는 밥을 먹었다", "whitespace", False)],
+)  # fmt: skip
+def test_korean_that_is_split_at_spaces_is_told(
+    run_dir, tmp_path, caplog, sentence, tokenizer, told
+):
+    corpus = write_text(tmp_path / "korean.txt", [sentence.split()] * 30)
+    text = TextConfig(tokenizer=TokenizerConfig(name=tokenizer), valid_sentences=2)
+    prepared(corpus, run_dir, text=text)
+    assert ("--tokenizer korean" in caplog.text) == told

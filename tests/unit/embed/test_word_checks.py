@@ -111,7 +111,7 @@ def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
         embedder.embed([f"{long} {long} bank", ["a"]], state=state)
     embedder.embed_batch([[long]])
     (message,) = messages(caplog)
-    assert "2 of 4 words" in message
+    assert "2 of the first 4 words" in message
     assert "14 bytes" in message
 
 

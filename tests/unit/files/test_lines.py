@@ -84,5 +84,10 @@ class TestNumberedLines:
             read_text(path)
 
     def test_nul_bytes(self, write):
-        with pytest.raises(FormatError, match=r"line 2: .*NUL .*\b1, .*tr -d"):
+        with pytest.raises(FormatError, match=r"line 2: .*NUL .*\b1, .*binary file.*tr -d"):
             list(numbered_lines(write("a\nb\0\n")))
+
+    @pytest.mark.parametrize("text", ["한국어는 어렵지 않다 그렇지 그래", "plain words"])
+    def test_text_of_two_bytes_a_letter_is_not_taken_for_binary(self, write, text):
+        with pytest.raises(FormatError, match=r"line 1: .*UTF-16(LE)?. .*iconv -f UTF-16(LE)? "):
+            list(numbered_lines(write((text + "\n").encode("utf-16-le"))))

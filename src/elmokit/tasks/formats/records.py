@@ -37,6 +37,10 @@ class Record:
             fields = json.loads(text)
         except json.JSONDecodeError as error:
             line = location.line or error.lineno
+            if error.msg == "Extra data" and location.line is None:
+                raise Location(path=location.path, line=line).error(
+                    "more than one JSON value (JSON Lines?), but the file must be one document."
+                ) from error
             raise Location(path=location.path, line=line).error(
                 f"not valid JSON: {error.msg} at column {error.colno}. Is the file truncated? Copy "
                 "it again."

@@ -45,8 +45,8 @@ class KoreanTokenizer(ShownTokenizer):
     def __init__(self) -> None:
         try:
             self._library = f"kiwipiepy {version('kiwipiepy')}"
-        except PackageNotFoundError as error:
-            raise MissingExtraError("kiwipiepy", extra="ko") from error
+        except PackageNotFoundError:
+            raise MissingExtraError("kiwipiepy", extra="ko") from None
         self.version = f"2, {self._library}"
         self._keep_old_hangul = True
 

@@ -57,7 +57,7 @@ class TokenizerConfig:
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
                 f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
-                "another one, split the text yourself and use whitespace."
+                "another language, try simple, or split the text yourself and choose whitespace."
             )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import Stopped
+from elmokit.evaluation.perplexity import warn_of_unknown
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
@@ -165,6 +166,8 @@ class TrainingRun:
                 self.save()
             self._stop_if_asked(stop)
         perplexity = self.validation.finish(updates.progress, on_validation)
+        if perplexity is not None and is_main:
+            warn_of_unknown(perplexity)
         epochs = updates.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, updates.progress, epochs, perplexity, stopped_early)
 
