@@ -159,6 +159,12 @@ class TestResult:
     def test_epochs_are_counted_over_the_corpus(self, whole, text):
         assert whole[1].num_epochs == pytest.approx(12 * TARGETS / text.shards.num_targets)
 
+    @pytest.mark.parametrize("word", ["unseen", VOCAB.words[-1]])
+    def test_held_out_text_of_unknown_words_is_told(self, build, text, tmp_path, caplog, word):
+        valid = toy_shards(tmp_path / "other", [[word] * 5] * 4)
+        build(text=dataclasses.replace(text, valid=valid)).run()
+        assert ("words are unknown" in caplog.text) == (word == "unseen")
+
     def test_without_held_out_text_there_is_no_perplexity(self, build, text):
         run = build(text=dataclasses.replace(text, valid=None))
         assert run.run().perplexity is None
