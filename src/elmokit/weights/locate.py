@@ -62,8 +62,13 @@ class Kind:
                 f"; a save was interrupted: the previous {self.noun} is whole in {previous}, "
                 "rename it"
             )
+        name = os.fspath(name_or_path)
+        others = [
+            one.noun for one in (MODELS, TASK_RUNS) if one is not self and name in one.names()
+        ]
+        also = f" ({name} is a {others[0]})" if others else ""
         raise FileNotFoundError(
-            f"There is no {self.noun} {os.fspath(name_or_path)!r}. Looked for:\n"
+            f"There is no {self.noun} {name!r}{also}. Looked for:\n"
             f"  a directory {path.absolute()}: {place}\n"
             f"  a {self.noun} of this name in the package: it has {', '.join(names)}\n"
             f"Check the path; {self.advice}"

@@ -2,6 +2,7 @@ import pytest
 
 from elmokit.weights.locate import (
     PACKAGED_MODELS,
+    TASK_RUNS,
     find_model,
     lasting_name,
     packaged_models,
@@ -52,6 +53,13 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
     assert str(tmp_path / "small-english") in str(raised.value)
     assert "it has en, ko" in str(raised.value)
     assert "elmokit pretrain" in str(raised.value)
+
+
+def test_a_name_of_the_other_kind_is_told():
+    with pytest.raises(FileNotFoundError, match=r"no model 'pos-en' \(pos-en is a task run\)"):
+        find_model("pos-en")
+    with pytest.raises(FileNotFoundError, match=r"no task run 'en' \(en is a model\)"):
+        TASK_RUNS.find("en")
 
 
 def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_path, monkeypatch):
