@@ -138,4 +138,4 @@ def test_bad_input_is_told_by_a_code(call, name, method, args, code):
 
 def test_no_words_are_no_rows(call):
     assert call("en", "surprisal", []) == []
-    assert call("en", "layers", [])["shape"] == [3, 0, 256]
+    assert call("en", "layers", [])["shape"] == [3, 0, 384]
