@@ -128,7 +128,8 @@ def test_both_readmes_say_the_same_commands():
         found = [
             re.sub(r"#.*", "", block) for block in blocks(page.name, "bash") if "elmokit" in block
         ]
-        return [re.sub(r"\s+", " ", block) for block in found]
+        korean_only = r" --tokenizer korean"  # which the models of the Korean pages need
+        return [re.sub(korean_only, "", re.sub(r"\s+", " ", block)) for block in found]
 
     assert code(english) == code(korean)
     titles = [

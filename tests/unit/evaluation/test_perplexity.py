@@ -177,7 +177,7 @@ def test_bf16_moves_the_figures_within_its_error_budget():
     sentences = [line.split() for line in text.splitlines()[:300]]  # 3,000 words
     exact = perplexity(model, sentences)
     quick = perplexity_in(model, sentences, precision="bf16")
-    for name, budget in (("forward", 5e-4), ("backward", 5e-4), ("mean", 1e-4)):
+    for name, budget in (("forward", 5e-4), ("backward", 5e-4), ("mean", 2e-4)):
         assert getattr(quick, name) == pytest.approx(getattr(exact, name), rel=budget), name
     assert quick != exact
 
