@@ -79,6 +79,8 @@ def test_pieces_of_zeros_stay_small(tmp_path):
         (gzip.compress(b"text", mtime=0), r"gzip .*\.gz"),
         (b"\xff\xfet\0e\0", r"iconv -f UTF-16 -t UTF-8"),
         (b"%PDF-1.7", "PDF"),
+        (b"ELMOKSH1" + bytes(32), "shard of elmokit"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(9), "HDF5"),
     ],
 )
 def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, what):

@@ -143,3 +143,10 @@ def test_a_context_of_50000_words(read, report):
     assert {example.answers[0].start for example in examples} == {99_998}
     assert all(example.context is examples[0].context for example in examples)
     assert time.process_time() - begin < 30
+
+
+def test_json_lines_are_told(tmp_path):
+    path = tmp_path / "train.json"
+    path.write_text('{"question": "Who?"}\n{"question": "Where?"}\n', encoding="utf-8")
+    with pytest.raises(FormatError, match=r"train\.json, line 2: more than one JSON value"):
+        list(read_squad(path))
