@@ -1,6 +1,6 @@
 """Sizes of the tasks in the experiments, the same for every condition, and the number of seeds.
 
-All of the evidence takes about 40 hours of one core; `docs/results/protocol.md` has the estimate.
+All of the evidence takes about 42 hours of one core; `docs/results/protocol.md` has the estimate.
 """
 
 import math

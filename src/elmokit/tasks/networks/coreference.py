@@ -37,7 +37,7 @@ SPANS_PER_WORD = 0.4
 """Kept spans per word of the document."""
 MAX_TRAINING_SPANS = 800
 """Kept spans in one update, to bound memory; exceeded only by more gold mentions than that."""
-MAX_ANTECEDENTS = 100
+MAX_ANTECEDENTS = 250
 """Kept spans before a span that may be its antecedent."""
 SCORER_SHARE = 0.75
 """Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
