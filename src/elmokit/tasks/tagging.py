@@ -41,6 +41,11 @@ class TaggingTask(Task[Example]):
         report = score_label_sequences(predicted, gold)
         return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
 
+    def lowercased(self, example: Any) -> Any:
+        if self.units == "characters":
+            return super().lowercased(example)  # raises
+        return replace(example, tokens=tuple(word.lower() for word in example.tokens))
+
     def example_of(self, *sentences: Sentence) -> Any:
         (tokens,) = sentences
         location = Location(path=Path("text"), line=1)

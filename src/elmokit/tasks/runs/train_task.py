@@ -23,7 +23,13 @@ from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import write_best
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
 from elmokit.tasks.runs.scoring import check_labels, score_model
-from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining, choose_examples
+from elmokit.tasks.runs.training import (
+    EpochReport,
+    OnStep,
+    TaskTraining,
+    choose_examples,
+    lowercase_copies,
+)
 from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors
@@ -129,6 +135,8 @@ def train_task(
     test = None
     if test_path is not None:
         test = task.read(test_path, training=False, tokenize=tokenize)
+    num_given = len(training)
+    training += lowercase_copies(task, training, config.train)
     labels = task.labels(training)
     check_labels(dev_path, task, labels, dev)
     if test_path is not None and test is not None:
@@ -153,7 +161,7 @@ def train_task(
         "labels": labels,
         "bilm": None if bilm.reference is None else to_dict(bilm.reference),
         "vectors": None if vectors_reference is None else to_dict(vectors_reference),
-        "data": {"train": str(train_path), "dev": str(dev_path), "examples": len(training)},
+        "data": {"train": str(train_path), "dev": str(dev_path), "examples": num_given},
     }
     origin: dict[str, Any] = {
         "train": file_sha256(train_path), "dev": file_sha256(dev_path), "precision": precision,

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
-from elmokit.tasks.task import TaskModel, TaskScore
+from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
     restore_optimizer,
@@ -55,6 +55,9 @@ class TaskTrainConfig:
     """Of weights, order and dropout."""
     label_share: float = 1.0
     """Share of the training examples that is used, drawn with the seed."""
+    lowercase_share: float = 0.0
+    """Share of the training sentences that are read a second time, in lower case; drawn with the
+    seed. For tasks that tag words."""
     finetune_bilm: bool = False
     """Train the biLM, too; its layers are then computed in every update."""
     bilm_learning_rate: float = 1e-4
@@ -74,6 +77,12 @@ class TaskTrainConfig:
             )
         if not 0 < self.label_share <= 1:
             raise ValueError(f"`label_share` must be above 0 and at most 1, got {self.label_share}")
+        if not 0 <= self.lowercase_share <= 1:
+            raise ValueError(
+                f"`lowercase_share` must be between 0 and 1, got {self.lowercase_share}"
+            )
+        if self.lowercase_share and self.label_share < 1:
+            raise ValueError("`lowercase_share` needs all labels: leave out `label_share`")
 
 
 @dataclass(frozen=True)
@@ -313,6 +322,22 @@ def _build_optimizer(
     share = config.bilm_learning_rate / config.learning_rate
     groups = [{"params": own}, {"params": slow, "rate_share": share}]
     return torch.optim.Adam([group for group in groups if group["params"]], fused=True)
+
+
+def lowercase_copies(
+    task: Task[Any], training: Sequence[Any], config: TaskTrainConfig
+) -> list[Any]:
+    """Return copies of a share of the training examples in lower case, if that changes them.
+
+    Raises:
+        InputError: if the task does not tag words.
+    """
+    if not config.lowercase_share:
+        return []
+    count = round(config.lowercase_share * len(training))
+    chosen = random.Random(config.seed).sample(range(len(training)), count)
+    copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
+    return [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
 
 
 def choose_examples(training: Examples, config: TaskTrainConfig) -> list[int]:

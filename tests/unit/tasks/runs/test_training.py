@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.errors import InputError
 from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
@@ -15,7 +16,12 @@ from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.examples import Examples, prediction_batches, training_batches
 from elmokit.tasks.runs.scoring import missing_labels
-from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining, choose_examples
+from elmokit.tasks.runs.training import (
+    TaskTrainConfig,
+    TaskTraining,
+    choose_examples,
+    lowercase_copies,
+)
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 
@@ -52,6 +58,37 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_ou
     assert (len(small), len(large)) == (10, 50)
     assert set(small) < set(large)
     assert 0 not in choose_examples(training, TaskTrainConfig())
+
+
+def sentence_of(*words):
+    place = Location(path=Path("x"), line=1)
+    return TaggedSentence(tokens=words, tags=("X",) * len(words), location=place)
+
+
+def test_a_share_of_the_sentences_is_read_in_lower_case_too():
+    given = [sentence_of("In", f"Oslo{n}") for n in range(40)] + [sentence_of("in", "it")] * 60
+    config = TaskTrainConfig(lowercase_share=0.5, seed=3)
+    copies = lowercase_copies(PosTask(), given, config)
+    assert copies == lowercase_copies(PosTask(), given, config)
+    assert 10 < len(copies) < 30  # those without capitals are not repeated
+    originals = {one.tokens[1].lower() for one in given}
+    assert all(one.tokens[0] == "in" and one.tokens[1] in originals for one in copies)
+    assert {one.tags for one in copies} == {("X", "X")}
+    assert lowercase_copies(PosTask(), given, TaskTrainConfig()) == []
+    every = lowercase_copies(PosTask(), given, TaskTrainConfig(lowercase_share=1.0))
+    assert len(every) == 40
+
+
+@pytest.mark.parametrize(("task", "units"), [("sentiment", "words"), ("ner", "characters")])
+def test_only_tasks_that_tag_words_are_read_in_lower_case(task, units):
+    config = TaskTrainConfig(lowercase_share=0.5)
+    with pytest.raises(InputError, match=rf"lowercase_share.* {task} in {units}"):
+        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")] * 2, config)
+
+
+def test_lower_case_needs_all_labels():
+    with pytest.raises(ValueError, match=r"`lowercase_share` .*`label_share`"):
+        TaskTrainConfig(lowercase_share=0.5, label_share=0.5)
 
 
 def test_prediction_batches_are_bounded_in_words():
@@ -151,6 +188,7 @@ def test_missing_labels_are_whole_but_for_the_prefix_of_span_tags():
         ("learning_rate", 0.0),
         ("clip_norm", float("nan")),
         ("label_share", 1.5),
+        ("lowercase_share", -0.1),
     ],
 )
 def test_settings_that_cannot_work_are_refused(name, value):
