@@ -1,6 +1,6 @@
 """Train a tagger on a packaged biLM and make it one that ships: int8, scored once on dev.
 
-    python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs
+    python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs [--vectors FILE]
 
 Reads recipes/taggers/NAME.toml. A part of the training set chooses the epoch, as it chose the
 settings; the dev file scores the weights that ship and chooses nothing. WORK keeps the training:
@@ -58,6 +58,9 @@ class TaggerRecipe:
     """Consecutive sentences that stay together, so that documents mostly do."""
     run: TaskRunConfig
     """The task model and its training."""
+    vectors: str = ""
+    """What the static vectors of ``--vectors`` are, for the card; empty: none. All of the file
+    ships with the tagger."""
     card: dict[str, Any]
     """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
 
@@ -84,12 +87,15 @@ def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, P
     return train, held_out
 
 
-def train(recipe: TaggerRecipe, source: Path, directory: Path) -> TaskResult:
+def train(
+    recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | None
+) -> TaskResult:
     """Train, or go on, in ``directory/run``."""
     directory.mkdir(parents=True, exist_ok=True)
     parts, run_dir = divide(recipe, source, directory), directory / "run"
     return train_task(
-        recipe.run, *parts, run_dir, model=recipe.model, cache_dir=directory / "layers",
+        recipe.run, *parts, run_dir, model=recipe.model, vectors=vectors,
+        cache_dir=directory / "layers",
         resume=latest_checkpoint(run_dir / CHECKPOINTS) is not None, save_on_signals=True,
         on_epoch=lambda report: print(
             f"epoch {report.epoch}: loss {report.loss:.4f}, held out {report.dev.value:.2f}",
@@ -107,6 +113,7 @@ def facts(
     return {
         "name": name,
         **recipe.card,
+        **({"vectors": recipe.vectors} if recipe.vectors else {}),
         "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
         "held out": f"{recipe.held_out:,} sentences of the training set, used to choose settings "
         f"and epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
@@ -122,9 +129,15 @@ def facts(
     }
 
 
-def package(name: str, recipe: TaggerRecipe, result: TaskResult, dev: Path) -> Path:
+def package(
+    name: str, recipe: TaggerRecipe, result: TaskResult, dev: Path, vectors: Path | None
+) -> Path:
     """Round, score and write a trained tagger; return its directory."""
-    run = TaskRun.load(result.run_dir, cache_dir=result.run_dir.parent / "layers")
+    cache_dir = result.run_dir.parent / "layers"
+    run = TaskRun.load(result.run_dir, vectors=vectors, cache_dir=cache_dir)
+    if vectors is not None:
+        run.keep_vectors()
+        run.metadata["vectors"] |= {"path": vectors.name}
     run.round_to("int8")
     score = run.evaluate(dev)
     run.metadata["data"] |= dict(zip(("train", "dev"), PART_NAMES, strict=True))
@@ -170,12 +183,15 @@ def main() -> None:
     parser.add_argument("name", choices=sorted(path.stem for path in RECIPES.glob("*.toml")))
     parser.add_argument("--data", type=Path, required=True, help="one train… and one dev… file")
     parser.add_argument("--work", type=Path, required=True, help="where the training is kept")
+    parser.add_argument("--vectors", type=Path, help="static word vectors, if the recipe has any")
     options = parser.parse_args()
     recipe = read_recipe(options.name)
+    if bool(recipe.vectors) != (options.vectors is not None):
+        parser.error(f"--vectors: the recipe of {options.name} has {recipe.vectors or 'none'}")
     suffixes = find_task(recipe.run.task).suffixes
     sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
-    result = train(recipe, sources[0], options.work / options.name)
-    target = package(options.name, recipe, result, sources[1])
+    result = train(recipe, sources[0], options.work / options.name, options.vectors)
+    target = package(options.name, recipe, result, sources[1], options.vectors)
     size = size_of(target)
     if size > MAX_BYTES:
         raise SystemExit(

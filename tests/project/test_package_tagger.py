@@ -60,8 +60,8 @@ def package(module, monkeypatch, tmp_path, workplace):
     page.write_text("above <!-- taggers: begin -->\nold\n<!-- taggers: end --> below")
     monkeypatch.setattr(module, "PAGES", {page: "en"})
 
-    def package():
-        arguments = ["ner-xx", "--data", tmp_path / "data", "--work", tmp_path / "work"]
+    def package(*more):
+        arguments = ["ner-xx", "--data", tmp_path / "data", "--work", tmp_path / "work", *more]
         monkeypatch.setattr(sys, "argv", ["package_tagger.py", *map(str, arguments)])
         module.main()
         return tmp_path / "taggers" / "ner-xx"
@@ -87,6 +87,27 @@ def test_the_card_has_the_score_of_the_weights_that_ship(package, tmp_path):
     assert page.endswith("> below")
     # nothing of the machine it was made on, but for the biLM's name
     assert str(tmp_path) not in card + json.dumps(run.metadata)
+
+
+def test_vectors_ship_with_the_tagger(package, tmp_path, capsys):
+    vectors = tmp_path / "small.txt"
+    vectors.write_text("Minji 1 2\nOslo 3 4\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        package("--vectors", vectors)
+    assert "--vectors: the recipe of ner-xx has none" in capsys.readouterr().err
+    path = tmp_path / "recipes" / "ner-xx.toml"
+    path.write_text('vectors = "two of them"\n' + path.read_text(), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        package()
+    assert "has two of them" in capsys.readouterr().err
+    target = package("--vectors", vectors)
+    vectors.unlink()
+    run = TaskRun.load(target)
+    assert "- vectors: two of them" in (target / "README.md").read_text(encoding="utf-8")
+    assert run.metadata["vectors"]["path"] == "small.txt"
+    assert (target / "vectors.txt").read_text().split() == ["Minji", "Oslo"]
+    assert len(list(run.predict(["Oslo sat"]))) == 1
+    assert str(tmp_path) not in json.dumps(run.metadata)
 
 
 def test_the_held_out_part_is_not_trained_on(package, tmp_path):

@@ -97,6 +97,18 @@ class LaterWords:
             return None
         return read_vectors(self._reference.path, only=new)
 
+    def all(self) -> StaticVectors:
+        """Return every vector of the file.
+
+        Raises:
+            FileNotFoundError: if it is gone.
+            FormatError: if it is damaged, or not the file of the training.
+        """
+        file = existing_file(self._reference.path)
+        if file_sha256(file) != self._reference.sha256:
+            raise FormatError(f"{file} is not the file that the run was trained with.")
+        return read_vectors(file)
+
     def _can_be_read(self, num_words: int) -> bool:
         if self._is_right is False:
             return False

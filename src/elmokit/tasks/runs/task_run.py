@@ -34,12 +34,15 @@ from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
+from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS, path_of
 from elmokit.weights.storage import Storage, round_parameters
 
 log = logging.getLogger(__name__)
 
+KEEPS_VECTORS = "keeps_vectors"
+"""In the metadata: whether the run holds all vectors of its file."""
 LINES_TOGETHER = 256
 """Lines of raw text that are read and looked up together."""
 
@@ -61,7 +64,8 @@ class TaskRun:
         self._maker, self._bilm = maker, bilm
         self.metadata = metadata
         """The contents of ``task.json``; its table ``card`` is for `card`."""
-        self._later_words = None if vectors is None else LaterWords(vectors)
+        keeps_all = metadata.get(KEEPS_VECTORS, False)
+        self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,6 +159,25 @@ class TaskRun:
             metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
             num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
         )  # fmt: skip
+
+    def keep_vectors(self) -> None:
+        """Read every static vector of the run's file, so that a saved copy needs it no longer.
+
+        Without this, a run holds the vectors of its training and dev words and looks up others in
+        the file. A fastText model also makes vectors of words that it does not list; those are not
+        kept.
+
+        Raises:
+            InputError: if the run reads no static vectors.
+            FileNotFoundError: if the file is gone.
+            FormatError: if it is damaged, or not the file that the run was trained with.
+        """
+        if self._maker.static is None:
+            raise InputError("This run reads no static vectors: there is nothing to keep.")
+        if self._later_words is not None:
+            self._extend_static(self._later_words.all())
+            self._later_words = None
+        self.metadata = self.metadata | {KEEPS_VECTORS: True}
 
     def round_to(self, dtype: Storage) -> None:
         """Round all parameters in place to numbers that ``dtype`` holds exactly.
@@ -268,9 +291,12 @@ class TaskRun:
                 return
             found = self._later_words.find([word for word in words if word not in static])
             if found is not None and found.words:
-                extended = static.extended(found)  # ids of earlier words stay
-                self._network.inputs.set_static(extended)
-                self._maker.static = extended
+                self._extend_static(found)
+
+    def _extend_static(self, found: StaticVectors) -> None:
+        assert self._maker.static is not None
+        self._maker.static = self._maker.static.extended(found)  # ids of earlier words stay
+        self._network.inputs.set_static(self._maker.static)
 
 
 def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:

@@ -290,6 +290,36 @@ class TestStaticVectors:
         assert static.id_of("ocean") == 1
         assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
 
+    def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(
+        self, train, vectors, tmp_path, caplog
+    ):
+        run = TaskRun.load(train("ner", vectors=vectors))
+        before = list(run.predict(["the ocean by night"]))
+        run = TaskRun.load(tmp_path / "run")
+        run.keep_vectors()
+        run.save(tmp_path / "whole")
+        vectors.unlink()
+        whole = TaskRun.load(tmp_path / "whole")
+        static = whole._maker.static
+        assert static is not None
+        assert set(static.words) == {"sat", "ocean", "night"}
+        assert list(whole.predict(["the ocean by night"])) == before
+        assert "unseen words" not in caplog.text
+        whole.keep_vectors()  # it has them already
+        whole.save(tmp_path / "again")
+        assert (tmp_path / "again/vectors.txt").read_text("utf-8").split() == static.words
+
+    def test_vectors_of_another_file_are_not_kept(self, train, vectors):
+        run = TaskRun.load(train("ner", vectors=vectors))
+        vectors.write_text("sat 9 9\n", encoding="utf-8")
+        with pytest.raises(FormatError, match="is not the file that the run was trained with"):
+            run.keep_vectors()
+        vectors.unlink()
+        with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
+            run.keep_vectors()
+        with pytest.raises(InputError, match="no static vectors"):
+            TaskRun.load(train("ner", "other")).keep_vectors()
+
     @pytest.mark.parametrize("found", ["vectors.txt", {"path": "vectors.txt"}])
     def test_a_run_of_an_earlier_version_is_told(self, found, train, vectors):
         run_dir = train("ner", vectors=vectors)
