@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from elmokit.config import from_dict
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.registry import find_task
@@ -25,6 +27,7 @@ from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.tasks.task import TaskScore
 from elmokit.training.checkpoints import latest_checkpoint
 from elmokit.training.pretraining.run_dir import CHECKPOINTS
+from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.locate import PACKAGED_RUNS
 
 RECIPES = Path(__file__).parent / "taggers"
@@ -59,8 +62,12 @@ class TaggerRecipe:
     run: TaskRunConfig
     """The task model and its training."""
     vectors: str = ""
-    """What the static vectors of ``--vectors`` are, for the card; empty: none. All of the file
-    ships with the tagger."""
+    """What the static vectors of ``--vectors`` are, for the card; empty: none."""
+    num_vectors: int = 0
+    """The first so many vectors are read, and ship with the tagger; the most frequent words come
+    first in a file of `elmokit vectors`."""
+    vector_dim: int = 0
+    """Their principal components, as many as the tagger has; 0: the vectors as they are."""
     card: dict[str, Any]
     """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
 
@@ -87,11 +94,21 @@ def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, P
     return train, held_out
 
 
-def train(
-    recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | None
-) -> TaskResult:
+def first_vectors(recipe: TaggerRecipe, source: Path | None, directory: Path) -> Path | None:
+    """Write the vectors that the tagger has; return their file."""
+    if source is None:
+        return None
+    vectors = read_vectors(source).first(recipe.num_vectors)
+    values, target = vectors.values[2:], directory / "vectors.bin"
+    if recipe.vector_dim:
+        components = np.linalg.svd(values, full_matrices=False).Vh[: recipe.vector_dim]
+        values = values @ components.T
+    write_vectors(target, vectors.words, values)
+    return target
+
+
+def train(recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | None) -> TaskResult:
     """Train, or go on, in ``directory/run``."""
-    directory.mkdir(parents=True, exist_ok=True)
     parts, run_dir = divide(recipe, source, directory), directory / "run"
     return train_task(
         recipe.run, *parts, run_dir, model=recipe.model, vectors=vectors,
@@ -190,8 +207,11 @@ def main() -> None:
         parser.error(f"--vectors: the recipe of {options.name} has {recipe.vectors or 'none'}")
     suffixes = find_task(recipe.run.task).suffixes
     sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
-    result = train(recipe, sources[0], options.work / options.name, options.vectors)
-    target = package(options.name, recipe, result, sources[1], options.vectors)
+    directory = options.work / options.name
+    directory.mkdir(parents=True, exist_ok=True)
+    vectors = first_vectors(recipe, options.vectors, directory)
+    result = train(recipe, sources[0], directory, vectors)
+    target = package(options.name, recipe, result, sources[1], vectors)
     size = size_of(target)
     if size > MAX_BYTES:
         raise SystemExit(

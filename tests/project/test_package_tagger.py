@@ -6,10 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from elmokit.errors import ConfigError
 from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.vectors.vector_files import read_vectors, write_vectors
 
 RECIPE = Path(__file__).parents[2] / "recipes/package_tagger.py"
 NAMES = ("ner-en", "ner-ko", "pos-en", "pos-ko")
@@ -91,23 +93,36 @@ def test_the_card_has_the_score_of_the_weights_that_ship(package, tmp_path):
 
 def test_vectors_ship_with_the_tagger(package, tmp_path, capsys):
     vectors = tmp_path / "small.txt"
-    vectors.write_text("Minji 1 2\nOslo 3 4\n", encoding="utf-8")
+    vectors.write_text("Minji 1 2\nOslo 3 4\nrare 5 6\n", encoding="utf-8")
     with pytest.raises(SystemExit):
         package("--vectors", vectors)
     assert "--vectors: the recipe of ner-xx has none" in capsys.readouterr().err
     path = tmp_path / "recipes" / "ner-xx.toml"
-    path.write_text('vectors = "two of them"\n' + path.read_text(), encoding="utf-8")
+    more = 'vectors = "two of them"\nnum_vectors = 2\n'
+    path.write_text(more + path.read_text(), encoding="utf-8")
     with pytest.raises(SystemExit):
         package()
     assert "has two of them" in capsys.readouterr().err
     target = package("--vectors", vectors)
-    vectors.unlink()
+    (tmp_path / "work/ner-xx/vectors.bin").unlink()
     run = TaskRun.load(target)
     assert "- vectors: two of them" in (target / "README.md").read_text(encoding="utf-8")
-    assert run.metadata["vectors"]["path"] == "small.txt"
+    assert run.metadata["vectors"]["path"] == "vectors.bin"
     assert (target / "vectors.txt").read_text().split() == ["Minji", "Oslo"]
     assert len(list(run.predict(["Oslo sat"]))) == 1
     assert str(tmp_path) not in json.dumps(run.metadata)
+
+
+def test_vectors_are_reduced_to_their_principal_components(module, package, tmp_path):
+    values = np.random.default_rng(0).normal(size=(9, 2)) @ [[1.0, 2, 0], [0, 1, 1]]  # of rank 2
+    write_vectors(tmp_path / "source.bin", [f"w{number}" for number in range(9)], values)
+    recipe = module.read_recipe("ner-xx")
+    recipe = dataclasses.replace(recipe, num_vectors=6, vector_dim=2)
+    found = read_vectors(module.first_vectors(recipe, tmp_path / "source.bin", tmp_path))
+    assert found.words == [f"w{number}" for number in range(6)]
+    np.testing.assert_allclose(
+        found.values[2:] @ found.values[2:].T, values[:6] @ values[:6].T, atol=1e-5
+    )
 
 
 def test_the_held_out_part_is_not_trained_on(package, tmp_path):

@@ -29,13 +29,23 @@ class _Pace:
     counted: float = 0.0
     work: float = 0.0
     seconds: float = 0.0
+    waiting: float = 0.0
+    """Seconds since work was last done."""
 
     def add(self, done: float, seconds: float) -> None:
-        fade = 0.5 ** (seconds / HALF_LIFE)
+        self.waiting += seconds
+        if done == self.done:
+            return
+        # a piece of work that takes longer, such as a run, makes older ones count half
+        fade = 0.5 ** min(1.0, self.waiting / HALF_LIFE)
         self.counted += done - self.done
         self.work = self.work * fade + done - self.done
-        self.seconds = self.seconds * fade + seconds
-        self.done = done
+        self.seconds = self.seconds * fade + self.waiting
+        self.done, self.waiting = done, 0.0
+
+    def left(self, total: float) -> float:
+        """Return the seconds that the rest of the work needs."""
+        return max(0.0, self.seconds * (total - self.done) / self.work - self.waiting)
 
 
 class StageTimes:
@@ -69,7 +79,7 @@ class StageTimes:
         pace.done, self._last = done, (stage, now)
         if not total or done >= total or pace.counted < FIRST_ESTIMATE * total or not pace.work:
             return None
-        return pace.seconds * (total - done) / pace.work
+        return pace.left(total)
 
 
 class Progress:

@@ -129,6 +129,18 @@ def test_the_time_left_does_not_swing_with_a_slow_start_and_validations():
     assert all(seconds < 320 * true for true, seconds in estimates)
 
 
+def test_pieces_of_work_that_take_minutes_do_not_slow_the_pace_while_they_last():
+    times = bars.StageTimes("runs", 0.0)
+    times.estimate("runs", 0, 10, 0.0)
+    for now in range(10, 600, 10):
+        assert times.estimate("runs", 0, 10, float(now)) is None
+    assert times.estimate("runs", 1, 10, 600.0) == 5400.0
+    for now in range(610, 1200, 10):  # reports of a run's epochs
+        assert times.estimate("runs", 1, 10, float(now)) == 5400.0 - (now - 600)
+    assert times.estimate("runs", 2, 10, 1200.0) == 4800.0
+    assert times.estimate("runs", 3, 10, 1320.0) == 7 * (450 + 120) / 1.75  # older runs count half
+
+
 def test_a_stage_that_comes_back_keeps_its_pace_and_one_that_restarts_does_not():
     times = bars.StageTimes("training", 0.0)
     times.estimate("training", 10, 20, 0.0)
