@@ -67,9 +67,13 @@ class TaggerRecipe:
     """The first so many vectors are read, and ship with the tagger; the most frequent words come
     first in a file of `elmokit vectors`."""
     vector_dim: int = 0
-    """Their principal components, as many as the tagger has; 0: the vectors as they are."""
+    """Dimensions that are left by a truncated SVD; 0: the vectors as they are."""
     card: dict[str, Any]
     """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
+
+    def __post_init__(self) -> None:
+        if bool(self.vectors) != (self.num_vectors > 0):
+            raise ValueError("`vectors` and `num_vectors` need each other")
 
 
 def read_recipe(name: str) -> TaggerRecipe:
@@ -95,11 +99,12 @@ def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, P
 
 
 def first_vectors(recipe: TaggerRecipe, source: Path | None, directory: Path) -> Path | None:
-    """Write the vectors that the tagger has; return their file."""
-    if source is None:
-        return None
+    """Write the vectors that the tagger has, once; return their file."""
+    target = directory / "vectors.bin"
+    if source is None or target.exists():  # the training knows the file by its hash
+        return None if source is None else target
     vectors = read_vectors(source).first(recipe.num_vectors)
-    values, target = vectors.values[2:], directory / "vectors.bin"
+    values = vectors.values[2:]
     if recipe.vector_dim:
         components = np.linalg.svd(values, full_matrices=False).Vh[: recipe.vector_dim]
         values = values @ components.T
@@ -122,10 +127,19 @@ def train(recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | N
 
 
 def facts(
-    name: str, recipe: TaggerRecipe, result: TaskResult, score: TaskScore, dev: Path
+    name: str,
+    recipe: TaggerRecipe,
+    result: TaskResult,
+    score: TaskScore,
+    lower: TaskScore | None,
+    dev: Path,
 ) -> dict[str, Any]:
-    """Return the facts of the card."""
+    """Return the facts of the card; ``lower`` is the score of the dev set in lower case."""
     details = "".join(f", {key} {value:.2f}" for key, value in score.details.items())
+    idea = ""
+    if lower is not None:
+        details += f"; all of it in lower case {lower.value:.2f}"
+        idea = " Its errors gave the idea of copies in lower case."
     epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
     return {
         "name": name,
@@ -134,11 +148,12 @@ def facts(
         "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
         "held out": f"{recipe.held_out:,} sentences of the training set, used to choose settings "
         f"and epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
-        "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}`",
+        "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}"
+        f"{' --vectors FILE' if recipe.vectors else ''} --work runs`",
         "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
         "settings or epoch, with the weights in this directory: "
-        f"**{score.metric} {score.value:.2f}**{details}. In percent.",
+        f"**{score.metric} {score.value:.2f}**{details}. In percent.{idea}",
         "scores": {
             label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}
             for label, found in score.by_label.items()
@@ -157,8 +172,9 @@ def package(
         run.metadata["vectors"] |= {"path": vectors.name}
     run.round_to("int8")
     score = run.evaluate(dev)
+    lower = run.evaluate(dev, lowercase=True) if recipe.run.train.lowercase_share else None
     run.metadata["data"] |= dict(zip(("train", "dev"), PART_NAMES, strict=True))
-    run.metadata["card"] = facts(name, recipe, result, score, dev)
+    run.metadata["card"] = facts(name, recipe, result, score, lower, dev)
     target = PACKAGED_RUNS / name
     target.parent.mkdir(exist_ok=True)
     run.save(target, dtype="int8")
@@ -203,8 +219,13 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, help="static word vectors, if the recipe has any")
     options = parser.parse_args()
     recipe = read_recipe(options.name)
-    if bool(recipe.vectors) != (options.vectors is not None):
-        parser.error(f"--vectors: the recipe of {options.name} has {recipe.vectors or 'none'}")
+    if recipe.vectors and options.vectors is None:
+        parser.error(
+            f"{options.name} needs --vectors FILE: {recipe.vectors}; "
+            f"{RECIPES / options.name}.toml says how to make them"
+        )
+    if options.vectors is not None and not recipe.vectors:
+        parser.error(f"{options.name} reads no static vectors: leave out --vectors")
     suffixes = find_task(recipe.run.task).suffixes
     sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
     directory = options.work / options.name

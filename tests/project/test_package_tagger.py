@@ -96,28 +96,48 @@ def test_vectors_ship_with_the_tagger(package, tmp_path, capsys):
     vectors.write_text("Minji 1 2\nOslo 3 4\nrare 5 6\n", encoding="utf-8")
     with pytest.raises(SystemExit):
         package("--vectors", vectors)
-    assert "--vectors: the recipe of ner-xx has none" in capsys.readouterr().err
+    assert "ner-xx reads no static vectors: leave out --vectors" in capsys.readouterr().err
     path = tmp_path / "recipes" / "ner-xx.toml"
     more = 'vectors = "two of them"\nnum_vectors = 2\n'
     path.write_text(more + path.read_text(), encoding="utf-8")
     with pytest.raises(SystemExit):
         package()
-    assert "has two of them" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "ner-xx needs --vectors FILE: two of them; " in error
+    assert "ner-xx.toml says how" in error
     target = package("--vectors", vectors)
     (tmp_path / "work/ner-xx/vectors.bin").unlink()
     run = TaskRun.load(target)
-    assert "- vectors: two of them" in (target / "README.md").read_text(encoding="utf-8")
+    card = (target / "README.md").read_text(encoding="utf-8")
+    assert "- vectors: two of them" in card
+    assert " --vectors FILE --work runs`" in card
     assert run.metadata["vectors"]["path"] == "vectors.bin"
     assert (target / "vectors.txt").read_text().split() == ["Minji", "Oslo"]
     assert len(list(run.predict(["Oslo sat"]))) == 1
     assert str(tmp_path) not in json.dumps(run.metadata)
 
 
-def test_vectors_are_reduced_to_their_principal_components(module, package, tmp_path):
+def test_a_tagger_of_lower_case_is_scored_there_too(package, tmp_path):
+    path = tmp_path / "recipes" / "ner-xx.toml"
+    share = "[run.train]\nlowercase_share = 1.0\n"
+    path.write_text(path.read_text().replace("[run.train]\n", share), encoding="utf-8")
+    run = TaskRun.load(package())
+    lower = run.evaluate(tmp_path / "data" / "dev.conll", lowercase=True).value
+    assert f"; all of it in lower case {lower:.2f}." in run.metadata["card"]["scored"]
+
+
+def test_vectors_without_their_number_are_refused(package, tmp_path):
+    path = tmp_path / "recipes" / "ner-xx.toml"
+    path.write_text('vectors = "some"\n' + path.read_text(), encoding="utf-8")
+    with pytest.raises(ConfigError, match="`num_vectors`"):
+        package()
+
+
+def test_vectors_are_reduced_by_a_truncated_svd(module, package, tmp_path):
     values = np.random.default_rng(0).normal(size=(9, 2)) @ [[1.0, 2, 0], [0, 1, 1]]  # of rank 2
     write_vectors(tmp_path / "source.bin", [f"w{number}" for number in range(9)], values)
     recipe = module.read_recipe("ner-xx")
-    recipe = dataclasses.replace(recipe, num_vectors=6, vector_dim=2)
+    recipe = dataclasses.replace(recipe, vectors="some", num_vectors=6, vector_dim=2)
     found = read_vectors(module.first_vectors(recipe, tmp_path / "source.bin", tmp_path))
     assert found.words == [f"w{number}" for number in range(6)]
     np.testing.assert_allclose(

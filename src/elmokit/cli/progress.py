@@ -13,7 +13,8 @@ from elmokit.cli.output import is_main_process
 FIRST_ESTIMATE = 0.01
 """Share of the work to finish before the remaining time is estimated."""
 HALF_LIFE = 60.0
-"""Seconds after which the pace of the work counts half in the estimate."""
+"""Seconds after which the pace of the work counts half in the estimate; a longer piece of work
+halves it once."""
 
 Show = Callable[[str, float, float | None, str], None]
 """Takes the stage, the work done, the total and a short status."""
@@ -31,6 +32,8 @@ class _Pace:
     seconds: float = 0.0
     waiting: float = 0.0
     """Seconds since work was last done."""
+    last_piece: float = 0.0
+    """The work that was done then."""
 
     def add(self, done: float, seconds: float) -> None:
         self.waiting += seconds
@@ -38,14 +41,16 @@ class _Pace:
             return
         # a piece of work that takes longer, such as a run, makes older ones count half
         fade = 0.5 ** min(1.0, self.waiting / HALF_LIFE)
-        self.counted += done - self.done
-        self.work = self.work * fade + done - self.done
+        self.last_piece = done - self.done
+        self.counted += self.last_piece
+        self.work = self.work * fade + self.last_piece
         self.seconds = self.seconds * fade + self.waiting
         self.done, self.waiting = done, 0.0
 
     def left(self, total: float) -> float:
-        """Return the seconds that the rest of the work needs."""
-        return max(0.0, self.seconds * (total - self.done) / self.work - self.waiting)
+        """Return the seconds that the rest needs; a piece under way never counts as done."""
+        pace, rest = self.seconds / self.work, total - self.done
+        return pace * rest - min(self.waiting, pace * min(self.last_piece, rest))
 
 
 class StageTimes:

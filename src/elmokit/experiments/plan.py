@@ -17,7 +17,7 @@ from elmokit.tasks.inputs.settings import WITH_BILM, WITH_LAYERS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
-RUN_VERSION = 2
+RUN_VERSION = 3
 """Increased when the same settings, data, biLM and vectors would give different numbers."""
 MODEL_KEY = "model"
 """Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from elmokit.errors import InputError
 from elmokit.files.location import Location
 from elmokit.metrics.accuracy import accuracy_of, score_label_sequences
 from elmokit.metrics.span_f1 import Span, SpanScore, f1_of, read_spans, score_tags
@@ -16,6 +17,14 @@ from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore
 from elmokit.tasks.written import Mark, WrittenWords
 
 Example = TypeVar("Example")
+
+
+def check_tags_words(task: Task[Any], *, wanted: str) -> "TaggingTask[Any]":
+    """Return the task; raise `InputError` with what was ``wanted`` if it does not tag words."""
+    if isinstance(task, TaggingTask) and task.units != "characters":
+        return task
+    what = f"{task.name} with units=characters" if task.units == "characters" else task.name
+    raise InputError(f"{wanted} is for tasks that tag words (pos, ner, srl), not for {what}.")
 
 
 class TaggingTask(Task[Example]):
@@ -42,8 +51,7 @@ class TaggingTask(Task[Example]):
         return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
 
     def lowercased(self, example: Any) -> Any:
-        if self.units == "characters":
-            return super().lowercased(example)  # raises
+        """Return an example with its words in lower case, for `units` other than characters."""
         return replace(example, tokens=tuple(word.lower() for word in example.tokens))
 
     def example_of(self, *sentences: Sentence) -> Any:

@@ -202,17 +202,6 @@ class Task(ABC, Generic[Example]):
         """Return the part of an example that one update reads, made of its sentences."""
         return example
 
-    def lowercased(self, example: Example) -> Example:
-        """Return an example with its words in lower case.
-
-        Raises:
-            InputError: if the task does not tag words.
-        """
-        raise InputError(
-            f"train.lowercase_share is for tasks that tag words, such as ner and pos, not for "
-            f"{self.name} in {self.units}: leave it out."
-        )
-
     def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
         """Make an example of a line of raw text.
 

@@ -58,7 +58,7 @@ class VectorsReference:
     """Identifies a file of word vectors."""
 
     path: str
-    """Absolute."""
+    """Absolute; its name, if the run keeps all of its vectors."""
     sha256: str
     """Of the file itself, compressed or not."""
 
@@ -97,17 +97,27 @@ class LaterWords:
             return None
         return read_vectors(self._reference.path, only=new)
 
-    def all(self) -> StaticVectors:
-        """Return every vector of the file.
+    def read_all(self) -> StaticVectors:
+        """Return every vector that the file lists; of a fastText model, warn about the others.
 
         Raises:
-            FileNotFoundError: if it is gone.
+            FileNotFoundError: if the file is gone.
             FormatError: if it is damaged, or not the file of the training.
         """
         file = existing_file(self._reference.path)
-        if file_sha256(file) != self._reference.sha256:
-            raise FormatError(f"{file} is not the file that the run was trained with.")
+        if not self._is_file_of_training(file):
+            raise FormatError(
+                f"{file} is not the file that the run was trained with. Give that one: "
+                "TaskRun.load(…, vectors=FILE)."
+            )
+        if fasttext_file.recognizes(ByteStream(file).ahead(_HEAD_BYTES)):
+            log.warning(
+                "%s also makes vectors of words that it does not list: these are not kept", file
+            )
         return read_vectors(file)
+
+    def _is_file_of_training(self, file: Path) -> bool:
+        return file_sha256(file) == self._reference.sha256
 
     def _can_be_read(self, num_words: int) -> bool:
         if self._is_right is False:
@@ -115,7 +125,7 @@ class LaterWords:
         file = Path(self._reference.path)
         if not file.is_file():
             problem = "is gone"
-        elif self._is_right is None and file_sha256(file) != self._reference.sha256:
+        elif self._is_right is None and not self._is_file_of_training(file):
             problem = "is not the file that the run was trained with"
         else:
             self._is_right = True

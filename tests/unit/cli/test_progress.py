@@ -137,6 +137,11 @@ def test_pieces_of_work_that_take_minutes_do_not_slow_the_pace_while_they_last()
     assert times.estimate("runs", 1, 10, 600.0) == 5400.0
     for now in range(610, 1200, 10):  # reports of a run's epochs
         assert times.estimate("runs", 1, 10, float(now)) == 5400.0 - (now - 600)
+    assert times.estimate("runs", 1, 10, 1199.0) == 4801.0
+    assert times.estimate("runs", 1, 10, 9999.0) == 4800.0  # the second takes longer; eight follow
+    times = bars.StageTimes("runs", 0.0)
+    times.estimate("runs", 0, 10, 0.0)
+    times.estimate("runs", 1, 10, 600.0)
     assert times.estimate("runs", 2, 10, 1200.0) == 4800.0
     assert times.estimate("runs", 3, 10, 1320.0) == 7 * (450 + 120) / 1.75  # older runs count half
 

@@ -117,9 +117,9 @@ class AntecedentScore(nn.Module):
         span_dim: int,
         hidden_dim: int,
         *,
+        max_antecedents: int,
         feature_dim: int = 20,
         num_genres: int = 0,
-        max_antecedents: int = 100,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()

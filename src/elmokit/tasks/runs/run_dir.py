@@ -40,6 +40,8 @@ WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = "model.safetensors", "metrics.jsonl", "
 SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
 """All files of a run that was saved apart from its training."""
 STATIC_WEIGHT = "inputs.static.weight"
+KEEPS_VECTORS = "keeps_vectors"
+"""Key of `task.json`: whether the run holds all static vectors of their file."""
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
@@ -174,6 +176,8 @@ class _TaskRecord:
     data: _DataRecord | None = None
     weights: Storage = "float32"
     weights_sha256: str | None = None
+    keeps_vectors: bool = False
+    """Whether the run holds all static vectors of its file."""
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) < len(self.labels):

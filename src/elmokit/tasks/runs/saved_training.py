@@ -49,7 +49,7 @@ CHECKPOINT_SECONDS = 120.0
 """Longest time between two checkpoints; there is one after each epoch, too."""
 FIXED_SETTINGS = (
     "task", "units", "hidden_dims", "dropout", "inputs", "train.batch_size", "train.seed",
-    "train.label_share", "train.finetune_bilm",
+    "train.label_share", "train.lowercase_share", "train.finetune_bilm",
 )  # fmt: skip
 """Settings that a resumed training cannot change."""
 

@@ -20,6 +20,7 @@ from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
+    KEEPS_VECTORS,
     WEIGHTS_FILE,
     check_sizes,
     input_settings_of,
@@ -30,6 +31,7 @@ from elmokit.tasks.runs.run_dir import (
     vectors_of,
 )
 from elmokit.tasks.runs.scoring import check_labels, predict, score_model
+from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
@@ -41,8 +43,6 @@ from elmokit.weights.storage import Storage, round_parameters
 
 log = logging.getLogger(__name__)
 
-KEEPS_VECTORS = "keeps_vectors"
-"""In the metadata: whether the run holds all vectors of its file."""
 LINES_TOGETHER = 256
 """Lines of raw text that are read and looked up together."""
 
@@ -62,7 +62,7 @@ class TaskRun:
     ) -> None:
         self.task, self._network, self.labels = task, network, labels
         self._maker, self._bilm = maker, bilm
-        self.metadata = metadata
+        self.metadata: dict[str, Any] = metadata
         """The contents of ``task.json``; its table ``card`` is for `card`."""
         keeps_all = metadata.get(KEEPS_VECTORS, False)
         self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
@@ -115,7 +115,9 @@ class TaskRun:
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
         task = find_task(config.task).in_units(config.units)
         given = vectors_of(metadata, run_dir)
-        if given is not None and vectors is not None:
+        if vectors is not None and metadata.get(KEEPS_VECTORS):
+            log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
+        elif given is not None and vectors is not None:
             given = replace(given, path=str(vectors.absolute()))
         config = replace(config, inputs=input_settings_of(metadata, run_dir))
         config = config.resolved(with_static=given is not None)
@@ -160,24 +162,30 @@ class TaskRun:
             num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
         )  # fmt: skip
 
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether the run reads static vectors."""
+        return self._maker.static is not None
+
     def keep_vectors(self) -> None:
         """Read every static vector of the run's file, so that a saved copy needs it no longer.
 
         Without this, a run holds the vectors of its training and dev words and looks up others in
-        the file. A fastText model also makes vectors of words that it does not list; those are not
-        kept.
+        the file. Of a fastText model only the listed words are kept, with a warning: it would make
+        vectors of others, too. Call it before `round_to`, which also rounds what it read.
 
         Raises:
             InputError: if the run reads no static vectors.
             FileNotFoundError: if the file is gone.
             FormatError: if it is damaged, or not the file that the run was trained with.
         """
-        if self._maker.static is None:
+        if not self.reads_vectors:
             raise InputError("This run reads no static vectors: there is nothing to keep.")
-        if self._later_words is not None:
-            self._extend_static(self._later_words.all())
-            self._later_words = None
-        self.metadata = self.metadata | {KEEPS_VECTORS: True}
+        with self._lock:
+            if self._later_words is not None:
+                self._extend_static(self._later_words.read_all())
+                self._later_words = None
+            self.metadata = self.metadata | {KEEPS_VECTORS: True}
 
     def round_to(self, dtype: Storage) -> None:
         """Round all parameters in place to numbers that ``dtype`` holds exactly.
@@ -203,15 +211,23 @@ class TaskRun:
         save_run(target, metadata, self._network, static, card, dtype)
         self.metadata = metadata
 
-    def evaluate(self, path: Path) -> TaskScore:
+    def evaluate(self, path: Path, *, lowercase: bool = False) -> TaskScore:
         """Score the predictions for a file with gold answers.
+
+        Args:
+            path: In the task's format.
+            lowercase: Whether its words are read in lower case: a test of tasks that tag words.
 
         Raises:
             FileNotFoundError: if there is no such file.
             FormatError: if it is damaged.
-            InputError: if it has none of the labels that the model gives.
+            InputError: if it has none of the labels that the model gives; if ``lowercase`` is asked
+                of a task that does not tag words.
         """
         examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
+        if lowercase:
+            task = check_tags_words(self.task, wanted="`lowercase`")
+            examples = [task.lowercased(example) for example in examples]
         check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.keep)
@@ -282,12 +298,10 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add the static vectors of words that the run does not have in just this spelling."""
-        if self._later_words is None:
-            return
         words = dict.fromkeys(self.task.words(examples))
         with self._lock:
             static = self._maker.static
-            if static is None:
+            if static is None or self._later_words is None:
                 return
             found = self._later_words.find([word for word in words if word not in static])
             if found is not None and found.words:
@@ -295,8 +309,9 @@ class TaskRun:
 
     def _extend_static(self, found: StaticVectors) -> None:
         assert self._maker.static is not None
-        self._maker.static = self._maker.static.extended(found)  # ids of earlier words stay
-        self._network.inputs.set_static(self._maker.static)
+        extended = self._maker.static.extended(found)  # ids of earlier words stay
+        self._network.inputs.set_static(extended)  # first, for a prediction in another thread
+        self._maker.static = extended
 
 
 def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:

@@ -24,12 +24,14 @@ from elmokit.tasks.runs.run_dir import write_best
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
 from elmokit.tasks.runs.scoring import check_labels, score_model
 from elmokit.tasks.runs.training import (
+    LOWERCASE_SHARE,
     EpochReport,
     OnStep,
     TaskTraining,
     choose_examples,
     lowercase_copies,
 )
+from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors
@@ -115,11 +117,14 @@ def train_task(
         FormatError: if the data is damaged.
         ValueError: if the condition lacks what it reads, or is given what it does not read; if the
             task cannot read layers where ``config`` says.
-        InputError: if the dev or test set has none of the labels of the training set.
+        InputError: if the dev or test set has none of the labels of the training set; for a
+            ``lowercase_share`` of a task that does not tag words.
         FloatingPointError: if the loss is not finite.
     """
     task = find_task(config.task).in_units(config.units)
     Limits(minutes=minutes)
+    if config.train.lowercase_share:
+        check_tags_words(task, wanted=LOWERCASE_SHARE)
     _check_vectors(config.inputs, vectors)
     given, config = config.inputs, config.resolved(with_static=vectors is not None)
     _warn_of_no_effect(given, config.inputs)

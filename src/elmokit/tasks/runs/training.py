@@ -1,5 +1,6 @@
 """Training of a task model, epoch by epoch, from the start or from a checkpoint."""
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
+from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -28,6 +30,9 @@ from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
+log = logging.getLogger(__name__)
+
+LOWERCASE_SHARE = "train.lowercase_share"
 SCHEDULES = {
     "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
     "cosine": ScheduleConfig(kind="cosine"),
@@ -330,14 +335,18 @@ def lowercase_copies(
     """Return copies of a share of the training examples in lower case, if that changes them.
 
     Raises:
-        InputError: if the task does not tag words.
+        InputError: if copies are wanted, and the task does not tag words.
     """
     if not config.lowercase_share:
         return []
+    task = check_tags_words(task, wanted=LOWERCASE_SHARE)
     count = round(config.lowercase_share * len(training))
     chosen = random.Random(config.seed).sample(range(len(training)), count)
     copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
-    return [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
+    changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
+    if not changed:
+        log.warning(f"{LOWERCASE_SHARE} has no effect: the sentences are in lower case already")
+    return changed
 
 
 def choose_examples(training: Examples, config: TaskTrainConfig) -> list[int]:

@@ -31,10 +31,11 @@ def drawn(module, seed=0):
     return module
 
 
-def make(num_spans, *, seed=0, span_dim=6, **settings):
+def make(num_spans, *, seed=0, span_dim=6, max_antecedents=9, **settings):
     """Return a scorer and what it reads."""
     generator = torch.Generator().manual_seed(seed)
-    scorer = drawn(AntecedentScore(span_dim, 5, feature_dim=3, num_genres=2, **settings), seed)
+    settings |= {"max_antecedents": max_antecedents, "feature_dim": 3, "num_genres": 2}
+    scorer = drawn(AntecedentScore(span_dim, 5, **settings), seed)
     vectors = torch.randn(num_spans, span_dim, generator=generator)
     mentions = torch.randn(num_spans, generator=generator)
     speakers = torch.randint(0, 3, (num_spans,), generator=generator)

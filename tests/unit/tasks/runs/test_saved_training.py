@@ -433,6 +433,26 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         train("run", settings={"epochs": 1}, data=other, resume=True)
     with pytest.raises(ConfigError, match=r"train\.batch_size .* 2 .* 3"):
         train("run", settings={"epochs": 1, "batch_size": 3}, resume=True)
+    with pytest.raises(ConfigError, match=r"train\.label_share .* 1\.0 .* 0\.5"):
+        train("run", settings={"epochs": 1, "label_share": 0.5}, resume=True)
+
+
+def test_a_resumed_training_has_its_own_share_of_lower_case(tmp_path, model_dir):
+    data = tmp_path / "ner.txt"
+    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
+
+    def train(share, **options):
+        config = TaskRunConfig(
+            task="ner", hidden_dims=(6,), train=TaskTrainConfig(epochs=1, lowercase_share=share)
+        )
+        run_dir, cache_dir = tmp_path / "run", tmp_path / "layers"
+        train_task(
+            config, data, data, run_dir, model=str(model_dir), cache_dir=cache_dir, **options
+        )
+
+    train(1.0)
+    with pytest.raises(ConfigError, match=r"train\.lowercase_share .* 1\.0 .* 0\.0"):
+        train(0.0, resume=True)
 
 
 def test_a_run_that_ended_just_before_the_lock_is_not_replaced(train, tmp_path, monkeypatch):

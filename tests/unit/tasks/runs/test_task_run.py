@@ -130,6 +130,26 @@ def test_a_position_that_a_network_does_not_have_is_refused(train, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
+    run_dir = train("ner", epochs=60, patience=60, learning_rate=0.03, lowercase_share=1.0)
+    last = json.loads((run_dir / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
+    assert last["step"] == 2 * last["epoch"]  # four sentences, two at a time
+    assert written(run_dir)["data"]["examples"] == 2
+    run = TaskRun.load(run_dir)
+    assert run.evaluate(tmp_path / "ner.txt").value == 100
+    assert run.evaluate(tmp_path / "ner.txt", lowercase=True).value == 100
+    with pytest.raises(InputError, match=r"`lowercase` .*not for sentiment"):
+        TaskRun.load(train("sentiment", "other")).evaluate(
+            tmp_path / "sentiment.tsv", lowercase=True
+        )
+
+
+def test_lower_case_of_a_task_without_words_to_tag_is_refused_before_a_run_begins(train, tmp_path):
+    with pytest.raises(InputError, match=r"train\.lowercase_share .*not for nli"):
+        train("nli", lowercase_share=0.1)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_of_an_earlier_version_is_told(train):
     run_dir = train("ner")
     metadata = written(run_dir)
@@ -308,6 +328,36 @@ class TestStaticVectors:
         whole.keep_vectors()  # it has them already
         whole.save(tmp_path / "again")
         assert (tmp_path / "again/vectors.txt").read_text("utf-8").split() == static.words
+
+    def test_a_small_copy_of_a_bare_run_keeps_them_as_well(self, train, vectors, tmp_path, caplog):
+        run = TaskRun.load(train("ner", vectors=vectors, keep_static=False))
+        run.keep_vectors()
+        run.round_to("int8")
+        run.save(tmp_path / "small", dtype="int8")
+        before = list(run.predict(["the ocean by night"]))
+        assert set((tmp_path / "small/vectors.txt").read_text("utf-8").split()) == {
+            "sat", "ocean", "night",
+        }  # fmt: skip
+        small = TaskRun.load(tmp_path / "small", vectors=vectors)
+        assert "has no effect" in caplog.text
+        assert list(small.predict(["the ocean by night"])) == before
+
+    def test_vectors_that_a_fasttext_model_would_make_are_not_kept_and_that_is_told(
+        self, train, tmp_path, caplog
+    ):
+        gensim = pytest.importorskip("gensim")
+        made = gensim.models.FastText(
+            [["sat", "ocean", "night"]] * 5, vector_size=2, min_count=1, bucket=50, workers=1
+        )
+        path = tmp_path / "vectors.bin"
+        gensim.models.fasttext.save_facebook_model(made, str(path))
+        run = TaskRun.load(train("ner", vectors=path))
+        run.keep_vectors()
+        assert "also makes vectors of words that it does not list" in caplog.text
+        run.save(tmp_path / "whole")
+        assert set((tmp_path / "whole/vectors.txt").read_text("utf-8").split()) >= {
+            "sat", "ocean", "night",
+        }  # fmt: skip
 
     def test_vectors_of_another_file_are_not_kept(self, train, vectors):
         run = TaskRun.load(train("ner", vectors=vectors))

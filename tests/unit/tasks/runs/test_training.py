@@ -24,6 +24,7 @@ from elmokit.tasks.runs.training import (
 )
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
+from elmokit.text.tokenizers.registry import build_tokenizer
 
 
 def examples(lengths):
@@ -79,11 +80,28 @@ def test_a_share_of_the_sentences_is_read_in_lower_case_too():
     assert len(every) == 40
 
 
-@pytest.mark.parametrize(("task", "units"), [("sentiment", "words"), ("ner", "characters")])
-def test_only_tasks_that_tag_words_are_read_in_lower_case(task, units):
+def test_what_tags_go_with_stays_with_the_words():
+    srl = find_task("srl")
+    given = srl.from_text("They *Sat* by the Bank", build_tokenizer("whitespace"))
+    (copy,) = lowercase_copies(srl, [given], TaskTrainConfig(lowercase_share=1.0))
+    assert copy.tokens == ("they", "sat", "by", "the", "bank")
+    assert (copy.predicate, copy.tags) == (given.predicate, given.tags)
+
+
+@pytest.mark.parametrize(
+    ("task", "units", "named"),
+    [("sentiment", "words", "not for sentiment"), ("ner", "characters", "units=characters")],
+)
+def test_only_tasks_that_tag_words_are_read_in_lower_case(task, units, named):
     config = TaskTrainConfig(lowercase_share=0.5)
-    with pytest.raises(InputError, match=rf"lowercase_share.* {task} in {units}"):
-        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")] * 2, config)
+    with pytest.raises(InputError, match=rf"^train\.lowercase_share .*{named}\.$"):
+        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")], config)
+
+
+def test_copies_without_effect_are_told(caplog):
+    given = [sentence_of("배", "를"), sentence_of("in", "it")]
+    assert lowercase_copies(PosTask(), given, TaskTrainConfig(lowercase_share=1.0)) == []
+    assert "train.lowercase_share has no effect" in caplog.text
 
 
 def test_lower_case_needs_all_labels():
