@@ -12,6 +12,7 @@ from typing import Any
 
 from publish_results import (
     LABELS,
+    MISSING_SEEDS,
     PAGES,
     ROOT,
     SOURCES,
@@ -38,7 +39,7 @@ def card_scores(results: dict[str, Any]) -> dict[str, str]:
     """
     scores = columns_of(results["tables"][0], "data", "labels", "static", "elmo")
     return {
-        LABELS[dataset][0]: f"{elmo} (static word vectors: {static})"
+        LABELS[dataset][0]: MISSING_SEEDS.sub("", f"{elmo} (static word vectors: {static})")
         for dataset, labels, static, elmo in scores
         if labels == "100 %" and NOTHING not in (static, elmo)
     }

@@ -50,6 +50,11 @@ OTHER_MODEL = {
     "en": "Made with an earlier model (hash `{}`), not with the one in the package.",
     "ko": "이 표는 지금 패키지에 들어 있는 모델이 아니라 이전 모델(해시 `{}`)로 만들었습니다.",
 }
+MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
+SOME_SEEDS = {
+    "en": "Not all planned seeds have run yet: the full table says how many.",
+    "ko": "계획한 시드를 아직 모두 실행하지는 않았습니다. 몇 개를 실행했는지는 전체 표에 있습니다.",
+}
 LABELS = {
     "ner-en-uner-ewt": (
         "named entity recognition, UNER-EWT (span F1)",
@@ -132,7 +137,7 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
     """Return a table of scores with all labels, and with a tenth of them, from a results file."""
     scores, gains = results["tables"][:2]
     by_row = {
-        (dataset, labels): pair
+        (dataset, labels): tuple(MISSING_SEEDS.sub("", cell) for cell in pair)
         for dataset, labels, *pair in columns_of(scores, "data", "labels", "static", "elmo")
     }
     columns = ("data", "labels", "condition", "error reduction", "p")
@@ -170,10 +175,14 @@ def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
     return model_hash.startswith(scored_hash(results))
 
 
-def model_note(results: dict[str, Any], shipped: str, written_in: str) -> str:
-    """Return a paragraph that says so if a table was made with another model; else nothing."""
-    note = OTHER_MODEL[written_in].format(scored_hash(results))
-    return "" if is_made_with(results, shipped) else f"\n{note}\n"
+def notes_on(results: dict[str, Any], shipped: str, written_in: str) -> str:
+    """Return paragraphs that say what a table lacks: seeds, the model of the package."""
+    notes = []
+    if any(MISSING_SEEDS.search(cell) for row in results["tables"][0]["rows"] for cell in row):
+        notes.append(SOME_SEEDS[written_in])
+    if not is_made_with(results, shipped):
+        notes.append(OTHER_MODEL[written_in].format(scored_hash(results)))
+    return "".join(f"\n{note}\n" for note in notes)
 
 
 def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
@@ -238,7 +247,7 @@ def with_scores(document: str) -> str:
     for language, name in SOURCES.items():
         results = read_published(name)
         table = scores_table(results, language, DOCUMENTS[document])
-        note = model_note(results, shipped_hash(language), DOCUMENTS[document])
+        note = notes_on(results, shipped_hash(language), DOCUMENTS[document])
         text = between(text, f"scores {language}", f"\n{table}\n{note}", document)
         if f"<!-- counts {language}: begin -->" in text:
             text = between(text, f"counts {language}", counts_text(results), document)

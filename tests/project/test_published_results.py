@@ -46,9 +46,20 @@ def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(rec
     ("language", "found"), [("en", "earlier model (hash `0123`)"), ("ko", "이전 모델(해시 `0123`)")]
 )
 def test_a_table_of_another_model_says_so(recipe, language, found):
-    results = {"made": {"biLM": "ko, hash 0123"}}
-    assert recipe.model_note(results, "01234567", language) == ""
-    assert found in recipe.model_note(results, "76543210", language)
+    results = RESULTS | {"made": {"biLM": "ko, hash 0123"}}
+    assert recipe.notes_on(results, "01234567", language) == ""
+    assert found in recipe.notes_on(results, "76543210", language)
+
+
+def test_a_table_of_some_of_the_seeds_says_so(recipe):
+    scores, gains = RESULTS["tables"]
+    first = [*scores["rows"][0][:5], "60.00 (1 of 3 seeds)", "59.00 ± 0.50 (2 of 3 seeds)"]
+    results = RESULTS | {"made": {"biLM": "en, hash 0123"}}
+    results["tables"] = [scores | {"rows": [first, *scores["rows"][1:]]}, gains]
+    expected = recipe.scores_table(RESULTS, "en", "en")
+    assert recipe.scores_table(results, "en", "en") == expected.replace("60.00 ± 1.00", "60.00")
+    assert "Not all planned seeds" in recipe.notes_on(results, "0123", "en")
+    assert "계획한 시드" in recipe.notes_on(results, "0123", "ko")
 
 
 SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
