@@ -87,7 +87,9 @@ class TaskTrainConfig:
                 f"`lowercase_share` must be between 0 and 1, got {self.lowercase_share}"
             )
         if self.lowercase_share and self.label_share < 1:
-            raise ValueError("`lowercase_share` needs all labels: leave out `label_share`")
+            raise ValueError(
+                f"`lowercase_share` needs all labels, a `label_share` of 1, got {self.label_share}"
+            )
 
 
 @dataclass(frozen=True)
