@@ -19,6 +19,8 @@ import numpy as np
 
 from elmokit.config import from_dict
 from elmokit.files.atomic import atomic_file
+from elmokit.files.hashing import file_sha256
+from elmokit.files.json_files import read_json, write_json
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, find_split, read_metadata
@@ -99,16 +101,28 @@ def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, P
 
 
 def first_vectors(recipe: TaggerRecipe, source: Path | None, directory: Path) -> Path | None:
-    """Write the vectors that the tagger has, once; return their file."""
-    target = directory / "vectors.bin"
-    if source is None or target.exists():  # the training knows the file by its hash
-        return None if source is None else target
+    """Write the vectors that the tagger has, once; return their file.
+
+    They are not made again, because the training knows the file by its hash.
+    """
+    if source is None:
+        return None
+    target, note = directory / "vectors.bin", directory / "vectors.json"
+    made = {
+        "source": file_sha256(source), "num_vectors": recipe.num_vectors,
+        "vector_dim": recipe.vector_dim,
+    }  # fmt: skip
+    if note.exists():
+        if read_json(note, advice=f"Remove {directory}.") != made:
+            raise SystemExit(f"{target} is of other vectors than {source}: remove {directory}.")
+        return target
     vectors = read_vectors(source).first(recipe.num_vectors)
     values = vectors.values[2:]
     if recipe.vector_dim:
         components = np.linalg.svd(values, full_matrices=False).Vh[: recipe.vector_dim]
         values = values @ components.T
     write_vectors(target, vectors.words, values)
+    write_json(note, made)
     return target
 
 
@@ -136,10 +150,8 @@ def facts(
 ) -> dict[str, Any]:
     """Return the facts of the card; ``lower`` is the score of the dev set in lower case."""
     details = "".join(f", {key} {value:.2f}" for key, value in score.details.items())
-    idea = ""
     if lower is not None:
         details += f"; all of it in lower case {lower.value:.2f}"
-        idea = " Its errors gave the idea of copies in lower case."
     epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
     return {
         "name": name,
@@ -153,7 +165,7 @@ def facts(
         "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
         "settings or epoch, with the weights in this directory: "
-        f"**{score.metric} {score.value:.2f}**{details}. In percent.{idea}",
+        f"**{score.metric} {score.value:.2f}**{details}. In percent.",
         "scores": {
             label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}
             for label, found in score.by_label.items()

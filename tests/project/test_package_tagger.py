@@ -106,6 +106,10 @@ def test_vectors_ship_with_the_tagger(package, tmp_path, capsys):
     assert "ner-xx needs --vectors FILE: two of them; " in error
     assert "ner-xx.toml says how" in error
     target = package("--vectors", vectors)
+    other = tmp_path / "other.txt"
+    other.write_text("Minji 9 9\nOslo 9 9\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"vectors\.bin is of other vectors than .*other\.txt"):
+        package("--vectors", other)
     (tmp_path / "work/ner-xx/vectors.bin").unlink()
     run = TaskRun.load(target)
     card = (target / "README.md").read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """The examples of a data set with the layers of their sentences, and their batches."""
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -8,8 +9,13 @@ import numpy as np
 
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
+from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task
 
+log = logging.getLogger(__name__)
+
+LOWERCASE_SHARE = "train.lowercase_share"
+"""The setting, for messages."""
 BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
@@ -66,6 +72,32 @@ class Examples:
         if self._layers is None:
             return None
         return [self._layers[self._numbers[words]] for words in group]
+
+
+def choose_examples(training: Examples, *, share: float, seed: int) -> list[int]:
+    """Return the examples to train on; a smaller share is a subset of a larger one."""
+    indices = [index for index in range(len(training)) if training.length(index)]
+    random.Random(seed).shuffle(indices)
+    return indices[: max(1, round(share * len(indices)))]
+
+
+def lowercase_copies(
+    task: Task[Any], training: Sequence[Any], *, share: float, seed: int
+) -> list[Any]:
+    """Return copies of a share of the training examples in lower case, if that changes them.
+
+    Raises:
+        InputError: if copies are wanted, and the task does not tag words.
+    """
+    if not share:
+        return []
+    task = check_tags_words(task, wanted=LOWERCASE_SHARE)
+    chosen = random.Random(seed).sample(range(len(training)), round(share * len(training)))
+    copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
+    changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
+    if not changed:
+        log.warning("%s has no effect: the sentences are in lower case already", LOWERCASE_SHARE)
+    return changed
 
 
 def training_batches(

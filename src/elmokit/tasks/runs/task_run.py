@@ -298,11 +298,11 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> None:
         """Add the static vectors of words that the run does not have in just this spelling."""
-        words = dict.fromkeys(self.task.words(examples))
         with self._lock:
             static = self._maker.static
             if static is None or self._later_words is None:
                 return
+            words = dict.fromkeys(self.task.words(examples))
             found = self._later_words.find([word for word in words if word not in static])
             if found is not None and found.words:
                 self._extend_static(found)

@@ -19,18 +19,16 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.run_dir import write_best
-from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
-from elmokit.tasks.runs.scoring import check_labels, score_model
-from elmokit.tasks.runs.training import (
+from elmokit.tasks.runs.examples import (
     LOWERCASE_SHARE,
-    EpochReport,
-    OnStep,
-    TaskTraining,
+    Examples,
     choose_examples,
     lowercase_copies,
 )
+from elmokit.tasks.runs.run_dir import write_best
+from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
+from elmokit.tasks.runs.scoring import check_labels, score_model
+from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
@@ -141,7 +139,9 @@ def train_task(
     if test_path is not None:
         test = task.read(test_path, training=False, tokenize=tokenize)
     num_given = len(training)
-    training += lowercase_copies(task, training, config.train)
+    training += lowercase_copies(
+        task, training, share=config.train.lowercase_share, seed=config.train.seed
+    )
     labels = task.labels(training)
     check_labels(dev_path, task, labels, dev)
     if test_path is not None and test is not None:
@@ -181,7 +181,9 @@ def train_task(
         write_best(run_dir, metadata | {"dev": score}, network, kept_static)
 
     with open_run_dir(run_dir, config, origin, resume=resume) as checkpoint:
-        read = choose_examples(Examples(task, training, None), config.train)
+        read = choose_examples(
+            Examples(task, training, None), share=config.train.label_share, seed=config.train.seed
+        )
         examples = (
             Examples(task, training, bilm.keep, read=read), Examples(task, dev, bilm.keep)
         )  # fmt: skip

@@ -1,9 +1,8 @@
 """Training of a task model, epoch by epoch, from the start or from a checkpoint."""
 
-import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +14,9 @@ from torch import nn
 from elmokit.config import from_dict, known_part
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
-from elmokit.tasks.runs.examples import Examples, training_batches
+from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches
 from elmokit.tasks.runs.scoring import score_model
-from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
     restore_optimizer,
@@ -30,9 +28,6 @@ from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
-log = logging.getLogger(__name__)
-
-LOWERCASE_SHARE = "train.lowercase_share"
 SCHEDULES = {
     "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
     "cosine": ScheduleConfig(kind="cosine"),
@@ -167,7 +162,7 @@ class TaskTraining:
     ) -> None:
         self.model, self.maker, self.training, self.dev = model, maker, training, dev
         self.config = config
-        self.indices = choose_examples(training, config)
+        self.indices = choose_examples(training, share=config.label_share, seed=config.seed)
         self.batch_size = config.batch_size or training.task.default_batch_size
         self.num_batches = -(-len(self.indices) // self.batch_size)
         self.budget = Budget(steps=config.epochs * self.num_batches, seconds=seconds)
@@ -329,30 +324,3 @@ def _build_optimizer(
     share = config.bilm_learning_rate / config.learning_rate
     groups = [{"params": own}, {"params": slow, "rate_share": share}]
     return torch.optim.Adam([group for group in groups if group["params"]], fused=True)
-
-
-def lowercase_copies(
-    task: Task[Any], training: Sequence[Any], config: TaskTrainConfig
-) -> list[Any]:
-    """Return copies of a share of the training examples in lower case, if that changes them.
-
-    Raises:
-        InputError: if copies are wanted, and the task does not tag words.
-    """
-    if not config.lowercase_share:
-        return []
-    task = check_tags_words(task, wanted=LOWERCASE_SHARE)
-    count = round(config.lowercase_share * len(training))
-    chosen = random.Random(config.seed).sample(range(len(training)), count)
-    copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
-    changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
-    if not changed:
-        log.warning(f"{LOWERCASE_SHARE} has no effect: the sentences are in lower case already")
-    return changed
-
-
-def choose_examples(training: Examples, config: TaskTrainConfig) -> list[int]:
-    """Return the examples to train on; a smaller share is a subset of a larger one."""
-    indices = [index for index in range(len(training)) if training.length(index)]
-    random.Random(config.seed).shuffle(indices)
-    return indices[: max(1, round(config.label_share * len(indices)))]

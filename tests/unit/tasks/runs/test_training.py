@@ -14,14 +14,15 @@ from elmokit.tasks.pos import PosTask
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.runs.examples import Examples, prediction_batches, training_batches
-from elmokit.tasks.runs.scoring import missing_labels
-from elmokit.tasks.runs.training import (
-    TaskTrainConfig,
-    TaskTraining,
+from elmokit.tasks.runs.examples import (
+    Examples,
     choose_examples,
     lowercase_copies,
+    prediction_batches,
+    training_batches,
 )
+from elmokit.tasks.runs.scoring import missing_labels
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -54,11 +55,11 @@ def test_batches_hold_sentences_of_like_length():
 
 def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_out():
     training = examples([0, *[2] * 99])
-    small = choose_examples(training, TaskTrainConfig(label_share=0.1))
-    large = choose_examples(training, TaskTrainConfig(label_share=0.5))
+    small = choose_examples(training, share=0.1, seed=0)
+    large = choose_examples(training, share=0.5, seed=0)
     assert (len(small), len(large)) == (10, 50)
     assert set(small) < set(large)
-    assert 0 not in choose_examples(training, TaskTrainConfig())
+    assert 0 not in choose_examples(training, share=1.0, seed=0)
 
 
 def sentence_of(*words):
@@ -68,22 +69,21 @@ def sentence_of(*words):
 
 def test_a_share_of_the_sentences_is_read_in_lower_case_too():
     given = [sentence_of("In", f"Oslo{n}") for n in range(40)] + [sentence_of("in", "it")] * 60
-    config = TaskTrainConfig(lowercase_share=0.5, seed=3)
-    copies = lowercase_copies(PosTask(), given, config)
-    assert copies == lowercase_copies(PosTask(), given, config)
+    copies = lowercase_copies(PosTask(), given, share=0.5, seed=3)
+    assert copies == lowercase_copies(PosTask(), given, share=0.5, seed=3)
     assert 10 < len(copies) < 30  # those without capitals are not repeated
     originals = {one.tokens[1].lower() for one in given}
     assert all(one.tokens[0] == "in" and one.tokens[1] in originals for one in copies)
     assert {one.tags for one in copies} == {("X", "X")}
-    assert lowercase_copies(PosTask(), given, TaskTrainConfig()) == []
-    every = lowercase_copies(PosTask(), given, TaskTrainConfig(lowercase_share=1.0))
+    assert lowercase_copies(PosTask(), given, share=0.0, seed=0) == []
+    every = lowercase_copies(PosTask(), given, share=1.0, seed=0)
     assert len(every) == 40
 
 
 def test_what_tags_go_with_stays_with_the_words():
     srl = find_task("srl")
     given = srl.from_text("They *Sat* by the Bank", build_tokenizer("whitespace"))
-    (copy,) = lowercase_copies(srl, [given], TaskTrainConfig(lowercase_share=1.0))
+    (copy,) = lowercase_copies(srl, [given], share=1.0, seed=0)
     assert copy.tokens == ("they", "sat", "by", "the", "bank")
     assert (copy.predicate, copy.tags) == (given.predicate, given.tags)
 
@@ -93,14 +93,13 @@ def test_what_tags_go_with_stays_with_the_words():
     [("sentiment", "words", "not for sentiment"), ("ner", "characters", "units=characters")],
 )
 def test_only_tasks_that_tag_words_are_read_in_lower_case(task, units, named):
-    config = TaskTrainConfig(lowercase_share=0.5)
     with pytest.raises(InputError, match=rf"^train\.lowercase_share .*{named}\.$"):
-        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")], config)
+        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")], share=0.5, seed=0)
 
 
 def test_copies_without_effect_are_told(caplog):
     given = [sentence_of("배", "를"), sentence_of("in", "it")]
-    assert lowercase_copies(PosTask(), given, TaskTrainConfig(lowercase_share=1.0)) == []
+    assert lowercase_copies(PosTask(), given, share=1.0, seed=0) == []
     assert "train.lowercase_share has no effect" in caplog.text
 
 
