@@ -12,6 +12,7 @@ from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.files.hashing import text_sha256
+from elmokit.files.location import counted
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
@@ -122,10 +123,10 @@ class TextShards:
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
         shards = self._write(sentences, target, metadata)
-        lines = f"{report.lines} lines read, " if self.reader is None else ""
+        lines = f"{counted(report.lines, 'line')} read, " if self.reader is None else ""
         log.info(
-            "%s%d sentences, %d words in %d shards",
-            lines, report.sentences, report.words, len(shards),
+            "%s%s, %s in %s", lines, counted(report.sentences, "sentence"),
+            counted(report.words, "word"), counted(len(shards), "shard"),
         )  # fmt: skip
         if held_out_dir is not None and held_out:
             return shards, self._write(held_out, held_out_dir, shards.metadata)
