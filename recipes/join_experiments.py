@@ -4,42 +4,54 @@
     elmokit experiment table1 --tune --tasks qa --vectors vectors.bin … -o two/table1
     python recipes/join_experiments.py one/table1 two/table1 -o experiments/table1
 
-The parts may be of several machines and need not have the same word vectors, because scores are
-compared within a task only. They must have the same biLM, and the settings that elmokit has now.
-Gains and their tests are those of the parts; p-values are adjusted (Holm) for all tasks of the
-experiment, also those that no part has. A part is the folder of an experiment or its results file,
-such as those in docs/results/experiments.
+The parts may come from several machines, with different word vectors, because scores are compared
+only within a task. They must have the same biLM and the settings of this version. Gains and tests
+are taken from the parts; p-values are adjusted (Holm) for all tasks of the experiment, including
+those in no part. A part is the folder of an experiment or its results file.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import from_dict, parse_record, to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.config import parse_record, to_dict
+from elmokit.errors import ElmokitError, FormatError, InputError
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.plan import PlannedRun, plan_tasks
 from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.results.comparison import Comparison, Difference, GainChange
-from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.report import RESULTS_FILE, Report, write_report
+from elmokit.experiments.results.comparison import Cell, Comparison, Difference, GainChange
+from elmokit.experiments.results.findings import Findings, cells_key
+from elmokit.experiments.results.plots import check_plots
+from elmokit.experiments.results.report import RESULTS_FILE, Report, made_with, write_report
+from elmokit.experiments.results.tables import settings_table
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
+from elmokit.experiments.runs.tuning import RATE_FACTORS
 from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
 from elmokit.files.json_files import read_json
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.runs.config import TaskRunConfig
 
-ADVICE = "Give the folder or the results file of an experiment that elmokit wrote."
+ADVICE = "Give the folder or the results file of an experiment by this version of elmokit."
+IN_NO_PART = "in no part"
+PART_KEYS = (
+    "experiment", "made", "tables", "runs", "missing", "comparisons", "gain_changes",
+)  # fmt: skip
+RUN_KEYS = (
+    "id", "task", "dataset", "condition", "share", "seed", "metric", "value", "details",
+    "examples", "best_epoch", "epochs", "seconds", "wall_seconds", "layer_weights", "config",
+    "date", "hardware", "versions",
+)  # fmt: skip
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The results file of some tasks."""
+    """Results of some tasks of an experiment."""
 
     path: Path
     results: Mapping[str, Any]
@@ -49,10 +61,15 @@ class Part:
         """Tasks with a finished run, and their data sets."""
         return list(dict.fromkeys((run["task"], run["dataset"]) for run in self.results["runs"]))
 
+    @property
+    def bilm_hash(self) -> str:
+        """Start of the hash of the biLM, whose path may differ between machines."""
+        return self.results["made"]["biLM"].split()[-1]
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun(PlannedRun):
-    """A run of a part, with the id that it had there."""
+    """A run of a part, with the id that it has there."""
 
     stored_id: str
 
@@ -66,11 +83,17 @@ def read_part(path: Path) -> Part:
     """Read a part, from its folder or results file.
 
     Raises:
-        FormatError: if it is missing, damaged, or no experiment.
+        FormatError: if it is missing, damaged, or no experiment of this version.
     """
     path = path / RESULTS_FILE if path.is_dir() else path
-    required = ["experiment", "made", "runs", "comparisons", "gain_changes"]
-    return Part(path, read_json(path, advice=ADVICE, required=required))
+    part = Part(path, read_json(path, advice=ADVICE, required=PART_KEYS))
+    for run in part.results["runs"]:
+        if lacking := [name for name in RUN_KEYS if name not in run]:
+            raise FormatError(f"{path}: a run lacks `{lacking[0]}`. {ADVICE}")
+    for name in ("biLM", "word vectors", "command", "scored"):
+        if name not in part.results["made"]:
+            raise FormatError(f"{path}: `made` lacks `{name}`. {ADVICE}")
+    return part
 
 
 def join(parts: Sequence[Part], output: Path) -> Report:
@@ -78,26 +101,30 @@ def join(parts: Sequence[Part], output: Path) -> Report:
 
     Raises:
         FormatError: if a part is damaged.
-        InputError: if parts do not belong together; names what differs.
+        InputError: if parts do not belong together, or ``output`` is one of them.
+        MissingExtraError: if the experiment has a plot and matplotlib is missing.
     """
-    experiment = find_experiment(
-        _the_same(parts, "experiment", lambda part: part.results["experiment"])
-    )
-    if not experiment.tasks:
-        raise InputError(f"{experiment.name} trains no task, so it has no parts to join.")
-    bilm = _the_same(parts, "biLM", lambda part: part.results["made"]["biLM"])
-    scored = _the_same(parts, "scored data", lambda part: part.results["made"]["scored"])
+    if (output / RESULTS_FILE).resolve() in [part.path.resolve() for part in parts]:
+        raise InputError(
+            f"{output} is the folder of a part, which would be overwritten. Give another --output."
+        )
+    name = _shared(parts, "experiment", lambda part: part.results["experiment"])
+    _shared(parts, "hash of the biLM", lambda part: part.bilm_hash)
+    scored = _shared(parts, "scored data", lambda part: part.results["made"]["scored"])
     _check_tasks(parts)
+    experiment = find_experiment(name)
+    if not experiment.tasks:
+        raise InputError(f"{name} trains no task, so it has no parts to join.")
+    if experiment.plot is not None:
+        check_plots()
     findings = findings_of(experiment, parts)
-    finished = [result.made for _, result in findings.finished]
+    _check_settings(findings, parts)
     metadata = {
         "command": "; ".join(part.results["made"]["command"] for part in parts),
         "written": provenance()["date"],
-        "hardware": "; ".join(sorted({made["hardware"] for made in finished})),
-        "versions": "; ".join(sorted({made["versions"] for made in finished})),
-        "biLM": bilm,
+        **made_with(findings),
+        "biLM": parts[0].results["made"]["biLM"],
         "word vectors": _by_tasks(parts, "word vectors"),
-        "seeds": ", ".join(map(str, sorted({run.seed for run, _ in findings.finished}))),
         "scored": scored,
     }
     output.mkdir(parents=True, exist_ok=True)
@@ -106,45 +133,81 @@ def join(parts: Sequence[Part], output: Path) -> Report:
 
 def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
     """Return the runs of all parts in the experiment's order, and what the parts tested."""
-    stored = {_key(run): (run, part) for part in parts for run in part.results["runs"]}
-    metadata = {
+    stored: dict[Key, tuple[Mapping[str, Any], Part]] = {}
+    for part in parts:
+        for run in part.results["runs"]:
+            if _key(run) in stored:
+                raise FormatError(f"{part.path} has the run {run['id']} twice. {ADVICE}")
+            stored[_key(run)] = run, part
+    missing = {one["run"]: one for part in parts for one in part.results["missing"]}
+    runs: list[tuple[PlannedRun, RunResult | None]] = []
+    reasons: dict[str, str] = {}
+    planned = _plan(experiment, stored)
+    by_task = {task: part for part in parts for task in part.tasks}
+    for run in planned:
+        if found := stored.pop(_key(vars(run)), None):
+            runs.append(_stored_run(run, *found))
+            continue
+        if lost := missing.get(run.describe()):
+            run = _with_id(run, lost["id"])
+            reasons[run.id] = lost["reason"]
+        elif part := by_task.get((run.task, run.dataset)):
+            raise InputError(
+                f"{part.path} was made without {run.describe()}, probably with --seeds. Parts "
+                "must have all runs of their tasks, or say why one is missing."
+            )
+        else:
+            reasons[run.id] = IN_NO_PART
+        runs.append((run, None))
+    for run, part in stored.values():
+        raise InputError(
+            f"{part.path} has a run that is not planned in {experiment.name}, maybe because of "
+            f"--seeds: {run['task']} ({run['dataset']}), {run['condition']}, seed {run['seed']}."
+        )
+    findings = Findings(runs, experiment.reference, reasons)
+    return replace(findings, known=_known(findings, parts))
+
+
+def _plan(
+    experiment: Experiment, stored: Mapping[Key, tuple[Mapping[str, Any], Part]]
+) -> list[PlannedRun]:
+    """Return the planned runs, with the learning rates of the stored ones."""
+    tuned = {condition.name: condition.tuned_name for condition in experiment.conditions}
+    usual = {(one.task, one.dataset): one.learning_rate for one in experiment.tasks}
+    rates: dict[tuple[str, str, str], float] = {}
+    for (task, dataset, condition, *_), (run, part) in stored.items():
+        rate: float = run["config"]["train"]["learning_rate"]
+        known = usual.get((task, dataset), rate)
+        if not any(math.isclose(rate, factor * known) for factor in RATE_FACTORS):
+            raise InputError(
+                f"{part.path} has a learning rate of {rate:g} in {task}, {condition}, which is "
+                f"neither that of the settings, {known:g}, nor one that --tune tries."
+            )
+        if rates.setdefault((task, dataset, tuned.get(condition, condition)), rate) != rate:
+            raise InputError(f"{part.path} has several learning rates in {task}, {condition}.")
+    data = {
         one.dataset: {
             "data": {"max_train": one.max_train, "held_out": [HELD_OUT_SHARE, MAX_HELD_OUT]}
         }
         for one in experiment.tasks
     }
-    planned = plan_tasks(
-        experiment.tasks, experiment.conditions, shares=experiment.shares, metadata=metadata,
-        max_seeds=experiment.max_seeds,
+    return plan_tasks(
+        experiment.tasks, experiment.conditions, shares=experiment.shares, metadata=data,
+        max_seeds=experiment.max_seeds, learning_rates=rates,
     )  # fmt: skip
-    runs: list[tuple[PlannedRun, RunResult | None]] = []
-    for run in planned:
-        found = stored.pop(_key(vars(run)), None)
-        runs.append((run, None) if found is None else _stored_run(run, *found))
-    if stored:
-        (task, _, condition, share, seed), (_, part) = next(iter(stored.items()))
-        raise InputError(
-            f"{part.path} has a run that {experiment.name} does not have: {task}, {condition}, "
-            f"share {share:g}, seed {seed}."
-        )
-    findings = Findings(_with_tuned_rates(runs), experiment.reference)
-    return replace(findings, known=_known(findings, parts))
 
 
 def _stored_run(
     run: PlannedRun, table: Mapping[str, Any], part: Part
 ) -> tuple[StoredRun, RunResult]:
     """Return a run of a part with its result; refuse one with other settings."""
-    config = from_dict(TaskRunConfig, table["config"], source=str(part.path))
-    made_with = to_dict(config.resolved(with_static=True))
-    differing = _differences(made_with, run.metadata["config"])
-    if differing - {"train.learning_rate"}:
+    config = parse_record(TaskRunConfig, table["config"], source=part.path, advice=ADVICE)
+    made = to_dict(config.resolved(with_static=True))
+    for name, value, planned in _differences(made, run.metadata["config"]):
         raise InputError(
-            f"{part.path} has a run with other settings than {run.describe()} has now: "
-            f"{', '.join(sorted(differing))}. Run it again with this version."
+            f"{part.path}: {run.describe()} has {name} = {value}, the settings have {planned}. "
+            "Parts must be made with the settings of this version, without --set."
         )
-    values = {one.name: getattr(run, one.name) for one in fields(PlannedRun)}
-    values["metadata"] = {**run.metadata, "config": made_with}
     result = RunResult(
         metric=table["metric"], value=table["value"], details=table["details"],
         num_examples=table["examples"], epochs=tuple(table["epochs"]),
@@ -156,61 +219,68 @@ def _stored_run(
         ),
         made={name: table[name] for name in ("date", "hardware", "versions")},
     )  # fmt: skip
-    return StoredRun(**values, stored_id=table["id"]), result
+    return _with_id(run, table["id"]), result
 
 
-def _with_tuned_rates(
-    runs: Iterable[tuple[PlannedRun, RunResult | None]],
-) -> list[tuple[PlannedRun, RunResult | None]]:
-    """Give planned runs the learning rate of the finished ones of their task and condition."""
-    runs = list(runs)
-    rates = {
-        (run.task, run.dataset, run.condition): run.metadata["config"]["train"]["learning_rate"]
-        for run, result in runs
-        if result is not None
-    }
-    found = []
-    for run, result in runs:
-        config = run.metadata["config"]
-        usual = config["train"]["learning_rate"]
-        rate = rates.get((run.task, run.dataset, run.condition), usual)
-        config = {**config, "train": {**config["train"], "learning_rate": rate}}
-        found.append((replace(run, metadata={**run.metadata, "config": config}), result))
-    return found
+def _with_id(run: PlannedRun, stored_id: str) -> StoredRun:
+    values = {one.name: getattr(run, one.name) for one in fields(PlannedRun)}
+    return StoredRun(**values, stored_id=stored_id)
 
 
 def _known(findings: Findings, parts: Sequence[Part]) -> dict[object, Any]:
-    """Return the tests of the parts, as `Findings` knows those that it has already made.
+    """Return the parts' tests in the form of `Findings.known`.
 
-    Parts have no counts of examples, so nothing can be tested anew.
+    Parts have no counts of examples, so nothing can be tested anew: every test must be there.
     """
-    known: dict[object, Any] = {}
-
-    def cells(one: Mapping[str, Any], share: float) -> list[tuple[Any, tuple[int, ...]]]:
-        pair = [
-            findings.cells[one["task"], one["dataset"], share, one[name]]
-            for name in ("condition", "reference")
-        ]
-        return [(cell.key, tuple(cell.results)) for cell in pair]
-
+    tests: dict[tuple[Any, ...], tuple[Difference, Part]] = {}
     for part in parts:
         for one in part.results["comparisons"]:
-            key = tuple(cells(one, one["share"]))
-            lists = {name: tuple(one[name]) for name in ("seeds", "reference_seeds")}
-            known[key] = _record(Comparison, {**one, **lists}, part)
+            seeds = {name: tuple(one[name]) for name in ("seeds", "reference_seeds")}
+            tests["gain", *_row(one)] = _record(Comparison, {**one, **seeds}, part), part
         for one in part.results["gain_changes"]:
-            key = tuple(cells(one, one["share"]) + cells(one, 1.0))
-            known[key] = _record(GainChange, {k: v for k, v in one.items() if k != "change"}, part)
+            table = {name: value for name, value in one.items() if name != "change"}
+            tests["change", *_row(one)] = _record(GainChange, table, part), part
+    known: dict[object, Any] = {}
     for (task, dataset, share, condition), cell in findings.cells.items():
-        reference = findings.cells.get((task, dataset, share, findings.reference or ""))
-        if reference is None or reference is cell:
+        pair = _pair(findings, cell)
+        if pair is None:
             continue
-        if tuple((one.key, tuple(one.results)) for one in (cell, reference)) not in known:
-            raise FormatError(
-                f"No part has a comparison of {condition} and {findings.reference} for {task}, "
-                f"with the seeds of its runs. {ADVICE}"
-            )
+        row = task, dataset, share, condition
+        known[cells_key(pair)] = _test_of(tests, "gain", row, pair)
+        whole = findings.cells.get((task, dataset, 1.0, condition))
+        whole_pair = None if whole is None or share == 1 else _pair(findings, whole)
+        if whole_pair is not None:
+            known[cells_key((*pair, *whole_pair))] = _test_of(tests, "change", row, pair)
     return known
+
+
+def _pair(findings: Findings, cell: Cell) -> tuple[Cell, Cell] | None:
+    """Return a cell and that of the reference, or none without or for the latter."""
+    base = findings.cells.get((cell.task, cell.dataset, cell.share, findings.reference or ""))
+    return None if base is None or base is cell else (cell, base)
+
+
+def _test_of(
+    tests: Mapping[tuple[Any, ...], tuple[Difference, Part]],
+    kind: str,
+    row: tuple[str, str, float, str],
+    pair: tuple[Cell, Cell],
+) -> Difference:
+    """Return the test of a row, or raise a `FormatError` if it is missing or of other seeds."""
+    test, part = tests.get((kind, *row), (None, None))
+    task, _, share, condition = row
+    if test is None:
+        raise FormatError(
+            f"No part has the test of the {kind} of {condition} in {task} with {100 * share:g} % "
+            f"of the labels. {ADVICE}"
+        )
+    seeds = [tuple(sorted(cell.results)) for cell in pair]
+    if isinstance(test, Comparison) and [test.seeds, test.reference_seeds] != seeds:
+        raise FormatError(
+            f"{part.path if part else ''}: the test of {condition} in {task} is not of the seeds "
+            f"of its runs. {ADVICE}"
+        )
+    return test
 
 
 def _record(kind: type[Difference], table: Mapping[str, Any], part: Part) -> Difference:
@@ -221,27 +291,34 @@ def _key(run: Mapping[str, Any]) -> Key:
     return run["task"], run["dataset"], run["condition"], run["share"], run["seed"]
 
 
-def _the_same(parts: Sequence[Part], what: str, of: Callable[[Part], str]) -> str:
-    """Return what all parts have alike, or refuse them."""
-    first, *others = ((part, of(part)) for part in parts)
-    for part, value in others:
-        if value != first[1]:
+def _row(one: Mapping[str, Any]) -> tuple[str, str, float, str]:
+    return one["task"], one["dataset"], one["share"], one["condition"]
+
+
+def _shared(parts: Sequence[Part], name: str, value_of: Callable[[Part], str]) -> str:
+    """Return the value that all parts share, or raise `InputError`."""
+    first, *others = parts
+    value = value_of(first)
+    for part in others:
+        if value_of(part) != value:
             raise InputError(
-                f"The parts differ in {what}: {first[0].path} has {first[1]!r}, {part.path} "
-                f"{value!r}. Only parts of one experiment with one biLM can be joined."
+                f"The parts differ in the {name}: {value!r} in {first.path}, {value_of(part)!r} "
+                f"in {part.path}."
             )
-    return first[1]
+    return value
 
 
 def _check_tasks(parts: Sequence[Part]) -> None:
-    """Refuse parts that have a task in common, and those with scores on test files."""
+    """Refuse parts with a common task, without a run, or with scores on test files."""
     seen: dict[tuple[str, str], Part] = {}
     for part in parts:
         if "test" in part.results:
             raise InputError(
-                f"{part.path} has scores on test files, which are not joined. Write the part "
-                "again without --test: finished runs are not repeated."
+                f"{part.path} has scores on test files, which cannot be joined. Write it again "
+                "without --test, to another folder beside it: finished runs are not repeated."
             )
+        if not part.tasks:
+            raise InputError(f"{part.path} has no finished run.")
         for task in part.tasks:
             if seen.setdefault(task, part) is not part:
                 raise InputError(
@@ -250,25 +327,42 @@ def _check_tasks(parts: Sequence[Part]) -> None:
                 )
 
 
+def _check_settings(findings: Findings, parts: Sequence[Part]) -> None:
+    """Refuse parts whose table of settings is not that of this version: sizes, held-out part."""
+    now = settings_table(findings)
+    for part in parts:
+        tables = [table for table in part.results["tables"] if table["title"] == now.title]
+        rows = [tuple(row[:-1]) for table in tables for row in table["rows"]]  # without rates
+        for *row, _ in now.rows:
+            if (row[0], row[1]) in part.tasks and tuple(row) not in rows:
+                raise InputError(
+                    f"{part.path} was made with other settings of {row[0]} than this version has: "
+                    f"{', '.join(map(' '.join, zip(now.header, row, strict=False)))} is not in "
+                    "its table."
+                )
+
+
 def _by_tasks(parts: Sequence[Part], name: str) -> str:
     """Return how parts were made, each with its tasks, or once if all are alike."""
-    values = {part.path: part.results["made"][name] for part in parts}
-    if len(set(values.values())) == 1:
-        return next(iter(values.values()))
+    values = [(part, part.results["made"][name]) for part in parts]
+    if len({value for _, value in values}) == 1:
+        return values[0][1]
     return "; ".join(
-        f"{', '.join(task for task, _ in part.tasks)}: {values[part.path]}" for part in parts
+        f"{', '.join(task for task, _ in part.tasks)}: {value}" for part, value in values
     )
 
 
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> set[str]:
-    """Return the dotted names of settings in which two tables differ."""
-    found: set[str] = set()
-    for name in one.keys() | other.keys():
+def _differences(
+    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
+) -> list[tuple[str, Any, Any]]:
+    """Return the dotted names of settings in which two tables differ, and both values."""
+    found = []
+    for name in sorted(one.keys() | other.keys()):
         left, right = one.get(name), other.get(name)
         if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found |= _differences(left, right, f"{prefix}{name}.")
+            found += _differences(left, right, f"{prefix}{name}.")
         elif left != right:
-            found.add(f"{prefix}{name}")
+            found.append((f"{prefix}{name}", left, right))
     return found
 
 
@@ -282,8 +376,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         report = join([read_part(path) for path in options.parts], options.output)
-    except (InputError, FormatError) as error:
-        parser.exit(1, f"{error}\n")
+    except (ElmokitError, OSError) as error:
+        parser.exit(2, f"{error}\n")
     print("\n".join(map(str, report.files)))
 
 

@@ -2,15 +2,15 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 
 ROOT = Path(__file__).parents[2]
 KOREAN = ROOT / "docs/results/experiments/korean.json"
-MADE = ("command", "written", "seeds")
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +18,7 @@ def recipe():
     path = ROOT / "recipes/join_experiments.py"
     spec = importlib.util.spec_from_file_location("join_experiments", path)
     recipe = importlib.util.module_from_spec(spec)
+    sys.modules["join_experiments"] = recipe  # dataclasses look their module up
     spec.loader.exec_module(recipe)
     return recipe
 
@@ -29,7 +30,12 @@ def part_of(results, *tasks, **made):
         # alone, a task would have been adjusted for itself
         part[name] = [one | {"adjusted_p": 0.5} if "adjusted_p" in one else one
                       for one in results[name] if one["task"] in tasks]  # fmt: skip
-    return part
+    part["missing"] = [one for one in results["missing"] if one["run"].split()[0] in tasks]
+    part["tables"] = [
+        {**table, "rows": [row for row in table["rows"] if row[0] in tasks]}
+        for table in results["tables"]
+    ]
+    return json.loads(json.dumps(part))
 
 
 @pytest.fixture
@@ -48,45 +54,40 @@ def write(tmp_path):
     return write
 
 
+def plus_new_settings(run):
+    """A published run with the settings that were added since, at their defaults."""
+    train = {"lowercase_share": 0.0, **run["config"]["train"]}
+    return {**run, "config": {**run["config"], "train": train}}
+
+
 def test_two_parts_make_the_page_of_the_whole(recipe, published, write, tmp_path):
     parts = [
-        write("one", part_of(published, "qa", "ner", command="`first`")),
+        write("one", part_of(published, "qa", "ner", biLM="/a/ko, hash c5469c89910f")),
         write("two", part_of(published, "pos", "sentiment", "nli", command="`second`")),
     ]
     report = recipe.join([recipe.read_part(path) for path in parts], tmp_path / "joined/korean")
     written = json.loads((tmp_path / "joined/korean/results.json").read_text(encoding="utf-8"))
-    for name in ("experiment", "title", "tables", "comparisons", "gain_changes"):
+    for name in ("experiment", "title", "tables", "comparisons", "gain_changes", "missing"):
         assert written[name] == published[name], name
-    for name in ("runs", "ended_at_their_best"):
-        assert sorted(written[name], key=str) == sorted(
-            map(plus_new_settings, published[name]), key=str
-        )
-    assert [one["run"] for one in written["missing"]] == [
-        one["run"] for one in published["missing"]
-    ]
-    assert written["made"]["command"] == "`first`; `second`"
-    assert written["made"]["word vectors"] == published["made"]["word vectors"]
-    page, expected = report.markdown, KOREAN.with_suffix(".md").read_text(encoding="utf-8")
-    end = "\n## Not run"
-    assert page.split(end)[0] == expected.split(end)[0]
+    assert written["runs"] == list(map(plus_new_settings, published["runs"]))
+    assert written["ended_at_their_best"] == published["ended_at_their_best"]
+    expected = KOREAN.with_suffix(".md").read_text(encoding="utf-8")
+    tables, made = report.markdown.split("## How it was made\n")
+    assert tables == expected.split("## How it was made\n")[0]
+    assert f"- command: {published['made']['command']}; `second`\n" in made
+    assert "- biLM: /a/ko, hash c5469c89910f\n" in made
+    for name in ("hardware", "versions", "word vectors", "seeds", "scored"):
+        assert f"- {name}: {published['made'][name]}\n" in made, name
 
 
-def plus_new_settings(run):
-    """A published run with the settings that were added since, at their defaults."""
-    if isinstance(run, str):
-        return run
-    config = run["config"]
-    return {**run, "config": {**config, "train": {"lowercase_share": 0.0, **config["train"]}}}
-
-
-def test_tasks_that_no_part_has_are_not_run_yet_and_count(recipe, published, write, tmp_path):
+def test_tasks_that_no_part_has_are_missing_and_count_as_tests(recipe, published, write, tmp_path):
     part = write("one", part_of(published, "ner"))
     report = recipe.join([recipe.read_part(part)], tmp_path / "out")
     whole, _ = report.results["comparisons"]
     assert whole["adjusted_p"] == pytest.approx(5 * whole["p_value"])
-    missing = {one["run"] for one in report.results["missing"]}
-    assert "qa (korquad-v1.0), elmo, seed 0" in missing
-    assert {one["reason"] for one in report.results["missing"]} == {"not yet run"}
+    reasons = {one["run"]: one["reason"] for one in report.results["missing"]}
+    assert reasons["qa (korquad-v1.0), elmo, seed 0"] == "in no part"
+    assert reasons["ner (ner-ko-kmou), elmo, seed 2"] == "no time left"
 
 
 def test_a_tuned_rate_is_that_of_all_seeds(recipe, published, write, tmp_path):
@@ -110,16 +111,38 @@ def test_other_vectors_are_named_by_task(recipe, published, write, tmp_path):
     )
 
 
+def first_of(part, name, **values):
+    part[name][0].update(values)
+
+
+def in_config(part, **values):
+    part["runs"][0]["config"]["train"].update(values)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda part: part["made"].update(biLM="ko, hash 0123"), r"differ in biLM: .*hash 0123"),
-        (lambda part: part.update(experiment="table1"), "differ in experiment"),
-        (lambda part: part["runs"][0].update(task="ner", dataset="ner-ko-kmou"), "both have ner"),
+        (lambda part: part["made"].update(biLM="ko, hash 01"), r"in the hash of the biLM: .*'01'"),
+        (lambda part: part["made"].update(scored="words"), "differ in the scored data"),
+        (lambda part: part.update(experiment="table1"), "differ in the experiment"),
+        (lambda part: first_of(part, "runs", task="ner", dataset="ner-ko-kmou"), "both have ner"),
+        (lambda part: part["runs"].append(part["runs"][0]), "has the run .* twice"),
+        (lambda part: part["runs"].clear(), "has no finished run"),
         (lambda part: part.update(test={}), "scores on test files"),
-        (lambda part: part["runs"][0].update(seed=9), "pos, static, share 1, seed 9"),
-        (lambda part: part["runs"][0]["config"].update(dropout=0.1), r"settings .*: dropout\."),
-        (lambda part: part["comparisons"].clear(), "No part has a comparison of elmo and static"),
+        (lambda part: first_of(part, "runs", seed=9), "without pos .*, seed 0.*--seeds"),
+        (lambda part: part["missing"].pop(), "without pos .*--seeds"),
+        (lambda part: part["runs"].append({**part["runs"][0], "seed": 9}), r"planned.*, seed 9"),
+        (lambda part: in_config(part, epochs=1), r"seed 0 has train\.epochs = 1, .* have 8"),
+        (lambda part: in_config(part, epochs="many"), r"epochs.*Give the folder"),
+        (lambda part: in_config(part, learning_rate=1.0), "rate of 1 in pos, static"),
+        (lambda part: in_config(part, learning_rate=0.006), "several learning rates in pos"),
+        (lambda part: part["tables"][-1]["rows"].pop(), "other settings of pos"),
+        (lambda part: part["comparisons"].clear(), "the test of the gain of elmo in pos"),
+        (lambda part: part["gain_changes"].clear(), "change of elmo in pos with 10 %"),
+        (lambda part: first_of(part, "comparisons", seeds=[0, 7]), "not of the seeds"),
+        (lambda part: part["runs"][0].pop("metric"), "a run lacks `metric`"),
+        (lambda part: part["made"].pop("biLM"), "`made` lacks `biLM`"),
+        (lambda part: part.pop("gain_changes"), "gain_changes.*by this version"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_belong_together(recipe, published, write, tmp_path, change, message):
@@ -131,6 +154,37 @@ def test_parts_that_do_not_belong_together(recipe, published, write, tmp_path, c
     assert not (tmp_path / "out/results.json").exists()
 
 
-def test_a_folder_without_results_is_said(recipe, tmp_path):
-    with pytest.raises(FormatError, match=r"results\.json is missing"):
-        recipe.read_part(tmp_path)
+def test_a_part_is_not_overwritten(recipe, published, write):
+    folder = write("one", part_of(published, "ner"))
+    before = (folder / "results.json").read_bytes()
+    with pytest.raises(InputError, match=r"folder of a part.*another --output"):
+        recipe.join([recipe.read_part(folder)], folder)
+    assert (folder / "results.json").read_bytes() == before
+
+
+def test_a_figure_needs_the_plots_before_anything_is_written(
+    recipe, published, write, tmp_path, monkeypatch
+):
+    part = part_of(published, "ner")
+    part["experiment"] = "figure1_korean"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError):
+        recipe.join([recipe.read_part(write("one", part))], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_writes_or_says_what_is_wrong(
+    recipe, published, write, tmp_path, monkeypatch, capsys
+):
+    part, output = write("one", part_of(published, "ner")), tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", ["join", str(part), "-o", str(output)])
+    recipe.main()
+    assert capsys.readouterr().out.split() == [
+        str(output / "results.json"),
+        str(output / "table.md"),
+    ]
+    monkeypatch.setattr(sys, "argv", ["join", str(tmp_path / "none"), "-o", str(output)])
+    with pytest.raises(SystemExit) as end:
+        recipe.main()
+    assert end.value.code == 2
+    assert "none is missing" in capsys.readouterr().err

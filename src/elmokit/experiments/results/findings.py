@@ -24,6 +24,11 @@ Row = tuple[str, str, float]
 """Task, data set, share of the labels."""
 
 
+def cells_key(cells: Sequence[Cell]) -> object:
+    """Return what identifies cells with their seeds, as in `Findings.known`."""
+    return tuple((cell.key, tuple(cell.results)) for cell in cells)
+
+
 @dataclass(frozen=True)
 class Findings:
     """Planned runs and their results so far."""
@@ -34,7 +39,7 @@ class Findings:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a run has no result, by its id."""
     known: dict[object, Any] = field(default_factory=dict)
-    """Cache of comparisons, for the same scored data."""
+    """Cache of comparisons by `cells_key`, for the same scored data."""
     scored: str = "the dev set"
     """What the scores are of."""
 
@@ -104,7 +109,7 @@ class Findings:
 
     def _once(self, cells: Sequence[Cell], make: Callable[[], Any]) -> Any:
         """Return what is made of cells; it is made once for the same seeds."""
-        key = tuple((cell.key, tuple(cell.results)) for cell in cells)
+        key = cells_key(cells)
         if key not in self.known:
             self.known[key] = make()
         return self.known[key]

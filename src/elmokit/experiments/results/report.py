@@ -111,18 +111,13 @@ def metadata_of(
     test_files: Mapping[str, HashedFile],
 ) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
-    now = provenance()
-    made = [result.made for _, result in findings.finished] or [now]
-    seeds = sorted({run.seed for run, _ in findings.finished})
     hashes = {run.metadata["vectors"] for run, _ in findings.runs if run.metadata.get("vectors")}
     metadata = {
         "command": f"`{command}`",
-        "written": now["date"],
-        "hardware": "; ".join(sorted({one["hardware"] for one in made})),
-        "versions": "; ".join(sorted({one["versions"] for one in made})),
+        "written": provenance()["date"],
+        **made_with(findings),
         "biLM": f"{_shown(model.path)}, hash {model.hash[:SHOWN_HASH]}",
         "word vectors": f"{vectors}, hash {', '.join(sorted(one[:SHOWN_HASH] for one in hashes))}",
-        "seeds": ", ".join(map(str, seeds)) or "none yet",
     }
     if experiment.probe is not None:
         return metadata | {"scored": "data that nothing was chosen by"}
@@ -133,6 +128,17 @@ def metadata_of(
     return metadata | {
         "scored": "the dev set, once for each run; learning rate and epoch were chosen on a part "
         "of the training set",
+    }
+
+
+def made_with(findings: Findings) -> dict[str, str]:
+    """Return the machines, versions and seeds of the finished runs."""
+    made = [result.made for _, result in findings.finished] or [provenance()]
+    seeds = sorted({run.seed for run, _ in findings.finished})
+    return {
+        "hardware": "; ".join(sorted({one["hardware"] for one in made})),
+        "versions": "; ".join(sorted({one["versions"] for one in made})),
+        "seeds": ", ".join(map(str, seeds)) or "none yet",
     }
 
 

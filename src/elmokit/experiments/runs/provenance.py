@@ -9,14 +9,16 @@ from pathlib import Path
 import torch
 
 import elmokit
+from elmokit.files.location import counted
 
 
 def provenance() -> dict[str, str]:
     """Return date, hardware and versions, as text."""
-    threads = torch.get_num_threads()
+    cores = counted(os.cpu_count() or 1, "core")
+    threads = counted(torch.get_num_threads(), "thread")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "hardware": f"{processor_name()}, {os.cpu_count()} cores, {threads} threads",
+        "hardware": f"{processor_name()}, {cores}, {threads}",
         "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
     }

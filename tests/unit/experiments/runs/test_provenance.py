@@ -1,0 +1,18 @@
+"""What a result says of its machine."""
+
+import os
+
+import pytest
+import torch
+
+from elmokit.experiments.runs.provenance import provenance
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "expected"),
+    [(1, 1, ", 1 core, 1 thread"), (16, 2, ", 16 cores, 2 threads"), (None, 1, ", 1 core, ")],
+)
+def test_cores_and_threads_are_counted(monkeypatch, cores, threads, expected):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert expected in provenance()["hardware"]
