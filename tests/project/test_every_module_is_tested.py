@@ -66,7 +66,7 @@ COVERED_BY = {
     "unit/experiments/test_experiment.py": (
         "experiments/definitions/* experiments/inputs experiments/probe_plan"
         " experiments/scored_files experiments/settings experiments/results/report"
-        " experiments/runs/provenance experiments/runs/scores_on_test experiments/runs/task_runs"
+        " experiments/runs/scores_on_test experiments/runs/task_runs"
     ),
     "unit/experiments/test_samples.py": "tasks/sampling",
     "unit/probes/test_wsd.py": "probes/sense_answers",
