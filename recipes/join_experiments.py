@@ -139,7 +139,9 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
             if _key(run) in stored:
                 raise FormatError(f"{part.path} has the run {run['id']} twice. {ADVICE}")
             stored[_key(run)] = run, part
-    missing = {one["run"]: one for part in parts for one in part.results["missing"]}
+    missing = {
+        part.path: {one["run"]: one for one in part.results["missing"]} for part in parts
+    }  # fmt: skip
     runs: list[tuple[PlannedRun, RunResult | None]] = []
     reasons: dict[str, str] = {}
     planned = _plan(experiment, stored)
@@ -148,16 +150,17 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
         if found := stored.pop(_key(vars(run)), None):
             runs.append(_stored_run(run, *found))
             continue
-        if lost := missing.get(run.describe()):
+        owner = by_task.get((run.task, run.dataset))
+        if owner is None:
+            reasons[run.id] = IN_NO_PART
+        elif (lost := missing[owner.path].get(run.describe())) is not None:
             run = _with_id(run, lost["id"])
             reasons[run.id] = lost["reason"]
-        elif part := by_task.get((run.task, run.dataset)):
+        else:
             raise InputError(
-                f"{part.path} was made without {run.describe()}, probably with --seeds. Parts "
+                f"{owner.path} was made without {run.describe()}, probably with --seeds. Parts "
                 "must have all runs of their tasks, or say why one is missing."
             )
-        else:
-            reasons[run.id] = IN_NO_PART
         runs.append((run, None))
     for run, part in stored.values():
         raise InputError(
@@ -239,7 +242,7 @@ def _known(findings: Findings, parts: Sequence[Part]) -> dict[object, Any]:
             tests["gain", *_row(one)] = _record(Comparison, {**one, **seeds}, part), part
         for one in part.results["gain_changes"]:
             table = {name: value for name, value in one.items() if name != "change"}
-            tests["change", *_row(one)] = _record(GainChange, table, part), part
+            tests["change of the gain", *_row(one)] = _record(GainChange, table, part), part
     known: dict[object, Any] = {}
     for (task, dataset, share, condition), cell in findings.cells.items():
         pair = _pair(findings, cell)
@@ -250,12 +253,14 @@ def _known(findings: Findings, parts: Sequence[Part]) -> dict[object, Any]:
         whole = findings.cells.get((task, dataset, 1.0, condition))
         whole_pair = None if whole is None or share == 1 else _pair(findings, whole)
         if whole_pair is not None:
-            known[cells_key((*pair, *whole_pair))] = _test_of(tests, "change", row, pair)
+            known[cells_key((*pair, *whole_pair))] = _test_of(
+                tests, "change of the gain", row, pair
+            )
     return known
 
 
 def _pair(findings: Findings, cell: Cell) -> tuple[Cell, Cell] | None:
-    """Return a cell and that of the reference, or none without or for the latter."""
+    """Return a cell and that of the reference; none if that is missing, or is the cell itself."""
     base = findings.cells.get((cell.task, cell.dataset, cell.share, findings.reference or ""))
     return None if base is None or base is cell else (cell, base)
 
@@ -267,17 +272,18 @@ def _test_of(
     pair: tuple[Cell, Cell],
 ) -> Difference:
     """Return the test of a row, or raise a `FormatError` if it is missing or of other seeds."""
-    test, part = tests.get((kind, *row), (None, None))
     task, _, share, condition = row
-    if test is None:
+    found = tests.get((kind, *row))
+    if found is None:
         raise FormatError(
-            f"No part has the test of the {kind} of {condition} in {task} with {100 * share:g} % "
-            f"of the labels. {ADVICE}"
+            f"No part has a test of the {kind} of {condition} in {task} with {100 * share:g} % of "
+            f"the labels. {ADVICE}"
         )
+    test, part = found
     seeds = [tuple(sorted(cell.results)) for cell in pair]
     if isinstance(test, Comparison) and [test.seeds, test.reference_seeds] != seeds:
         raise FormatError(
-            f"{part.path if part else ''}: the test of {condition} in {task} is not of the seeds "
+            f"{part.path}: the test of {condition} in {task} is not of the seeds "
             f"of its runs. {ADVICE}"
         )
     return test

@@ -90,6 +90,17 @@ def test_tasks_that_no_part_has_are_missing_and_count_as_tests(recipe, published
     assert reasons["ner (ner-ko-kmou), elmo, seed 2"] == "no time left"
 
 
+def test_a_missing_run_is_told_by_the_part_that_has_its_task(recipe, published, write, tmp_path):
+    whole, other = part_of(published, "ner"), part_of(published, "pos")
+    whole["missing"] += other["missing"]  # a part for all tasks, which ran out of time
+    other["missing"] = [one | {"reason": "diverged"} for one in other["missing"]]
+    parts = [write("one", whole), write("two", other)]
+    for order in (parts, parts[::-1]):
+        report = recipe.join([recipe.read_part(path) for path in order], tmp_path / "out")
+        found = [one for one in report.results["missing"] if one["run"].startswith("pos")]
+        assert {one["reason"] for one in found} == {"diverged"}
+
+
 def test_a_tuned_rate_is_that_of_all_seeds(recipe, published, write, tmp_path):
     part = part_of(published, "ner")
     for run in part["runs"]:
@@ -137,8 +148,8 @@ def in_config(part, **values):
         (lambda part: in_config(part, learning_rate=1.0), "rate of 1 in pos, static"),
         (lambda part: in_config(part, learning_rate=0.006), "several learning rates in pos"),
         (lambda part: part["tables"][-1]["rows"].pop(), "other settings of pos"),
-        (lambda part: part["comparisons"].clear(), "the test of the gain of elmo in pos"),
-        (lambda part: part["gain_changes"].clear(), "change of elmo in pos with 10 %"),
+        (lambda part: part["comparisons"].clear(), "a test of the gain of elmo in pos"),
+        (lambda part: part["gain_changes"].clear(), "change of the gain of elmo in pos with 10 %"),
         (lambda part: first_of(part, "comparisons", seeds=[0, 7]), "not of the seeds"),
         (lambda part: part["runs"][0].pop("metric"), "a run lacks `metric`"),
         (lambda part: part["made"].pop("biLM"), "`made` lacks `biLM`"),

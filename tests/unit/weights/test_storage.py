@@ -75,6 +75,6 @@ def test_integers_cost_little_of_the_perplexity(storage, limit):
     before = perplexity(model, sentences, precision="fp32").mean
     model.round_to(storage)
     after = perplexity(model, sentences, precision="fp32").mean
-    # noise costs the packaged weights up to 0.4 %, which int8 then takes away again
+    # `unround` raises the perplexity by up to 0.4 %, which rounding back to int8 may undo
     assert before != after
     assert 0.99 * before < after < (1 + limit) * before
