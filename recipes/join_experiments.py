@@ -2,7 +2,7 @@
 
     elmokit experiment table1 --tune --tasks ner,nli --vectors vectors.bin … -o one/table1
     elmokit experiment table1 --tune --tasks qa --vectors vectors.bin … -o two/table1
-    python recipes/join_experiments.py one/table1 two/table1 -o experiments/table1
+    python recipes/join_experiments.py one/table1 two/table1 -o joined/table1
 
 The parts may come from several machines, with different word vectors, because scores are compared
 only within a task. They must have the same biLM and the settings of this version. Gains and tests
@@ -13,11 +13,12 @@ those in no part. A part is the folder of an experiment or its results file.
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import parse_record, to_dict
+from experiment_parts import ADVICE, Part, read_part, read_run, read_test, with_id
+
 from elmokit.errors import ElmokitError, FormatError, InputError
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.plan import PlannedRun, plan_tasks
@@ -31,69 +32,10 @@ from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.runs.tuning import RATE_FACTORS
 from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
-from elmokit.files.json_files import read_json
-from elmokit.probes.layer_weights import MixWeights
-from elmokit.tasks.runs.config import TaskRunConfig
 
-ADVICE = "Give the folder or the results file of an experiment by this version of elmokit."
 IN_NO_PART = "in no part"
-PART_KEYS = (
-    "experiment", "made", "tables", "runs", "missing", "comparisons", "gain_changes",
-)  # fmt: skip
-RUN_KEYS = (
-    "id", "task", "dataset", "condition", "share", "seed", "metric", "value", "details",
-    "examples", "best_epoch", "epochs", "seconds", "wall_seconds", "layer_weights", "config",
-    "date", "hardware", "versions",
-)  # fmt: skip
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Results of some tasks of an experiment."""
-
-    path: Path
-    results: Mapping[str, Any]
-
-    @property
-    def tasks(self) -> list[tuple[str, str]]:
-        """Tasks with a finished run, and their data sets."""
-        return list(dict.fromkeys((run["task"], run["dataset"]) for run in self.results["runs"]))
-
-    @property
-    def bilm_hash(self) -> str:
-        """Start of the hash of the biLM, whose path may differ between machines."""
-        return self.results["made"]["biLM"].split()[-1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredRun(PlannedRun):
-    """A run of a part, with the id that it has there."""
-
-    stored_id: str
-
-    @property
-    def id(self) -> str:
-        """The run's name on the disk of the machine that made it."""
-        return self.stored_id
-
-
-def read_part(path: Path) -> Part:
-    """Read a part, from its folder or results file.
-
-    Raises:
-        FormatError: if it is missing, damaged, or no experiment of this version.
-    """
-    path = path / RESULTS_FILE if path.is_dir() else path
-    part = Part(path, read_json(path, advice=ADVICE, required=PART_KEYS))
-    for run in part.results["runs"]:
-        if lacking := [name for name in RUN_KEYS if name not in run]:
-            raise FormatError(f"{path}: a run lacks `{lacking[0]}`. {ADVICE}")
-    for name in ("biLM", "word vectors", "command", "scored"):
-        if name not in part.results["made"]:
-            raise FormatError(f"{path}: `made` lacks `{name}`. {ADVICE}")
-    return part
 
 
 def join(parts: Sequence[Part], output: Path) -> Report:
@@ -148,13 +90,13 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
     by_task = {task: part for part in parts for task in part.tasks}
     for run in planned:
         if found := stored.pop(_key(vars(run)), None):
-            runs.append(_stored_run(run, *found))
+            runs.append(read_run(run, *found))
             continue
         owner = by_task.get((run.task, run.dataset))
         if owner is None:
             reasons[run.id] = IN_NO_PART
         elif (lost := missing[owner.path].get(run.describe())) is not None:
-            run = _with_id(run, lost["id"])
+            run = with_id(run, lost["id"])
             reasons[run.id] = lost["reason"]
         else:
             raise InputError(
@@ -200,36 +142,6 @@ def _plan(
     )  # fmt: skip
 
 
-def _stored_run(
-    run: PlannedRun, table: Mapping[str, Any], part: Part
-) -> tuple[StoredRun, RunResult]:
-    """Return a run of a part with its result; refuse one with other settings."""
-    config = parse_record(TaskRunConfig, table["config"], source=part.path, advice=ADVICE)
-    made = to_dict(config.resolved(with_static=True))
-    for name, value, planned in _differences(made, run.metadata["config"]):
-        raise InputError(
-            f"{part.path}: {run.describe()} has {name} = {value}, the settings have {planned}. "
-            "Parts must be made with the settings of this version, without --set."
-        )
-    result = RunResult(
-        metric=table["metric"], value=table["value"], details=table["details"],
-        num_examples=table["examples"], epochs=tuple(table["epochs"]),
-        best_epoch=table["best_epoch"], seconds=table["seconds"],
-        wall_seconds=table["wall_seconds"],
-        layer_weights=tuple(
-            parse_record(MixWeights, one, source=part.path, advice=ADVICE)
-            for one in table["layer_weights"]
-        ),
-        made={name: table[name] for name in ("date", "hardware", "versions")},
-    )  # fmt: skip
-    return _with_id(run, table["id"]), result
-
-
-def _with_id(run: PlannedRun, stored_id: str) -> StoredRun:
-    values = {one.name: getattr(run, one.name) for one in fields(PlannedRun)}
-    return StoredRun(**values, stored_id=stored_id)
-
-
 def _known(findings: Findings, parts: Sequence[Part]) -> dict[object, Any]:
     """Return the parts' tests in the form of `Findings.known`.
 
@@ -239,10 +151,10 @@ def _known(findings: Findings, parts: Sequence[Part]) -> dict[object, Any]:
     for part in parts:
         for one in part.results["comparisons"]:
             seeds = {name: tuple(one[name]) for name in ("seeds", "reference_seeds")}
-            tests["gain", *_row(one)] = _record(Comparison, {**one, **seeds}, part), part
+            tests["gain", *_row(one)] = read_test(Comparison, {**one, **seeds}, part), part
         for one in part.results["gain_changes"]:
             table = {name: value for name, value in one.items() if name != "change"}
-            tests["change of the gain", *_row(one)] = _record(GainChange, table, part), part
+            tests["change of the gain", *_row(one)] = read_test(GainChange, table, part), part
     known: dict[object, Any] = {}
     for (task, dataset, share, condition), cell in findings.cells.items():
         pair = _pair(findings, cell)
@@ -287,10 +199,6 @@ def _test_of(
             f"of its runs. {ADVICE}"
         )
     return test
-
-
-def _record(kind: type[Difference], table: Mapping[str, Any], part: Part) -> Difference:
-    return parse_record(kind, table, source=part.path, advice=ADVICE)
 
 
 def _key(run: Mapping[str, Any]) -> Key:
@@ -356,20 +264,6 @@ def _by_tasks(parts: Sequence[Part], name: str) -> str:
     return "; ".join(
         f"{', '.join(task for task, _ in part.tasks)}: {value}" for part, value in values
     )
-
-
-def _differences(
-    one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = ""
-) -> list[tuple[str, Any, Any]]:
-    """Return the dotted names of settings in which two tables differ, and both values."""
-    found = []
-    for name in sorted(one.keys() | other.keys()):
-        left, right = one.get(name), other.get(name)
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found += _differences(left, right, f"{prefix}{name}.")
-        elif left != right:
-            found.append((f"{prefix}{name}", left, right))
-    return found
 
 
 def main() -> None:

@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[2]
 KOREAN = ROOT / "docs/results/experiments/korean.json"
 
 
-@pytest.fixture(scope="module")
-def recipe():
+@pytest.fixture
+def recipe(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "recipes"))
     path = ROOT / "recipes/join_experiments.py"
     spec = importlib.util.spec_from_file_location("join_experiments", path)
     recipe = importlib.util.module_from_spec(spec)
-    sys.modules["join_experiments"] = recipe  # dataclasses look their module up
     spec.loader.exec_module(recipe)
     return recipe
 
