@@ -50,11 +50,13 @@ OTHER_MODEL = {
     "en": "Made with an earlier model (hash `{}`), not with the one in the package.",
     "ko": "이 표는 지금 패키지에 들어 있는 모델이 아니라 이전 모델(해시 `{}`)로 만들었습니다.",
 }
+SCORE_COLUMNS = ("data", "labels", "static", "elmo")
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
 SOME_SEEDS = {
     "en": "Not all planned seeds have run yet: the full table says how many.",
     "ko": "계획한 시드를 아직 모두 실행하지는 않았습니다. 몇 개를 실행했는지는 전체 표에 있습니다.",
 }
+NOT_RUN = {"en": "Not run yet: {}.", "ko": "아직 실행하지 않은 과제: {}."}
 LABELS = {
     "ner-en-uner-ewt": (
         "named entity recognition, UNER-EWT (span F1)",
@@ -134,11 +136,14 @@ def columns_of(table: dict[str, Any], *names: str) -> list[tuple[str, ...]]:
 
 
 def scores_table(results: dict[str, Any], data_language: str, written_in: str) -> str:
-    """Return a table of scores with all labels, and with a tenth of them, from a results file."""
+    """Return a table of scores with all labels, and with a tenth of them, from a results file.
+
+    Tasks without any score are left out.
+    """
     scores, gains = results["tables"][:2]
     by_row = {
         (dataset, labels): tuple(MISSING_SEEDS.sub("", cell) for cell in pair)
-        for dataset, labels, *pair in columns_of(scores, "data", "labels", "static", "elmo")
+        for dataset, labels, *pair in columns_of(scores, *SCORE_COLUMNS)
     }
     columns = ("data", "labels", "condition", "error reduction", "p")
     against = {
@@ -149,7 +154,7 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
     nothing = (NOTHING, NOTHING)
     names, header = HEADERS[written_in]
     lines = [(names[data_language], *header), ("---",) * (len(header) + 1)]
-    for dataset in dict.fromkeys(dataset for dataset, _ in by_row):
+    for dataset in _by_presence(results)[0]:
         label = LABELS[dataset][written_in == "ko"]
         static, elmo = _with_the_better_one_bold(*by_row[dataset, "100 %"])
         gone, p = against.get((dataset, "100 %"), nothing)
@@ -158,6 +163,14 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
         gone_with_few, _ = against.get((dataset, "10 %"), nothing)
         lines.append((label, static, elmo, gone, p, both, gone_with_few))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _by_presence(results: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the data sets that have a score, and those that have none, in order."""
+    rows = columns_of(results["tables"][0], *SCORE_COLUMNS)
+    scored = {dataset for dataset, _, *pair in rows if set(pair) != {NOTHING}}
+    planned = list(dict.fromkeys(dataset for dataset, *_ in rows))
+    return [one for one in planned if one in scored], [one for one in planned if one not in scored]
 
 
 def scored_hash(results: dict[str, Any]) -> str:
@@ -176,8 +189,11 @@ def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
 
 
 def notes_on(results: dict[str, Any], shipped: str, written_in: str) -> str:
-    """Return paragraphs that say what a table lacks: seeds, the model of the package."""
+    """Return paragraphs that say what a table lacks: tasks, seeds, the model of the package."""
     notes = []
+    if missing := _by_presence(results)[1]:
+        names = (LABELS[dataset][written_in == "ko"] for dataset in missing)
+        notes.append(NOT_RUN[written_in].format("; ".join(names)))
     if any(MISSING_SEEDS.search(cell) for row in results["tables"][0]["rows"] for cell in row):
         notes.append(SOME_SEEDS[written_in])
     if not is_made_with(results, shipped):

@@ -62,6 +62,19 @@ def test_a_table_of_some_of_the_seeds_says_so(recipe):
     assert "계획한 시드" in recipe.notes_on(results, "0123", "ko")
 
 
+def test_tasks_without_a_score_are_left_out_and_named(recipe):
+    scores, gains = RESULTS["tables"]
+    missing = ["qa", "squad-v1.1", "100 %", "F1", "9", "–", "–"]
+    results = RESULTS | {"made": {"biLM": "en, hash 0123"}}
+    assert "Not run" not in recipe.notes_on(results, "0123", "en")
+    results["tables"] = [scores | {"rows": [*scores["rows"], missing]}, gains]
+    expected = recipe.scores_table(RESULTS, "en", "en")
+    assert recipe.scores_table(results, "en", "en") == expected
+    found = recipe.notes_on(results, "0123", "en")
+    assert "Not run yet: question answering, SQuAD (F1)." in found
+    assert "아직 실행하지 않은 과제: 질의응답" in recipe.notes_on(results, "0123", "ko")
+
+
 SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
 GAINS = ["task", "data", "labels", "condition", "gain", "error reduction", "p", "seeds"]
 RESULTS = {
