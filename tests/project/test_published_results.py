@@ -70,6 +70,7 @@ def test_tasks_without_a_score_are_left_out_and_named(recipe):
     results["tables"] = [scores | {"rows": [*scores["rows"], missing]}, gains]
     expected = recipe.scores_table(RESULTS, "en", "en")
     assert recipe.scores_table(results, "en", "en") == expected
+    assert "of 4," in recipe.counts_text(results)
     found = recipe.notes_on(results, "0123", "en")
     assert "Not run yet: question answering, SQuAD (F1)." in found
     assert "아직 실행하지 않은 과제: 질의응답" in recipe.notes_on(results, "0123", "ko")
