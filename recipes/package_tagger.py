@@ -1,6 +1,6 @@
 """Train a tagger on a packaged biLM and make it one that ships: int8, scored once on dev.
 
-    python recipes/package_tagger.py ner-ko --data data/ner-ko-klue --work runs [--vectors FILE]
+    python recipes/package_tagger.py NAME --data DIR --work runs [--vectors FILE] [--further FILE]
 
 Reads recipes/taggers/NAME.toml. A part of the training set chooses the epoch, as it chose the
 settings; the dev file scores the weights that ship and chooses nothing. WORK keeps the training:
@@ -70,6 +70,8 @@ class TaggerRecipe:
     first in a file of `elmokit vectors`."""
     vector_dim: int = 0
     """Dimensions that are left by a truncated SVD; 0: the vectors as they are."""
+    further: str = ""
+    """What the training file of ``--further`` is; it is trained on, too, and never held out."""
     card: dict[str, Any]
     """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
 
@@ -84,9 +86,15 @@ def read_recipe(name: str) -> TaggerRecipe:
     return from_dict(TaggerRecipe, tomllib.loads(path.read_text("utf-8")), source=str(path))
 
 
-def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, Path]:
-    """Write the training set in two parts; random blocks make the second, ``held_out`` long."""
-    data = find_task(recipe.run.task).divide(source)
+def divide(
+    recipe: TaggerRecipe, source: Path, directory: Path, further: Path | None = None
+) -> tuple[Path, Path]:
+    """Write the training set in two parts; random blocks make the second, ``held_out`` long.
+
+    What ``further`` has is added to the first.
+    """
+    task = find_task(recipe.run.task)
+    data = task.divide(source)
     numbers = range(len(data.units))
     blocks = [numbers[start : start + recipe.block] for start in numbers[:: recipe.block]]
     random.Random(0).shuffle(blocks)
@@ -94,7 +102,10 @@ def divide(recipe: TaggerRecipe, source: Path, directory: Path) -> tuple[Path, P
     train, held_out = (directory / f"{name}.txt" for name in PART_NAMES)
     parts = {train: order[recipe.held_out :], held_out: order[: recipe.held_out]}
     for path, part in parts.items():
-        text = data.join([data.units[index] for index in sorted(part)])
+        units = [data.units[index] for index in sorted(part)]
+        if further is not None and path == train:
+            units += task.divide(further).units
+        text = data.join(units)
         with atomic_file(path) as temp_path:
             temp_path.write_text(text, encoding="utf-8")
     return train, held_out
@@ -126,9 +137,11 @@ def first_vectors(recipe: TaggerRecipe, source: Path | None, directory: Path) ->
     return target
 
 
-def train(recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | None) -> TaskResult:
+def train(
+    recipe: TaggerRecipe, source: Path, directory: Path, vectors: Path | None, further: Path | None
+) -> TaskResult:
     """Train, or go on, in ``directory/run``."""
-    parts, run_dir = divide(recipe, source, directory), directory / "run"
+    parts, run_dir = divide(recipe, source, directory, further), directory / "run"
     return train_task(
         recipe.run, *parts, run_dir, model=recipe.model, vectors=vectors,
         cache_dir=directory / "layers",
@@ -157,11 +170,13 @@ def facts(
         "name": name,
         **recipe.card,
         **({"vectors": recipe.vectors} if recipe.vectors else {}),
+        **({"further training data": recipe.further} if recipe.further else {}),
         "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
         "held out": f"{recipe.held_out:,} sentences of the training set, used to choose settings "
         f"and epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
         "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}"
-        f"{' --vectors FILE' if recipe.vectors else ''} --work runs`",
+        f"{' --vectors FILE' if recipe.vectors else ''}"
+        f"{' --further FILE' if recipe.further else ''} --work runs`",
         "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
         "settings or epoch, with the weights in this directory: "
@@ -229,21 +244,24 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="one train… and one dev… file")
     parser.add_argument("--work", type=Path, required=True, help="where the training is kept")
     parser.add_argument("--vectors", type=Path, help="static word vectors, if the recipe has any")
+    parser.add_argument("--further", type=Path, help="more training data, if the recipe has any")
     options = parser.parse_args()
     recipe = read_recipe(options.name)
-    if recipe.vectors and options.vectors is None:
-        parser.error(
-            f"{options.name} needs --vectors FILE: {recipe.vectors}; "
-            f"{RECIPES / options.name}.toml says how to make them"
-        )
-    if options.vectors is not None and not recipe.vectors:
-        parser.error(f"{options.name} reads no static vectors: leave out --vectors")
+    for option, wanted in (("vectors", recipe.vectors), ("further", recipe.further)):
+        given = getattr(options, option) is not None
+        if wanted and not given:
+            parser.error(
+                f"{options.name} needs --{option} FILE: {wanted}; "
+                f"{RECIPES / options.name}.toml says how to make it"
+            )
+        if given and not wanted:
+            parser.error(f"{options.name} has no `{option}` in its recipe: leave out --{option}")
     suffixes = find_task(recipe.run.task).suffixes
     sources = [find_split(options.data, split, suffixes) for split in ("train", "dev")]
     directory = options.work / options.name
     directory.mkdir(parents=True, exist_ok=True)
     vectors = first_vectors(recipe, options.vectors, directory)
-    result = train(recipe, sources[0], directory, vectors)
+    result = train(recipe, sources[0], directory, vectors, options.further)
     target = package(options.name, recipe, result, sources[1], vectors)
     size = size_of(target)
     if size > MAX_BYTES:

@@ -131,6 +131,39 @@ def test_two_processes_train_like_one(corpus, whole_run, tmp_path):
         assert two[step][0] == pytest.approx(loss, abs=1e-5)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_thread_of_the_process_group_outlives_it():
+    """One that frees a tensor while Python ends aborts the process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    code = """
+import torch
+from pathlib import Path
+from elmokit.training.distributed import world
+
+def threads():
+    return sorted(path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
+
+before = threads()
+with world("cpu") as processes:
+    module = processes.wrap(torch.nn.Linear(2, 2))
+    module(torch.ones(1, 2)).sum().backward()
+    assert len(threads()) > len(before), threads()
+    del module
+assert threads() == before, threads()
+"""
+    ranks = [
+        start_python(
+            code, stderr=subprocess.PIPE,
+            env={**os.environ, **place, "WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank},
+        )
+        for rank in "01"
+    ]  # fmt: skip
+    for process in ranks:
+        _, message = process.communicate(timeout=120)
+        assert process.returncode == 0, message
+
+
 def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     """A `torchrun` each, as on two machines with a shared folder; one of them dies."""
     with socket.create_server(("127.0.0.1", 0)) as free:

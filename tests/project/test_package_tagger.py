@@ -96,7 +96,7 @@ def test_vectors_ship_with_the_tagger(package, tmp_path, capsys):
     vectors.write_text("Minji 1 2\nOslo 3 4\nrare 5 6\n", encoding="utf-8")
     with pytest.raises(SystemExit):
         package("--vectors", vectors)
-    assert "ner-xx reads no static vectors: leave out --vectors" in capsys.readouterr().err
+    assert "ner-xx has no `vectors` in its recipe: leave out --vectors" in capsys.readouterr().err
     path = tmp_path / "recipes" / "ner-xx.toml"
     more = 'vectors = "two of them"\nnum_vectors = 2\n'
     path.write_text(more + path.read_text(), encoding="utf-8")
@@ -156,6 +156,28 @@ def test_the_held_out_part_is_not_trained_on(package, tmp_path):
     )
     blocks = SENTENCES.strip().split("\n\n")
     assert sorted([*train.strip().split("\n\n"), held.strip()]) == sorted(blocks)
+
+
+def test_further_training_data_are_never_held_out(package, tmp_path, capsys):
+    further = tmp_path / "names.conll"
+    further.write_text("Anna B-PER\nran O\n\nOslo B-LOC\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        package("--further", further)
+    assert "leave out --further" in capsys.readouterr().err
+    path = tmp_path / "recipes" / "ner-xx.toml"
+    path.write_text('further = "two more"\n' + path.read_text(), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        package()
+    assert "ner-xx needs --further FILE: two more; " in capsys.readouterr().err
+    card = (package("--further", further) / "README.md").read_text(encoding="utf-8")
+    assert "- further training data: two more" in card
+    assert " --further FILE --work runs`" in card
+    train, held = (
+        (tmp_path / "work/ner-xx" / f"{n}.txt").read_text() for n in ("train", "held-out")
+    )
+    assert train.endswith("\n\n" + further.read_text() + "\n")
+    assert "Anna" not in held
+    assert len(train.strip().split("\n\n")) == 5
 
 
 def test_a_finished_training_is_packaged_again_without_training(package, tmp_path):

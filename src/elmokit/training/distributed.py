@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import torch
+import torch.distributed.nn  # imported later, it would keep a process group's threads
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 

@@ -1,0 +1,70 @@
+"""Join annotated names of several corpora into one training file for `ner`.
+
+    python recipes/annotated_names.py names.conll DIR…
+
+Reads every CoNLL file of each directory: words and IOB2 tags in columns. Types are mapped to PER,
+LOC and ORG; others become O, and so do names in @mentions and #hashtags. Sentences without a name
+are left out: tweets are not annotated in full.
+"""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from elmokit.files.atomic import atomic_file
+from elmokit.metrics.span_f1 import read_spans, write_tags
+from elmokit.tasks.formats.conll import read_columns
+
+TYPES = {
+    "PER": "PER", "LOC": "LOC", "ORG": "ORG",
+    "person": "PER", "location": "LOC", "corporation": "ORG", "group": "ORG",
+}  # fmt: skip
+"""Types of the Broad Twitter Corpus and WikiGold, then of WNUT-17."""
+SUFFIXES = (".conll", ".conll.gz")
+
+
+def common_tags(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[str]:
+    """Return the IOB2 tags of the names that are kept, with their common types."""
+    kept = [
+        (TYPES[label], start, end)
+        for label, start, end in read_spans(tags)
+        if label in TYPES and not is_mark(tokens, start)
+    ]
+    return write_tags(kept, len(tokens), scheme="iob2")
+
+
+def is_mark(tokens: tuple[str, ...], index: int) -> bool:
+    """Tell whether a word belongs to an @mention or a #hashtag, whose sign may stand apart."""
+    return tokens[index].startswith(("@", "#")) or (index > 0 and tokens[index - 1] in ("@", "#"))
+
+
+def sentences(directories: Iterable[Path]) -> Iterable[str]:
+    """Yield sentences with a name, as rows."""
+    for directory in directories:
+        paths = sorted(p for p in directory.iterdir() if p.name.endswith(SUFFIXES))
+        if not paths:
+            raise SystemExit(f"{directory} has no file {' or '.join(SUFFIXES)}.")
+        for path in paths:
+            for sentence in read_columns(path):
+                tags = common_tags(sentence.tokens, sentence.tags)
+                if set(tags) != {"O"}:
+                    rows = zip(sentence.tokens, tags, strict=True)
+                    yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
+
+
+def main() -> None:
+    """Parse, read, write, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path)
+    parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
+    options = parser.parse_args()
+    found = list(sentences(options.directories))
+    with atomic_file(options.output) as temp_path:
+        temp_path.write_text("".join(found), encoding="utf-8")
+    print(f"{options.output}: {len(found):,} sentences with names")
+
+
+if __name__ == "__main__":
+    main()
