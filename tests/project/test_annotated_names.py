@@ -10,7 +10,10 @@ import pytest
 from elmokit.tasks.formats.conll import read_columns
 
 RECIPE = Path(__file__).parents[2] / "recipes/annotated_names.py"
-TWEETS = "@\tB-PER\nminji\tI-PER\nmet\tO\nAnna\tB-PER\nBell\tI-PER\n\nno\tO\nnames\tO\n\n#oslo\tB-LOC\n\n"
+TWEETS = (
+    "@\tB-PER\nminji\tI-PER\nmet\tO\nAnna\tB-PER\nBell\tI-PER\n\n"
+    "no\tO\nnames\tO\n\n#oslo\tB-LOC\n\n"
+)
 POSTS = "Galaxy\tB-product\nby\tO\nSamsung\tB-corporation\n\nWembley\tB-location\n"
 
 
