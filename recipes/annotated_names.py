@@ -3,8 +3,7 @@
     python recipes/annotated_names.py names.conll DIR…
 
 Reads every CoNLL file of each directory: words and IOB2 tags in columns. Types are mapped to PER,
-LOC and ORG; others become O, and so do names in @mentions and #hashtags. Sentences without a name
-are left out: tweets are not annotated in full.
+LOC and ORG; others become O, and so do names in @mentions and #hashtags.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def is_mark(tokens: tuple[str, ...], index: int) -> bool:
 
 
 def sentences(directories: Iterable[Path]) -> Iterable[str]:
-    """Yield sentences with a name, as rows."""
+    """Yield sentences as rows."""
     for directory in directories:
         paths = sorted(p for p in directory.iterdir() if p.name.endswith(SUFFIXES))
         if not paths:
@@ -47,9 +46,8 @@ def sentences(directories: Iterable[Path]) -> Iterable[str]:
         for path in paths:
             for sentence in read_columns(path):
                 tags = common_tags(sentence.tokens, sentence.tags)
-                if set(tags) != {"O"}:
-                    rows = zip(sentence.tokens, tags, strict=True)
-                    yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
+                rows = zip(sentence.tokens, tags, strict=True)
+                yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
 
 
 def main() -> None:
@@ -63,7 +61,7 @@ def main() -> None:
     found = list(sentences(options.directories))
     with atomic_file(options.output) as temp_path:
         temp_path.write_text("".join(found), encoding="utf-8")
-    print(f"{options.output}: {len(found):,} sentences with names")
+    print(f"{options.output}: {len(found):,} sentences")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def join(monkeypatch, output, *directories):
     return [(sentence.tokens, sentence.tags) for sentence in read_columns(output)]
 
 
-def test_types_are_mapped_and_sentences_without_names_left_out(monkeypatch, tmp_path, capsys):
+def test_types_are_mapped_and_marks_are_no_names(monkeypatch, tmp_path, capsys):
     for name in ("tweets", "posts"):
         (tmp_path / name).mkdir()
     (tmp_path / "tweets/train.conll.gz").write_bytes(gzip.compress(TWEETS.encode()))
@@ -34,10 +34,12 @@ def test_types_are_mapped_and_sentences_without_names_left_out(monkeypatch, tmp_
     output = tmp_path / "names.conll"
     assert join(monkeypatch, output, tmp_path / "tweets", tmp_path / "posts") == [
         (("@", "minji", "met", "Anna", "Bell"), ("O", "O", "O", "B-PER", "I-PER")),
+        (("no", "names"), ("O", "O")),
+        (("#oslo",), ("O",)),
         (("Galaxy", "by", "Samsung"), ("O", "O", "B-ORG")),
         (("Wembley",), ("B-LOC",)),
     ]
-    assert "3 sentences with names" in capsys.readouterr().out
+    assert "5 sentences" in capsys.readouterr().out
 
 
 def test_a_directory_without_files_is_named(monkeypatch, tmp_path):
