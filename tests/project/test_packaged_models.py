@@ -2,6 +2,7 @@
 
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 from elmokit.weights.model_dir import load_model
 
+ROOT = Path(__file__).parents[2]
 MAX_BYTES = 20_000_000
 FORBIDDEN = ("NC", "ND")
 """Parts of licenses under which no text of a packaged model may stand."""
@@ -38,6 +40,14 @@ class TestPackagedModel:
         assert (
             re.search(r"(^|[\s'\"`])/\w+/", card) is None
         )  # no path of the machine it was made on
+
+    def test_the_readme_has_its_perplexity(self, name):
+        mean = load_model(PACKAGED_MODELS / name).training_metadata["perplexity"]["mean"]
+        for page, said in (
+            ("README.md", f"{mean:.1f} (`{name}`)"),
+            ("README.ko.md", f"`{name}` {mean:.1f}"),
+        ):
+            assert said in (ROOT / page).read_text(encoding="utf-8")
 
     def test_it_predicts_words_it_has_not_seen_better_than_chance(self, name):
         from elmokit.evaluation.perplexity import perplexity

@@ -111,7 +111,7 @@ ThreadsOption = Annotated[
 
 CORPUS_HELP = (
     "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
-    "paragraph per line; - is standard input"
+    "paragraph per line (- is standard input)"
 )
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
 TextArgument = Annotated[
@@ -124,7 +124,7 @@ TextArgument = Annotated[
 OptionalTextArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[TEXT]...",
+        metavar="TEXT",
         help="Raw text files, a sentence or a paragraph per line; - is standard input.",
         show_default=False,
     ),

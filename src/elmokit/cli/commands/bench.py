@@ -15,7 +15,7 @@ def bench(
     model: options.ModelArgument,
     text: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TEXT]", help="Text to time, read in part; default: demo text."),
+        typer.Argument(metavar="TEXT", help="Text to time, read in part; default: demo text."),
     ] = None,
     *,
     seconds: Annotated[
