@@ -18,7 +18,7 @@ from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS
 from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[2]
-MAX_BYTES, MAX_BYTES_TOGETHER = 3_000_000, 9_000_000
+MAX_BYTES, MAX_BYTES_TOGETHER = 3_000_000, 10_000_000
 FORBIDDEN = ("NC", "ND")
 """Parts of licenses under which no data of a packaged tagger may stand."""
 LEAST = {"ner-en": 60, "ner-ko": 70, "pos-en": 92, "pos-ko": 95}
