@@ -2,8 +2,8 @@
 
     python recipes/annotated_names.py names.conll DIR…
 
-Reads every CoNLL file of each directory: words and IOB2 tags in columns. Types are mapped to PER,
-LOC and ORG; others become O, and so do names in @mentions and #hashtags.
+Reads the dev… and the train… file of each directory: words and IOB2 tags in columns. Types are
+mapped to PER, LOC and ORG; others become O, and so do names in @mentions and #hashtags.
 """
 
 import argparse
@@ -13,13 +13,13 @@ from pathlib import Path
 from elmokit.files.atomic import atomic_file
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.runs.run_dir import find_split
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",
     "person": "PER", "location": "LOC", "corporation": "ORG", "group": "ORG",
 }  # fmt: skip
 """Types of the Broad Twitter Corpus and WikiGold, then of WNUT-17."""
-SUFFIXES = (".conll", ".conll.gz")
 
 
 def common_tags(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[str]:
@@ -27,24 +27,21 @@ def common_tags(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[str]:
     kept = [
         (TYPES[label], start, end)
         for label, start, end in read_spans(tags)
-        if label in TYPES and not is_mark(tokens, start)
+        if label in TYPES and not is_mention_or_hashtag(tokens, start)
     ]
     return write_tags(kept, len(tokens), scheme="iob2")
 
 
-def is_mark(tokens: tuple[str, ...], index: int) -> bool:
-    """Tell whether a word belongs to an @mention or a #hashtag, whose sign may stand apart."""
+def is_mention_or_hashtag(tokens: tuple[str, ...], index: int) -> bool:
+    """Tell whether a word is an @mention or a #hashtag; the sign may be a token of its own."""
     return tokens[index].startswith(("@", "#")) or (index > 0 and tokens[index - 1] in ("@", "#"))
 
 
 def sentences(directories: Iterable[Path]) -> Iterable[str]:
     """Yield sentences as rows."""
     for directory in directories:
-        paths = sorted(p for p in directory.iterdir() if p.name.endswith(SUFFIXES))
-        if not paths:
-            raise SystemExit(f"{directory} has no file {' or '.join(SUFFIXES)}.")
-        for path in paths:
-            for sentence in read_columns(path):
+        for split in ("dev", "train"):
+            for sentence in read_columns(find_split(directory, split)):
                 tags = common_tags(sentence.tokens, sentence.tags)
                 rows = zip(sentence.tokens, tags, strict=True)
                 yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"

@@ -166,14 +166,15 @@ def facts(
     if lower is not None:
         details += f"; all of it in lower case {lower.value:.2f}"
     epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
+    chosen = "the epoch" if "settings" in recipe.card else "settings and epoch"
     return {
         "name": name,
         **recipe.card,
         **({"vectors": recipe.vectors} if recipe.vectors else {}),
         **({"further training data": recipe.further} if recipe.further else {}),
         "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
-        "held out": f"{recipe.held_out:,} sentences of the training set, used to choose settings "
-        f"and epoch: {result.best.dev.metric} {result.best.dev.value:.2f}",
+        "held out": f"{recipe.held_out:,} sentences of the training set, used to choose {chosen}: "
+        f"{result.best.dev.metric} {result.best.dev.value:.2f}",
         "made by": f"`python recipes/package_tagger.py {name} --data {dev.parent.name}"
         f"{' --vectors FILE' if recipe.vectors else ''}"
         f"{' --further FILE' if recipe.further else ''} --work runs`",

@@ -42,7 +42,7 @@ def perplexity(
             skipped.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
-        precision: ``bf16`` is faster and changes the figures by less than 0.1 %;
+        precision: ``bf16`` is faster and changes those of packaged models by less than 0.1 %;
             ``auto`` uses it on CPUs where it is faster than fp32.
         on_sentences: Called with the number of sentences done.
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import torch
-import torch.distributed.nn  # imported later, it would keep a process group's threads
+
+# before any process group exists: functions of this module keep the present one, and with it its
+# threads, as a default argument
+import torch.distributed.nn
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 

@@ -1,7 +1,7 @@
 """Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
 
-The file name decides, apart from ``.gz`` or ``.xz``: ``.jsonl`` or ``.ndjson``, ``.csv``, otherwise
-TSV. In TSV a quotation mark is an ordinary character.
+The file name decides, apart from the suffix of a compression: ``.jsonl`` or ``.ndjson``, ``.csv``,
+otherwise TSV. In TSV a quotation mark is an ordinary character.
 """
 
 import csv
