@@ -5,12 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib import import_module
 
 import torch
-
-# before any process group exists: functions of this module keep the present one, and with it its
-# threads, as a default argument
-import torch.distributed.nn
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
@@ -86,6 +83,9 @@ def world(device: str = "auto") -> Iterator[World]:
     own = torch.device("cuda", local_rank) if use_cuda else torch.device("cpu")
     if use_cuda:
         torch.cuda.set_device(own)
+    # The functions of this module keep the group that exists when it is imported, and with it its
+    # threads, as a default argument; DistributedDataParallel would import it later.
+    import_module("torch.distributed.nn")
     # a long timeout, because the others wait while rank 0 prepares text and validates
     distributed.init_process_group("nccl" if use_cuda else "gloo", timeout=timedelta(days=1))
     try:
