@@ -7,7 +7,8 @@
 The parts may come from several machines, with different word vectors, because scores are compared
 only within a task. They must have the same biLM and the settings of this version. Gains and tests
 are taken from the parts; p-values are adjusted (Holm) for all tasks of the experiment, including
-those in no part. A part is the folder of an experiment or its results file.
+those in no part. A part is the folder of an experiment or its results file. A joint report can be
+a part itself, also a published one: further tasks are joined to it as they finish.
 """
 
 import argparse
@@ -261,9 +262,14 @@ def _by_tasks(parts: Sequence[Part], name: str) -> str:
     values = [(part, part.results["made"][name]) for part in parts]
     if len({value for _, value in values}) == 1:
         return values[0][1]
-    return "; ".join(
-        f"{', '.join(task for task, _ in part.tasks)}: {value}" for part, value in values
-    )
+    return "; ".join(_with_tasks(part, value) for part, value in values)
+
+
+def _with_tasks(part: Part, value: str) -> str:
+    """Return how a part was made, after its tasks, which a joint report already names."""
+    tasks = [task for task, _ in part.tasks]
+    has_them = set(value.split(": ")[0].split(", ")) <= set(tasks)
+    return value if has_them else f"{', '.join(tasks)}: {value}"
 
 
 def main() -> None:

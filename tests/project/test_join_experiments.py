@@ -122,6 +122,20 @@ def test_other_vectors_are_named_by_task(recipe, published, write, tmp_path):
     )
 
 
+def test_a_joint_report_is_a_part(recipe, published, write, tmp_path):
+    parts = [
+        write("one", part_of(published, "qa", "ner")),
+        write("two", part_of(published, "pos", **{"word vectors": "new.bin, hash 01"})),
+        write("three", part_of(published, "nli", **{"word vectors": "newer.bin, hash 02"})),
+    ]
+    at_once = recipe.join([recipe.read_part(path) for path in parts], tmp_path / "at-once")
+    recipe.join([recipe.read_part(path) for path in parts[:2]], tmp_path / "first")
+    later = [recipe.read_part(path) for path in (tmp_path / "first", parts[2])]
+    report = recipe.join(later, tmp_path / "later")
+    del at_once.results["made"]["written"], report.results["made"]["written"]
+    assert report.results == at_once.results
+
+
 def first_of(part, name, **values):
     part[name][0].update(values)
 
