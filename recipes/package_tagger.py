@@ -22,6 +22,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json, write_json
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, find_split, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
@@ -35,7 +36,7 @@ from elmokit.weights.locate import PACKAGED_RUNS
 RECIPES = Path(__file__).parent / "taggers"
 MAX_BYTES = 3_000_000
 """Of all files of a tagger in the package."""
-PART_NAMES = ("train", "held-out")
+PART_NAMES = ("train", HELD_OUT)
 ROOT = Path(__file__).parents[1]
 PAGES = {
     "README.md": "en",

@@ -25,6 +25,8 @@ from elmokit.files.location import shown
 
 T = TypeVar("T")
 _LARGEST_INT = 2**63 - 1
+_MIN_LIKENESS = 0.7
+"""Of a key and the name that is suggested instead; less is another word, not a typing error."""
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 """How messages name what a setting must be."""
 
@@ -65,7 +67,8 @@ def from_dict(
             key = _refused_key(cls, settings, where, context)
             where, value = (where, None) if key is None else ((*where, key), value[key])
         path = ".".join(map(str, where))
-        got = "" if value is None or ", got " in message else f", got {shown(value)}"
+        is_named = ", got " in message or (isinstance(value, str) and repr(value) in message)
+        got = "" if value is None or is_named else f", got {shown(value)}"
         raise ConfigError(
             f"{context.of(path)}: `{path or 'the table'}`: {message}{got}."
         ) from error
@@ -205,10 +208,10 @@ class _ErrorContext:
     overrides: tuple[str, ...]
 
     def override(self, path: str) -> str | None:
-        """Return the last override of a key or of one of its tables."""
+        """Return the last override of a key, of one of its tables, or of a key in it."""
         for override in reversed(self.overrides):
             key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
-            if f"{path}.".startswith(f"{key}."):
+            if f"{path}.".startswith(f"{key}.") or f"{key}.".startswith(f"{path}."):
                 return override
         return None
 
@@ -281,7 +284,7 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
     for key, value in data.items():
         where = f"{path}.{key}" if path else str(key)
         if key not in names:
-            near = difflib.get_close_matches(str(key), names, n=1)
+            near = difflib.get_close_matches(str(key), names, n=1, cutoff=_MIN_LIKENESS)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ConfigError(
                 f"{context.of(where)}: unknown setting `{where}`.{hint} Allowed here: "

@@ -56,10 +56,12 @@ def original(folder: Path) -> Target:
 
 
 def older_model_dir(folder: Path) -> Target:
-    """Without the hash of the weights, which refuses whatever is damaged in them."""
+    """Without the hashes, which refuse whatever is damaged."""
     target = model_dir(folder)
     config = json.loads(target.files["config.json"])
-    target.files["config.json"] = json.dumps(config | {"weights_sha256": None}).encode()
+    target.files["config.json"] = json.dumps(
+        config | {"weights_sha256": None, "vocab_sha256": None}
+    ).encode()
     (folder / "config.json").write_bytes(target.files["config.json"])
     target.name, target.weights = "older model", {"model.safetensors": 8, "README.md": 0}
     return target

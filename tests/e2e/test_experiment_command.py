@@ -64,7 +64,8 @@ def test_finished_runs_are_scored_on_test_files(folder, table):
     assert len(report["test"]["runs"]) == 24
     (test / "nli-snli-sample/test.jsonl").write_text("Tom\tB-PER\n", encoding="utf-8")
     wrong = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--test", test), expect=2)
-    assert "nli-snli-sample/test.jsonl is no test file of the task nli" in wrong.stderr
+    assert "not a test file of the task nli" in wrong.stderr
+    assert wrong.stderr.count("nli-snli-sample/test.jsonl") == 1
 
 
 def test_killed_and_started_again(folder, table, tmp_path):

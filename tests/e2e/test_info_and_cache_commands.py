@@ -77,6 +77,20 @@ def test_a_packaged_model_by_name():
     assert "6,002,960" in shown
 
 
+def test_figures_are_rounded_for_people_only():
+    (facts,) = json.loads(elmokit("info", "ko", "--json").stdout)["items"]
+    forward = facts["training"]["perplexity"]["forward"]
+    shown = elmokit("info", "ko").stdout
+    assert str(forward) not in shown
+    assert f"{forward:.2f}" in shown
+
+
+def test_what_chose_the_epoch_of_a_packaged_tagger_is_not_called_the_dev_set(folder):
+    tagger, own = json.loads(elmokit("info", "pos-en", folder / "run", "--json").stdout)["items"]
+    assert tagger["held_out"]["metric"] == own["dev"]["metric"] == "accuracy"
+    assert "dev" not in tagger
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("nothing", "There is no model"), ("empty", "config.json"), ("text.txt", "text.txt, line 1")],

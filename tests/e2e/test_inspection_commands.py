@@ -127,6 +127,14 @@ def test_a_text_is_given_in_one_way(places, command):
     assert "NUL" in elmokit(command, model, "--text", "a\0b", expect=2).stderr
 
 
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"\xff\xfeT\0h\0e\0", "\u200b".encode()])
+def test_surprisal_of_what_is_no_text_writes_nothing(places, tmp_path, text):
+    (tmp_path / "text.txt").write_bytes(text)
+    assert elmokit("surprisal", places[0], tmp_path / "text.txt", expect=2).stdout == ""
+    elmokit("surprisal", places[0], tmp_path / "text.txt", "-o", tmp_path / "x.tsv", expect=2)
+    assert not (tmp_path / "x.tsv").exists()
+
+
 def test_a_model_without_softmax_has_no_surprisal(tmp_path):
     toy_model(vocab=None, softmax=None).save(tmp_path / "model")
     done = elmokit("surprisal", tmp_path / "model", "--text", "the", expect=2)
@@ -165,6 +173,8 @@ def test_predict_word_shows_three_distributions(places):
     first, *rest = done.stdout.splitlines()
     assert first.startswith("the [?] 강   hidden: river")
     assert [line.split()[0] for line in rest] == ["forward", "backward", "both"]
+    bare = elmokit("predict-word", model, "the river", "--top", 0).stdout.splitlines()
+    assert [line.split()[-1] for line in bare[1:]] == ["bits"] * 3
     found = json.loads(elmokit("predict-word", model, "the river", "--json").stdout)
     assert (found["index"], found["insert"], found["word"]) == (2, True, None)
     assert len(found["both"]["top"]) == 10

@@ -131,6 +131,8 @@ def test_tokenized_text_may_be_given(folder, tmp_path):
         (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
         (["train", "pos", "-o", "x"], "--data DIR"),
         (["train", "pos", "-o", "x", "--data", "none"], "no directory none"),
+        (["train", "pos", "-o", "x", "--data", "none"], "--train FILE and --dev FILE"),
+        (["train", "pos", "-o", "x", "--embeddings", "glove"], "--embeddings must be one of elmo,"),
         (["evaluate", "none", "x"], "There is no task run 'none'"),
     ],
 )

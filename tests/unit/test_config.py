@@ -73,6 +73,31 @@ class TestFromDict:
         with pytest.raises(ConfigError, match=message):
             from_dict(Whole, data, source="run.toml")
 
+    def test_a_text_that_the_message_names_is_not_named_again(self):
+        @dataclass(frozen=True, kw_only=True)
+        class Named:
+            name: str = "x"
+
+            def __post_init__(self):
+                if self.name != "x":
+                    raise ValueError(f"there is no {self.name!r}. Choose x.")
+
+        with pytest.raises(ConfigError, match=r": `name`: there is no 'y'\. Choose x\.$"):
+            from_dict(Named, {"name": "y"})
+
+    @pytest.mark.parametrize(
+        ("key", "hint"),
+        [("format_version", ""), ("elmokit_versoin", " Did you mean `elmokit_version`?")],
+    )
+    def test_a_name_is_suggested_for_a_typing_error_not_for_another_word(self, key, hint):
+        @dataclass(frozen=True, kw_only=True)
+        class Record:
+            elmokit_version: str = ""
+
+        with pytest.raises(ConfigError) as raised:
+            from_dict(Record, {key: 7})
+        assert f"unknown setting `{key}`.{hint} Allowed" in str(raised.value)
+
 
 class TestBlame:
     """What is said of an override is said of it, and not of the file below it."""
@@ -84,6 +109,7 @@ class TestBlame:
             ("part.rate=-2", r"^--set part\.rate=-2: `part\.rate`: .* -2\.$"),
             ("part . rate = -2", r"^--set part \. rate = -2: `part\.rate`"),
             ("part.kind=medium", r"^--set part\.kind=medium: `part\.kind`"),
+            ("parts.rate=2", r"^--set parts\.rate=2: unknown setting `parts`"),
             ("part=5", r"^--set part=5: `part` .* 5\."),
         ],
     )

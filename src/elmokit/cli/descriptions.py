@@ -13,6 +13,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.experiments.results.report import RESULTS_FILE
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
+from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, RUN_FILE
 from elmokit.vectors.vector_files import read_vectors
@@ -97,6 +98,8 @@ def _training_run(directory: Path) -> Description:
 
 def _task_run(directory: Path) -> Description:
     metadata = read_metadata(directory)
+    if (metadata.get("data") or {}).get("dev") == HELD_OUT:  # the card has the score of the dev set
+        metadata = {"held_out" if key == "dev" else key: metadata[key] for key in metadata}
     weights = directory / WEIGHTS_FILE
     return {
         "kind": "task run",

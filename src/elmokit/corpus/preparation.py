@@ -265,6 +265,6 @@ def _count_words(
     if not counts:
         raise FormatError(
             f"No word occurs {config.min_count} times in this corpus, so the vocabulary would be "
-            "empty. Give more text or set vocab.min_count=1."
+            "empty. Give more text, or --set vocab.min_count=1."
         )
     return WordVocab.build(counts)

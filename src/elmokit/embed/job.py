@@ -30,7 +30,7 @@ from elmokit.embed.sif import (
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.hashing import text_sha256
-from elmokit.files.location import counted
+from elmokit.files.location import counted, shown
 from elmokit.files.sources import STANDARD_INPUT, Paths
 from elmokit.files.temporary import remove_leftovers
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -125,7 +125,10 @@ def embed_lines(
             probabilities = _word_probabilities(lines, embedder.splitter)
             metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
         share = lines.share(*options.shard)
-        job = _Job(embedder, lines, share, path, store, output_format, metadata, probabilities)
+        job = _Job(
+            embedder, lines, share, path, store, output_format, metadata, probabilities,
+            overwrite=options.overwrite,
+        )  # fmt: skip
         remove_leftovers(path.parent)
         if options.resume:
             if store.is_finished(path):
@@ -160,7 +163,11 @@ class _Job:
     metadata: dict[str, Any]
     probabilities: dict[str, float]
     """Of the words of the text, for SIF."""
+    overwrite: bool
+    """Whether what an earlier job left was discarded, which resuming must not do."""
     started: float = field(default_factory=time.monotonic)
+    is_text_at_fault: bool = False
+    """Whether a line of the text could not be read."""
 
     def already_done(self) -> EmbedReport:
         """Report on a complete output, after checking that it is from this job and this text."""
@@ -204,11 +211,11 @@ class _Job:
         for done in self.store.texts():
             line = next(self.lines, None)
             if line != done:
-                found = "the text ends before it" if line is None else f"it is now {line[1]!r:.60}"
+                found = "the text ends before it" if line is None else f"it is now {shown(line[1])}"
                 raise InputError(
-                    f"Cannot resume: the text has changed. Line {done[0] + 1} was {done[1]!r:.60} "
-                    f"when it was embedded, {found}. Give the same files in the same order, or "
-                    "start over with --overwrite."
+                    f"Cannot resume: the text has changed. Line {done[0] + 1} was "
+                    f"{shown(done[1])} when it was embedded, {found}. Give the same files in the "
+                    "same order, or start over with --overwrite."
                 )
             count += 1
         return count
@@ -218,9 +225,13 @@ class _Job:
         pending: deque[tuple[int, str]] = deque()
 
         def lines() -> Iterator[str]:
-            for index, text in self.lines:
-                pending.append((index, text))
-                yield text
+            try:
+                for index, text in self.lines:
+                    pending.append((index, text))
+                    yield text
+            except FormatError:
+                self.is_text_at_fault = True
+                raise
 
         stream = self.embedder.stream(lines(), initial_state=self.store.last_state())
         total_bytes = self.text.total_bytes
@@ -290,9 +301,13 @@ class _Job:
     def _note_what_is_safe(self, error: BaseException) -> None:
         """Add to the error what is on disk; remove the directory of parts if it is empty."""
         if num_safe := self.store.num_safe:
+            once = ""
+            if self.is_text_at_fault:
+                once = "once the file is repaired (or removed, if even its first line is bad), "
+            instead = " instead of --overwrite" if self.overwrite else ""
             error.add_note(
-                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; the same command "
-                "with --resume continues there."
+                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; {once}the same "
+                f"command with --resume{instead} continues there."
             )
         else:
             with suppress(InputError, FormatError):  # files of others; the first error is reported

@@ -86,7 +86,7 @@ class EmbedOptions:
         with as_input_error():
             check_layers(self.chosen_layers, num_layers)
             if self.pool is not None:
-                check_pooling(self.pool, others=[SIF])
+                check_pooling(self.pool, name="pool", others=[SIF])
             check_state_policy(self.state)
         if self.dtype not in get_args(FileDtype):
             raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")

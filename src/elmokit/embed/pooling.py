@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from elmokit.files.location import shown
+
 
 def _mean(vectors: np.ndarray) -> np.ndarray:
     return vectors.mean(axis=-2, dtype=np.float64)
@@ -18,14 +20,14 @@ POOLINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mean": _mean, "max":
 """Functions of at least one word: (…, W, 2D) to (…, 2D), by name."""
 
 
-def check_pooling(pooling: str, *, others: Sequence[str] = ()) -> str:
-    """Return ``pooling``; raise `ValueError` with the choices if there is none of that name.
+def check_pooling(pooling: str, *, name: str = "pooling", others: Sequence[str] = ()) -> str:
+    """Return ``pooling``; raise `ValueError` with the choices if there is no such pooling.
 
-    ``others`` are names that the caller allows besides.
+    ``name`` is what the caller's users call it, ``others`` are poolings that it allows besides.
     """
     if pooling not in (allowed := (*POOLINGS, *others)):
-        choices = " or ".join(f'"{name}"' for name in allowed)
-        raise ValueError(f"`pooling` must be {choices}, got {pooling!r:.60}.")
+        *first, last = (f'"{one}"' for one in allowed)
+        raise ValueError(f"`{name}` must be {', '.join(first)} or {last}, got {shown(pooling)}.")
     return pooling
 
 

@@ -134,6 +134,11 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
         ValueError: if sentences are read after ``close()``.
     """
     chosen = Path(path)
+    if not chosen.exists():
+        raise FileNotFoundError(
+            f"There is no embedding file {chosen}. Check the path; `elmokit embed TEXT -o FILE` "
+            "makes one."
+        )
     chosen.open("rb").close()  # system errors name the path here, but not in the libraries
     return VectorSequence(chosen)
 

@@ -46,7 +46,7 @@ class WordSurprisal:
     line: int | None
     """Line in that file, from 1."""
     sentence: int
-    """Index of the sentence, from 0."""
+    """Index of the sentence in the whole input, from 0."""
     index: int
     """Index of the word in its sentence, from 0; that of the sentence end is the word count."""
     word: str

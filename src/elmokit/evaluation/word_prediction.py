@@ -15,6 +15,7 @@ from elmokit.bilm.softmax import LogUniformSampler
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import StartState, TextScorer
+from elmokit.files.location import counted
 from elmokit.inference.warm_state import inputs_of
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
@@ -71,7 +72,8 @@ def predict_word(
     Args:
         model: With vocabulary and softmax; or its directory or name.
         sentence: A string, which the model's tokenizer splits, or a list of words.
-        index: In place of this word; default: the next word, after the last one.
+        index: In place of this word; default: the next word, after the last one. ``backward`` and
+            ``both`` then take the sentence to end after it.
         insert: Before the word ``index`` instead: with 0 the word before the sentence.
         top: Likeliest words to name.
         state: Start of the sentence, as for `elmokit.surprisal`.
@@ -104,13 +106,7 @@ def predict_of_words(
     words = [normalize(word, scorer.form) for word in sentence]
     if index is None:
         index, insert = len(words), True
-    last = len(words) - (not insert)
-    if not 0 <= index <= last:
-        raise InputError(
-            f"`index` must be from 0 to {last} in a sentence of {len(words)} words"
-            f"{'' if insert else ' (`insert` also allows the place after the last one)'}, got "
-            f"{index}."
-        )
+    _check_index(index, len(words), insert=insert)
     following = index if insert else index + 1
     scores = _expected(scorer, words[:index], words[following:])
     word = None if insert else words[index]
@@ -123,6 +119,21 @@ def predict_of_words(
         is_unknown=None if word is None else vocab.word_id(word) == vocab.unknown_id,
         forward=forward, backward=backward, both=both,
     )  # fmt: skip
+
+
+def _check_index(index: int, num_words: int, *, insert: bool) -> None:
+    """Refuse what is not in the sentence, in words that fit Python and the command line."""
+    if 0 <= index < num_words + insert:
+        return
+    if not num_words:
+        given = "an insertion at" if insert else "word"
+        raise InputError(
+            f"The sentence has no words, so a word can only be inserted at 0, got {given} {index}."
+        )
+    raise InputError(
+        f"The index of the word must be from 0 to {num_words - 1} in a sentence of "
+        f"{counted(num_words, 'word')} ({num_words} for an insertion at its end), got {index}."
+    )
 
 
 @torch.inference_mode()

@@ -55,6 +55,11 @@ def find_all(
     option: str,
 ) -> dict[str, Found]:
     """Return what ``find`` finds in the folder of each data set, or say what belongs there."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(
+            f"{option}: {directory} is not a directory. Give the folder that has a folder for each "
+            "data set."
+        )
     found, missing = {}, []
     for settings in tasks:
         folder = directory / settings.dataset

@@ -43,12 +43,12 @@ def find_test_files(
         path, training = paths[settings.dataset], data[settings.dataset].train
         file = found[settings.dataset] = HashedFile(path, file_sha256(path))
         task = find_task(settings.task).in_units(settings.units)
-        with _named(path, settings):
+        with _expected(settings):
             if file.sha256 == file_sha256(training):
-                raise InputError(f"it has the same content as the training file {training}.")
+                raise InputError(f"{path} has the same content as the training file {training}.")
             examples = task.read(path, training=False, tokenize=tokenizer.tokenize)
             if not examples:
-                raise InputError("it has no example.")
+                raise InputError(f"{path} has no example.")
             if task.labels_are_answers and task.labels(examples):
                 known = task.read(training, training=True, tokenize=tokenizer.tokenize)
                 check_labels(path, task, task.labels(known), examples)
@@ -61,12 +61,12 @@ def _find_test_file(folder: Path, suffixes: Sequence[str]) -> Path:
 
 
 @contextmanager
-def _named(path: Path, settings: TaskSettings) -> Iterator[None]:
-    """Say what belongs into a file that cannot be read."""
+def _expected(settings: TaskSettings) -> Iterator[None]:
+    """Say what belongs into a file that cannot be used; the error names the file."""
     try:
         yield
     except (FormatError, InputError) as error:
         raise InputError(
-            f"--test: {path} is no test file of the task {settings.task} (expected: "
-            f"{settings.content}): {error}"
+            f"--test: not a test file of the task {settings.task} (expected: {settings.content}): "
+            f"{error}"
         ) from error

@@ -30,4 +30,9 @@ def damage(path: Path, advice: str | Callable[[], str], *, what: str = "damaged"
             if error.filename is not None:
                 raise
         mending = advice if isinstance(advice, str) else advice()
-        raise FormatError(f"{path}: {what}: {error}. {mending}") from error
+        raise FormatError(f"{path}: {what}: {reason_of(error)}. {mending}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return the message of another library's error as part of a sentence, without a full stop."""
+    return str(error).strip().removesuffix(".") or type(error).__name__

@@ -1,7 +1,10 @@
 """Guessing the encoding of text that is not UTF-8, for advice in error messages."""
 
+import codecs
 from dataclasses import dataclass
 
+MIN_ZEROS = 4
+"""NUL bytes from which text may be UTF-16 with few letters beyond ASCII."""
 _MIN_FITTING = 0.9
 
 
@@ -29,23 +32,29 @@ _CANDIDATES = (
     _Candidate("EUC-JP", (_KANA, _HAN), (_KANA_CHARS, 0.2)),
     _Candidate("GB18030", (_HAN,), ("的一是不了在人有我他这中大来上国个到说们为子和你地", 0.05)),
     _Candidate("BIG5", (_HAN,), ("的一是不了在人有我他這中大來上國個到說們為子和你地", 0.05)),
+    _Candidate("UTF-16BE", *_KOREAN),  # after CP949, whose bytes in pairs look like Hangul
     _Candidate("CP1251", ((0x0400, 0x045F),), ("оеаинтслвр", 0.3), min_density=0.5),
     _Candidate("CP1252", ((0x00C0, 0x00FF), (0x0152, 0x0178)), ("éèàùêôçäöüßñóíáúøåæãõ", 0.3)),
 )  # fmt: skip
 
 
 def guess_encoding(sample: bytes) -> str | None:
-    """Guess the encoding of whole lines that are not UTF-8: a name for ``iconv -f``, or None."""
-    num_zeros = sample.count(0)
-    if num_zeros > len(sample) // 10 and _MIN_FITTING * num_zeros <= max(
-        sample[0::2].count(0), sample[1::2].count(0)
-    ):
-        return "UTF-16"  # every other byte is zero: the upper halves of ASCII
+    """Guess the encoding of whole lines that are not UTF-8: a name for ``iconv -f``, or None.
+
+    Where a line follows another one, the sample begins with the line feed between them: a half of
+    a UTF-16 character.
+    """
+    num_zeros = sample.count(0)  # in UTF-16, the upper halves of ASCII
+    if num_zeros >= MIN_ZEROS and num_zeros > len(sample) // 10:
+        for name, halves in (("UTF-16BE", sample[0::2]), ("UTF-16LE", sample[1::2])):
+            if halves.count(0) >= _MIN_FITTING * num_zeros:
+                return name
     return next((c.name for c in _CANDIDATES if _fits(sample, c)), None)
 
 
 def _fits(sample: bytes, candidate: _Candidate) -> bool:
-    text = sample.decode(candidate.name, "replace")
+    decoder = codecs.getincrementaldecoder(candidate.name)("replace")
+    text = decoder.decode(sample)  # up to the last whole character
     beyond_ascii = [char for char in text if char > "\x7f" and not _is_punctuation(char)]
     num_fitting = sum(
         any(first <= ord(char) <= last for first, last in candidate.ranges) for char in beyond_ascii

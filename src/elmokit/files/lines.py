@@ -1,10 +1,12 @@
 """Lines of UTF-8 text files, plain or compressed.
 
 Only line feeds end lines; a carriage return before one and a byte order mark at the start of the
-file are removed. A line that is too long, not UTF-8 or contains NUL is a `BadLine`: corpora skip
-and count it (`elmokit.files.text_reader`), elsewhere it is an error.
+file are removed. Other carriage returns are part of the text: if the first line has any, as in
+files of old Mac systems, a warning says so. A line that is too long, not UTF-8 or contains NUL is a
+`BadLine`: corpora skip and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,10 @@ from elmokit.files.location import Location
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import read_pieces
 
+log = logging.getLogger(__name__)
+
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
-MIN_ZEROS = 4
-"""NUL bytes in a line from which it may be UTF-16."""
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 
@@ -36,6 +38,11 @@ def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     lines = split_lines(read_pieces(path), max_line_bytes)
     for first in lines:
+        if first is not None and b"\r" in first.rstrip(b"\r"):
+            log.warning(
+                "%s: line 1 holds carriage returns and is read as one line. If they end lines, as "
+                "on old Mac systems, convert the file: tr '\\r' '\\n' < IN > OUT", path,
+            )  # fmt: skip
         yield None if first is None else first.removeprefix(_UTF8_BOM)
         yield from lines
 
@@ -87,9 +94,8 @@ def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: 
             f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
             "example; is this the right file?"
         )
-    has_few_zeros = text.fault == "nul" and raw.count(0) < MIN_ZEROS
-    encoding = None if has_few_zeros else guess_encoding(raw)
-    if encoding is not None:
+    encoding = guess_encoding(raw if line in (None, 1) else b"\n" + raw)
+    if encoding is not None and (text.fault != "nul" or encoding.startswith("UTF-16")):
         raise location.error(
             f"not UTF-8 at byte {text.position}; it looks like {encoding}. {reason}Convert the "
             f"file: iconv -f {encoding} -t UTF-8 IN > OUT."

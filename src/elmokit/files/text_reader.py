@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
+from elmokit.files.damage import reason_of
 from elmokit.files.encodings import guess_encoding
 from elmokit.files.lines import BadLine, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
@@ -145,8 +146,8 @@ class FileReader:
             if isinstance(error, OSError) and error.errno is not None:  # a system error
                 raise
             raise FormatError(
-                f"{self.path}: damaged Parquet file after row {self.num_lines}: {error}. "
-                f"Copy or write the file again."
+                f"{self.path}: damaged Parquet file after row {self.num_lines}: "
+                f"{reason_of(error)}. Copy or write the file again."
             ) from error
 
     def _check_column(self, schema: Any) -> None:
@@ -173,7 +174,7 @@ class FileReader:
         if reason in _HARMLESS:
             return
         if reason in ("not_utf8", "nul") and len(self._sample) < _SAMPLE_BYTES:
-            self._sample += raw[:_SAMPLE_BYTES] + b"\n"
+            self._sample += b"\n" * (self.num_lines > 1) + raw[:_SAMPLE_BYTES]
         num_bad = self.report.num_bad
         if num_bad > _MAX_BAD_LINES and num_bad > _MAX_BAD_SHARE * self.report.lines:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")

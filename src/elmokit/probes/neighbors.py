@@ -11,7 +11,6 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from elmokit.errors import InputError
-from elmokit.files.location import counted
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import StaticVectors
@@ -163,13 +162,23 @@ def find_neighbors(
         others = (one for one in found if not is_same_text(query.tokens, one.tokens))
         found = [query, *others]
     if len(found) < 2:
-        raise InputError(
-            f"The text has only {counted(len(found), 'distinct sentence')} with "
-            f"{' '.join(_parts(word))!r}, as the tokenizer writes the word: too few "
-            "for neighbors. Give more text."
-        )
+        few = "Only one distinct sentence" if found else "No sentence"
+        raise _too_few(few if query is None else "No other sentence", _parts(word))
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]
+
+
+def _too_few(which: str, parts: tuple[str, ...]) -> InputError:
+    """Return the error for a word that occurs in ``which`` of the text."""
+    if len(parts) == 1:
+        return InputError(
+            f"{which} of the text contains {parts[0]!r}. Give more text or another word."
+        )
+    return InputError(
+        f"{which} of the text contains the tokens {' '.join(parts)!r}, into which the tokenizer "
+        "splits the word. It may split the word differently in a sentence, which `elmokit "
+        "tokenize` shows. Give more text or another word."
+    )
 
 
 def neighborhoods(

@@ -45,11 +45,8 @@ class WrittenWords:
         """Return the words as they are written, or as they were read if they share characters."""
         if self.offsets is None:
             return list(self.words)
-        shared = {
-            place
-            for place, after in zip(self.offsets, self.offsets[1:], strict=False)
-            if after[0] < place[1] or place == after
-        }
+        pairs = zip(self.offsets, self.offsets[1:], strict=False)
+        shared = {one for a, b in pairs if b[0] < a[1] or a == b for one in (a, b)}
         return [
             self.text[start:end] if start < end and (start, end) not in shared else word
             for word, (start, end) in zip(self.words, self.offsets, strict=True)

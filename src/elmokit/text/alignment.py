@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from itertools import islice
 
 from elmokit.text.normalization import normalize
+from elmokit.text.tokenizers.korean import places_of_morphemes
 
 MAX_ALTERED = 80
 """Words plus characters of the longest stretch that a tokenizer may alter."""
@@ -14,6 +15,7 @@ MAX_ALTERED = 80
 Offsets = tuple[tuple[int, int], ...]
 """``[start, end)`` of each word, in characters."""
 
+_HANGUL = re.compile("[가-힣]")
 _BLANK = re.compile(r"[\s\u200b\ufeff]*")
 _ALONE = 3  # extra cost of a matching word whose next word does not match
 
@@ -23,19 +25,21 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
 
     Both are compared in plain form (`elmokit.text.normalization`), so it does not matter which
     normalization the words went through: ``“`` is found as ``"``, composed Hangul in decomposed
-    text, and ``공원`` around a zero-width space. Words match as they are, or ignoring case. Words
-    that the tokenizer altered (``갔다`` → ``가 었 다``, ``can't`` → ``ca not``) share the stretch
-    of text up to the next word that matches. A word with nothing in the text is empty (``start ==
-    end``). Other characters are skipped.
+    text, and ``공원`` around a zero-width space. Words match as they are, or ignoring case.
+    Korean morphemes are where Kiwi says: those that share a syllable overlap (``갔다`` → ``가 었
+    다``, both 가 and 었 are 갔). Other words that a tokenizer altered (``can't`` → ``ca not``)
+    share the stretch of text up to the next word that matches. A word with nothing in the text is
+    empty (``start == end``). Other characters are skipped.
 
     Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
     `MAX_ALTERED` words and characters.
     """
-    unaltered = _align(words, text, may_alter=False)
-    if unaltered is not None:
-        return tuple(unaltered)
+    found = _align(words, text, may_alter=False) or _morphemes(words, text)
+    if found is not None:
+        return tuple(found)
     plain = _PlainText(text)
-    found = _align([normalize(word, "plain-1") for word in words], plain.text)
+    plain_words = [normalize(word, "plain-1") for word in words]
+    found = _morphemes(plain_words, plain.text) or _align(plain_words, plain.text)
     return None if found is None else tuple(plain.place(*span) for span in found)
 
 
@@ -91,6 +95,10 @@ def cluster_pattern() -> re.Pattern[str]:
 @lru_cache(maxsize=1 << 16)
 def _plain_cluster(cluster: str) -> str:
     return normalize(cluster, "plain-1")
+
+
+def _morphemes(words: Sequence[str], text: str) -> list[tuple[int, int]] | None:
+    return places_of_morphemes(words, text) if _HANGUL.search(text) else None
 
 
 def _align(

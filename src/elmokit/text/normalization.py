@@ -20,8 +20,8 @@ as in its training.
     ``-LRB-`` ``-RRB-`` ``-LSB-`` ``-RSB-`` ``-LCB-`` ``-RCB-``, in either case, become brackets;
     slash and star lose the backslash before them.
 
-  Guillemets, primes, CJK quotes and letters that look like apostrophes stay. A word of dropped
-  characters alone becomes the empty word.
+  Guillemets, primes, CJK quotes, ligatures and letters that look like apostrophes stay. A word of
+  dropped characters alone becomes the empty word.
 """
 
 import functools

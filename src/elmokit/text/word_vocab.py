@@ -8,6 +8,7 @@ its line index, so that 0 is padding; its softmax row is the line index, ``word_
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +24,8 @@ SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
 """In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
+_BESIDE = ("config.json", "run.json")
+"""Files of which one is beside a vocabulary that elmokit wrote, of a model or a training."""
 
 
 class WordVocab:
@@ -150,9 +153,11 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        advice = "Convert the file, for example with `iconv -f CP949 -t UTF-8`."
+        if any(Path(path).with_name(name).exists() for name in _BESIDE):
+            advice = "The file is damaged: copy the whole directory again."
         raise FormatError(
-            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). Convert the file, "
-            f"for example with `iconv -f CP949 -t UTF-8`."
+            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice}"
         ) from error
     words = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if words == [""]:

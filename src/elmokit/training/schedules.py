@@ -127,7 +127,8 @@ class Limits:
             raise InputError(
                 f"{epochs} epochs over {targets_per_epoch} targets are less than one update of "
                 f"{targets_per_step} (train.batch_size × train.unroll_steps). Give more text, more "
-                "epochs or a smaller batch."
+                "epochs (--epochs …), or smaller batches (--set train.batch_size=…, --set "
+                "train.unroll_steps=…)."
             )
         seconds = None if self.minutes is None else self.minutes * 60
         tokens = self.tokens

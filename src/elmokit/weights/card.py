@@ -7,6 +7,9 @@ from typing import Any
 UNKNOWN = "not stated"
 _NOT_LISTED = ("language", "license", "perplexity", "original_options", "scores", "scores_note")
 """Metadata that the list under "Training" leaves out."""
+_EXAMPLE = ["I", "sat", "by", "the", "bank"]
+_EXAMPLES = {"korean": ["나", "는", "강가", "에", "앉", "었", "다", "."]}
+"""Words of tokenizers that do not leave `_EXAMPLE` as it is, by name."""
 
 
 def model_card(model: Any) -> str:
@@ -40,6 +43,7 @@ def model_card(model: Any) -> str:
         "Vocabulary": "none" if model.word_vocab is None else f"{len(model.word_vocab):,} words",
         "Model hash": f"`{model.model_hash()}`",
     }
+    example = _EXAMPLES.get(tokenizer.name, _EXAMPLE)
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     listed = "\n".join(
         f"- {key}: {plain(value)}" for key, value in metadata.items() if key not in _NOT_LISTED
@@ -62,7 +66,7 @@ A bidirectional language model for contextual word vectors, made with elmokit.
 import elmokit
 
 embedder = elmokit.Embedder.load("path/to/this/directory")
-vectors = embedder.embed([["I", "sat", "by", "the", "bank"]])
+vectors = embedder.embed([{json.dumps(example, ensure_ascii=False)}])
 ```
 
 Lists of words must be tokenized as the training text was (see the table); strings are split by

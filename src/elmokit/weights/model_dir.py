@@ -236,6 +236,7 @@ class PretrainedBiLM(BiLM):
             softmax=None if self.softmax is None else self.softmax_config,
             num_words=None if self.softmax is None else self.softmax.num_words,
             has_vocab=self.word_vocab is not None,
+            vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
             training=self.training_metadata,
@@ -279,6 +280,13 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
         raise FormatError(
             f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
             "incomplete or belongs to another model. Copy the whole directory again."
+        )
+    stored = config.vocab_sha256
+    if vocab is not None and stored is not None and vocab.sha256 != stored:
+        raise FormatError(
+            f"{vocab_path}: damaged, or of another model: the SHA-256 of its words is "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {stored[:12]}…. Copy the whole "
+            "directory again."
         )
     lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
     try:

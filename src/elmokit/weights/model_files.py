@@ -1,7 +1,6 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
 import hashlib
-import itertools
 import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,16 +11,16 @@ from typing import IO, Any
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from elmokit import __version__
 from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import check_ranges, from_dict
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import FormatError
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.locate import CONFIG_NAME, packaged_models
 from elmokit.weights.storage import SCALE, Storage, unpack
 from elmokit.weights.tensor_files import FLOATS, check_dtype, check_finite, damaged_tensors
+from elmokit.weights.versions import hint_of_newer_version
 
 MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
@@ -55,6 +54,8 @@ class ModelDirConfig:
     """V, classes of the softmax."""
     has_vocab: bool | None = None
     """Whether there is a ``vocab.txt``; None in older directories."""
+    vocab_sha256: str | None = None
+    """`WordVocab.sha256`, compared on loading; None without vocabulary and in older directories."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     """The tokenizer of the training text."""
     warm_text: tuple[str, ...] = ()
@@ -75,14 +76,19 @@ def read_config(directory: Path) -> ModelDirConfig:
     """
     path = directory / CONFIG_NAME
     if not path.exists():
-        hint = ""
+        advice = (
+            "Give a directory that `elmokit pretrain` or `elmokit convert` made, or the name of a "
+            f"model in the package: {', '.join(packaged_models())}."
+        )
         if list(directory.glob("*options.json")):
-            hint = (
-                f"\nIt looks like weights in the original format: `elmokit convert {directory} "
+            advice = (
+                f"It looks like weights in the original format: `elmokit convert {directory} "
                 "DST` makes a model directory of them, elmokit.read_bilm_tf(options, weights) "
                 "reads them."
             )
-        raise FormatError(f"{directory} is not a model directory: it has no {CONFIG_NAME}.{hint}")
+        raise FormatError(
+            f"{directory} is not a model directory: it has no {CONFIG_NAME}. {advice}"
+        )
     data = read_json(path, advice="Copy the whole model directory again.")
     if data.get("model_type") != MODEL_TYPE:
         raise FormatError(
@@ -91,23 +97,8 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
     if "bilm" not in data:
         raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
-    try:
+    with hint_of_newer_version(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
-    except ConfigError as error:
-        written_by = str(data.get("elmokit_version", ""))
-        if _release(written_by) <= _release(__version__):
-            raise
-        raise ConfigError(
-            f"{error}\nThe directory was written by elmokit {written_by}, and this is "
-            f"{__version__}: pip install --upgrade elmokit"
-        ) from error
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version: (0, 2) for ``0.2.0.dev0`` and ``0.2``."""
-    parts = version.split(".")
-    numbers = itertools.takewhile(str.isdecimal, parts[:2])
-    return tuple(int(number[:9]) for number in numbers)
 
 
 def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> None:

@@ -181,13 +181,31 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     with pytest.raises(FormatError, match=r"text\.txt, line 42.*UTF-8") as caught:
         embed_files(embedder, text, output, batch_tokens=16)
-    assert "sentences safe in" in caught.value.__notes__[0]
+    (note,) = caught.value.__notes__
+    assert "sentences safe in" in note
+    assert "repaired" in note
+    assert "--overwrite" not in note
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts .*--resume.*--overwrite"):
         embed_files(embedder, text, output)
     text.write_bytes(good + b"mended\n")
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
     assert report.sentences == 42
+
+
+def test_a_job_that_replaces_an_output_goes_on_without_its_bad_file(embedder, text, tmp_path):
+    output, folder = tmp_path / "out.h5", tmp_path / "texts"
+    folder.mkdir()
+    text.rename(folder / "a.txt")
+    (folder / "b.txt").write_bytes(b"\x89PNG\r\n")
+    output.write_text("precious")
+    with pytest.raises(FormatError, match=r"b\.txt, line 1") as caught:
+        embed_files(embedder, folder, output, overwrite=True, batch_tokens=16)
+    assert "removed" in caught.value.__notes__[0]
+    assert "--resume instead of --overwrite" in caught.value.__notes__[0]
+    (folder / "b.txt").unlink()
+    assert embed_files(embedder, folder, output, resume=True).resumed_sentences > 0
+    assert len(read(output)) == 41
 
 
 def test_resuming_refuses_another_text(embedder, text, tmp_path):
@@ -201,6 +219,9 @@ def test_resuming_refuses_another_text(embedder, text, tmp_path):
         embed_files(embedder, text, output, resume=True)
     text.write_bytes(lines[0])
     with pytest.raises(ValueError, match=rf"Line 2 .*'{lines[1].decode()}'"):
+        embed_files(embedder, text, output, resume=True)
+    text.write_bytes(b"\n".join([b"long " * 20, *lines[1:]]))
+    with pytest.raises(ValueError, match=r"it is now 'long [long ]*\.\.\.'\. Give the same"):
         embed_files(embedder, text, output, resume=True)
 
 
@@ -488,7 +509,7 @@ def test_sif_of_blank_lines_is_zeros(embedder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": "first"}, '"mean" or "max" or "sif".*first'),
+        ({"pool": "first"}, '`pool` must be "mean", "max" or "sif".*first'),
         ({"pool": "sif", "shard": (0, 2)}, "whole text.*`shard`"),
         ({"pool": "mean", "file_format": "bilm-tf"}, '"all".*average'),
     ],

@@ -37,7 +37,7 @@ def test_files_of_other_programs_have_neither_words_nor_metadata(path):
 
 
 def test_a_missing_file_and_a_wrong_suffix_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"gone\.h5"):
+    with pytest.raises(FileNotFoundError, match=r"gone\.h5\. .*elmokit embed"):
         open_vectors(tmp_path / "gone.h5")
     (tmp_path / "a.txt").touch()
     with pytest.raises(InputError, match=r"a\.txt.*\.h5, \.hdf5, \.parquet, \.npz"):

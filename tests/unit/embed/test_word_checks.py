@@ -28,6 +28,12 @@ GLUED = [
     "went.",
 ]
 
+TWEETS = [  # more than half of their 43 words are in few vocabularies
+    "omg thx ur @jenny_b is in tokyo rn 😭😭😭 #jealous",
+    "lol my boss is sooooo meeean 🙄 gonna quit n move 2 berlin https://t.co/abc123?x=1&y=2",
+    "soccer fans 👨‍👩‍👧‍👦 in são paulo 🇧🇷🇧🇷 are going wild!!!1! :-) <3",
+]
+
 
 def messages(caplog):
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -111,7 +117,7 @@ def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
         embedder.embed([f"{long} {long} bank", ["a"]], state=state)
     embedder.embed_batch([[long]])
     (message,) = messages(caplog)
-    assert "2 of the first 4 words" in message
+    assert "2 of 4 so far" in message
     assert "14 bytes" in message
 
 
@@ -132,18 +138,18 @@ class TestUnknownWords:
 
     def test_told_once_with_counts_and_an_example(self, embedder, caplog):
         for _ in range(2):
-            embedder.embed([["김민수는", "서울에", *self.KNOWN[:2]]] * 10)
+            embedder.embed([["김민수는", "서울에", *self.KNOWN[:2]]] * 50)
         (message,) = messages(caplog)
-        assert "20 of 40 words" in message
+        assert "100 of 200 words" in message
         assert "김민수는" in message
 
     @pytest.mark.parametrize(
         "sentences",
         [
-            [["김민수는", "서울에"]] * 14,  # too few words to say
+            [["김민수는", "서울에"]] * 99,  # too few words to say
             [["김민수는", *KNOWN]] * 50,
-            [["The", "river"]] * 20
-            + [list(KNOWN)] * 20,  # a quarter of them is not in the vocabulary
+            [["The", "river"]] * 50
+            + [list(KNOWN)] * 50,  # a sixth of them is not in the vocabulary
         ],
         ids=["few", "some", "capitals"],
     )
@@ -152,12 +158,16 @@ class TestUnknownWords:
         assert messages(caplog) == []
 
     def test_words_of_several_calls_are_counted_together(self, embedder, caplog):
-        for _ in range(14):
-            embedder.embed([["김민수는", "서울에"]])
+        for _ in range(9):
+            embedder.embed([["김민수는", "서울에"]] * 11)
         assert messages(caplog) == []
         embedder.embed([list(self.KNOWN)])
         (message,) = messages(caplog)
-        assert "28 of 32 words" in message
+        assert "198 of 202 words" in message
+
+    def test_some_tweets_are_no_other_language(self, caplog):
+        Embedder.load("en").embed(TWEETS)
+        assert messages(caplog) == []
 
     @pytest.mark.parametrize("sentences", [[], [[]]])
     def test_nothing_is_no_text(self, sentences, embedder, caplog):

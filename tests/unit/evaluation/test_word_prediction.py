@@ -80,10 +80,20 @@ def test_bad_options_are_told(model, options, named):
         predict_word(model, SENTENCE, **options)
 
 
+@pytest.mark.parametrize("insert", [False, True])
+def test_a_word_that_is_not_there_is_told_in_words_of_no_interface(model, insert):
+    last = len(SENTENCE) - 1
+    with pytest.raises(InputError, match=rf"0 to {last} .* {last + 1} .*insertion.* 99") as caught:
+        predict_word(model, SENTENCE, index=99, insert=insert)
+    assert "`" not in str(caught.value)  # neither `index` nor `--word`
+
+
 def test_no_words_have_a_next_word_but_none_to_hide(model):
     assert predict_word(model, []).words == ()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"no words.* word 0"):
         predict_word(model, [], index=0)
+    with pytest.raises(InputError, match=r"inserted at 0.* at 1"):
+        predict_word(model, [], index=1, insert=True)
 
 
 def test_a_model_without_softmax_predicts_nothing(model):

@@ -223,9 +223,31 @@ def test_a_test_file_of_another_task_is_told_before_anything(
     (path,) = (test / {"ner": NER, "qa": QA}[task].dataset).iterdir()
     path.write_text(content, encoding="utf-8")
     monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained"))
-    with pytest.raises(InputError, match=rf"--test: .*{message}"):
+    with pytest.raises(InputError, match=rf"--test: .*{message}") as caught:
         run_experiment("table1", options("table1", test_dir=test, overrides=FAST))
+    assert str(caught.value).count(str(path)) == 1
     assert not (tmp_path / "table1").exists()
+
+
+def test_test_files_that_are_not_there_are_told(options, tmp_path):
+    given = options("table1", test_dir=tmp_path / "test", tasks=("ner",), overrides=FAST)
+    (tmp_path / "test").touch()
+    with pytest.raises(InputError, match=r"--test: .*/test is not a directory"):
+        run_experiment("table1", given)
+    (tmp_path / "test").unlink()
+    (tmp_path / "test" / NER.dataset).mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match="no file with 'test' in its name") as caught:
+        run_experiment("table1", given)
+    assert "`elmokit train`" not in str(caught.value)
+
+
+def test_labels_of_a_test_file_that_training_lacks_are_told_once(options, tmp_path, caplog):
+    test = write_test_data(tmp_path / "test")
+    (path,) = (test / NER.dataset).iterdir()
+    path.write_text(f"{path.read_text('utf-8')}\nTP53\tB-GENE\n", encoding="utf-8")
+    given = options("table1", test_dir=test, tasks=("ner",), overrides=FAST)
+    assert len(run_experiment("table1", given).results["test"]["runs"]) == 4
+    assert caplog.text.count("GENE") == 1
 
 
 def test_the_training_file_is_no_test_file(options, tmp_path):

@@ -17,6 +17,21 @@ def test_errors_of_libraries_name_the_file(error):
         raise_in(error, damage(Path("f.h5"), "Mend it.", what="odd"))
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            OSError("This is no file of ours."),
+            r"^f\.h5: damaged: This is no file of ours\. Mend it\.$",
+        ),
+        (RecursionError(), r"^f\.h5: damaged: RecursionError\. Mend it\.$"),
+    ],
+)
+def test_the_message_goes_on_after_one_full_stop(error, message):
+    with pytest.raises(FormatError, match=message):
+        raise_in(error, damage(Path("f.h5"), "Mend it."))
+
+
 @pytest.mark.parametrize("error", [InputError("a"), FileNotFoundError(2, "no", "b"), MemoryError()])
 def test_other_errors_stay(error):
     with pytest.raises(type(error)) as raised:

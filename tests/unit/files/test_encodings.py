@@ -14,14 +14,15 @@ import pytest
         ("CP1252", "The naïve café owner’s “résumé” – nothing else here is odd."),
         ("CP1252", "Der Fluß trat über die Ufer, als ich zur Bank fuhr."),
         ("CP1252", "Le café était fermé – à côté de la rivière, où nous avons attendu."),
-        ("UTF-16", "The bank by the river was closed when we came."),
+        ("UTF-16BE", "나는강가의 은행나무밑에서 은행업무를보았다"),
+        ("UTF-16LE", "The bank by the river was closed when we came."),
+        ("UTF-16BE", "The bank by the river was closed when we came."),
     ],
 )
 def test_encodings_are_recognized(encoding, text):
     from elmokit.files.encodings import guess_encoding
 
-    codec = "utf-16-le" if encoding == "UTF-16" else encoding
-    assert guess_encoding((text + "\n").encode(codec) * 3) == encoding
+    assert guess_encoding((text + "\n").encode(encoding) * 3) == encoding
 
 
 @pytest.mark.parametrize("sample", [b"", b"ASCII", bytes(range(128, 160)) * 9, bytes(50)])

@@ -71,6 +71,24 @@ class TestNumberedLines:
         text = "a\u2028b\x0bc\x85d"
         assert list(numbered_lines(write(text))) == [(1, text)]
 
+    @pytest.mark.parametrize(
+        ("text", "is_told"),
+        [
+            ("one\rtwo\r", True),
+            ("one\rtwo\n", True),
+            ("one\r\ntwo\r\n", False),
+            ("one\r\r\n", False),
+            ("one\ntwo\rstill two\n", False),
+        ],
+    )
+    def test_carriage_returns_that_may_end_lines_are_told(self, write, caplog, text, is_told):
+        lines = [line for _, line in numbered_lines(write(text))]
+        assert lines == [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        assert [record.levelname for record in caplog.records] == ["WARNING"] * is_told
+        for message in caplog.messages:
+            assert "data.txt: line 1 " in message
+            assert r"tr '\r' '\n'" in message
+
     def test_a_byte_order_mark_is_taken_off_at_the_start_alone(self, write):
         path = write("\ufeffa\n\ufeffb\n")
         assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]
@@ -87,7 +105,14 @@ class TestNumberedLines:
         with pytest.raises(FormatError, match=r"line 2: .*NUL .*\b1, .*binary file.*tr -d"):
             list(numbered_lines(write("a\nb\0\n")))
 
-    @pytest.mark.parametrize("text", ["한국어는 어렵지 않다 그렇지 그래", "plain words"])
-    def test_text_of_two_bytes_a_letter_is_not_taken_for_binary(self, write, text):
-        with pytest.raises(FormatError, match=r"line 1: .*UTF-16(LE)?. .*iconv -f UTF-16(LE)? "):
-            list(numbered_lines(write((text + "\n").encode("utf-16-le"))))
+    @pytest.mark.parametrize("order", ["BE", "LE"])
+    @pytest.mark.parametrize("text", ["한국어는 어렵지 않다", "plain words"])
+    def test_text_of_two_bytes_a_letter_is_named_with_its_byte_order(self, write, text, order):
+        self.check_order(order, write((text + "\n").encode(f"UTF-16{order}")))
+
+    def test_half_a_line_feed_at_the_start_of_a_line_is_none_of_its_letters(self, write):
+        self.check_order("LE", write("\nplain words\n".encode("UTF-16LE")))
+
+    def check_order(self, order, path):
+        with pytest.raises(FormatError, match=rf"UTF-16{order}\. .*iconv -f UTF-16{order} "):
+            list(numbered_lines(path))

@@ -23,7 +23,8 @@ def test_a_location_in_words(parts, text):
 
 def test_long_values_are_cut_in_messages():
     assert shown("short") == "'short'"
-    assert shown("x" * 999) == "'" + "x" * 56 + "..."
+    assert shown("x" * 999) == "'" + "x" * 55 + "...'"
+    assert shown([0] * 99).endswith(", 0...]")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_the_checks_of_scikit_learn_pass(name):
 def test_bad_input_is_refused(folder, without_type_checks):
     with pytest.raises(NotFittedError):
         ElmoVectorizer(folder).transform(TEXTS)
-    with pytest.raises(ValueError, match=r'"mean" or "max" or "sif".*first'):
+    with pytest.raises(ValueError, match=r'"mean", "max" or "sif".*first'):
         ElmoVectorizer(folder, pooling="first").fit(TEXTS)
     with pytest.raises(ValueError, match="one vector per word"):
         ElmoVectorizer(folder, layers="all").fit(TEXTS)

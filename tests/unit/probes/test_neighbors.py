@@ -151,8 +151,15 @@ def test_what_cannot_be_found_is_told():
 
     with pytest.raises(InputError, match=r"'bank'.*'the river'"):
         occurrence_in(["the", "river"], "bank")
-    with pytest.raises(InputError, match=r" 1 .*'bank'"):
-        find_neighbors(FakeEmbedder(), [["money", "bank"], ["money", "bank"]], "bank")
+    text = [["money", "bank"], ["money", "bank"]]
+    with pytest.raises(InputError, match=r"^Only one distinct sentence .*'bank'"):
+        find_neighbors(FakeEmbedder(), text, "bank")
+    with pytest.raises(InputError, match=r"^No sentence .*'tree'"):
+        find_neighbors(FakeEmbedder(), text, "tree")
+    with pytest.raises(InputError, match=r"^No other sentence .*'bank'"):
+        find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"))
+    with pytest.raises(InputError, match=r"^No sentence .*'가 었 다'.*`elmokit tokenize`"):
+        find_neighbors(FakeEmbedder(), text, ["가", "었", "다"])
 
 
 def test_a_word_that_the_tokenizer_divides_is_found_by_its_parts():

@@ -102,15 +102,65 @@ def test_words_are_found_in_the_text_before_its_normalization(tokenizer, text, e
     assert found.items() >= expected.items()
 
 
-def test_morphemes_of_a_contracted_syllable_share_it():
+@pytest.mark.parametrize(
+    ("text", "is_plain", "expected"),
+    [
+        (
+            unicodedata.normalize("NFD", "김민수는 서울에 갔다."),
+            True,
+            "김민수:김민수 는:는 서울:서울 에:에 가:갔 었:갔 다:다 .:.",
+        ),
+        # from the letters alone, 어 could be that of 어요, and 박지수 all up to it
+        (
+            "저는 박지숩니다 왔어요.",
+            True,
+            "저:저 는:는 박지수:박지숩 이:숩 ㅂ니다:숩니다 오:왔 었:왔 어요:어요 .:.",
+        ),
+        (
+            "😀 이게 뭐야\n“커다래”  하얘졌다",
+            True,
+            '😀:😀 이것:이게 이:게 뭐:뭐 이: 야:야 ":“ 커다랗:커다래 어:래 ":” 하얗:하얘 어:얘 '
+            "지:졌 었:졌 다:다",
+        ),
+        # as models of 0.1 read it: Kiwi takes another word for a name
+        (
+            "“커다래”  하얘졌다",
+            False,
+            "“:“ 커다래:커다래 ”:” 하얗:하얘 어:얘 지:졌 었:졌 다:다",
+        ),
+    ],
+)  # fmt: skip
+def test_morphemes_are_where_kiwi_found_them(text, is_plain, expected):
     pytest.importorskip("kiwipiepy")
-    text = unicodedata.normalize("NFD", "김민수는 서울에 갔다.")
+    splitter = build_tokenizer("korean")
+    if is_plain:
+        splitter = NormalizingTokenizer(splitter, "plain-1")
+    words = splitter.tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    written = [unicodedata.normalize("NFC", text[start:end]) for start, end in offsets]
+    assert " ".join(map(":".join, zip(words, written, strict=True))) == expected
+    assert align(words[:-2], text) == offsets[:-2]
+
+
+def test_many_contracted_syllables_in_a_row_are_found():
+    pytest.importorskip("kiwipiepy")
+    text = "뭘 봐 " * 40 + "서울에 갔다."
     words = build_tokenizer("korean").tokenize(text)
     offsets = align(words, text)
     assert offsets is not None
-    cut_out = [unicodedata.normalize("NFC", text[start:end]) for start, end in offsets]
-    assert words == ["김민수", "는", "서울", "에", "가", "었", "다", "."]
-    assert cut_out == ["김민수", "는", "서울", "에", "갔", "갔", "다", "."]
+    start, end = offsets[words.index("서울")]
+    assert (start, text[start:end]) == (160, "서울")
+
+
+def test_a_long_text_has_places_beyond_the_piece_that_kiwi_reads():
+    pytest.importorskip("kiwipiepy")
+    text = "나는 학교에 갔다. " * 700
+    words = build_tokenizer("korean").tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    written = [text[start:end] for start, end in offsets]
+    assert [words[i] for i, word in enumerate(written) if word == "학교"] == ["학교"] * 700
 
 
 @given(

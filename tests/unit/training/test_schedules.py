@@ -57,7 +57,8 @@ class TestLimits:
 
     def test_less_than_one_update_says_what_to_do(self):
         with pytest.raises(
-            ValueError, match=r"\b0\.05 .* 1000 .* 64 .*train\.batch_size .*train\.unroll_steps"
+            ValueError,
+            match=r"\b0\.05 .* 1000 .* 64 .*--set train\.batch_size=.*train\.unroll_steps=",
         ):
             Limits(epochs=0.05).budget(**CORPUS)
 

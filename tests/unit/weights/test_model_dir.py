@@ -182,7 +182,7 @@ class TestSave:
     def test_directories_of_earlier_versions_have_no_hash(self, directory):
         path = directory / "config.json"
         data = json.loads(path.read_text(encoding="utf-8"))
-        assert len(data.pop("weights_sha256")) == 64
+        assert len(data.pop("weights_sha256")) == len(data.pop("vocab_sha256")) == 64
         path.write_text(json.dumps(data), encoding="utf-8")
         assert load_model(directory).word_vocab == VOCAB
 
@@ -250,7 +250,7 @@ class TestSave:
         config = json.loads(path.read_text(encoding="utf-8"))
         newer = {**config, "elmokit_version": "99.1.0", "storage_of_tomorrow": "int4"}
         path.write_text(json.dumps(newer), encoding="utf-8")
-        with pytest.raises(ConfigError, match=r"(?s)storage_of_tomorrow.*99\.1\.0.*upgrade"):
+        with pytest.raises(ConfigError, match=r"(?s)storage_of_tomorrow.*99\.1\.0.*install that"):
             load_model(directory)
 
     def test_int8_without_its_scales_is_refused(self, directory, tmp_path):
@@ -425,9 +425,13 @@ class TestLoadErrors:
         with pytest.raises(FormatError, match=f"/model.* {name}|/model/{name}"):
             load_model(directory)
 
+    def test_a_directory_of_something_else_says_what_is_wanted(self, tmp_path):
+        with pytest.raises(FormatError, match=r" config\.json.*elmokit pretrain.*: en, ko\.$"):
+            load_model(tmp_path)
+
     def test_original_weights_are_recognized(self, tmp_path):
         (tmp_path / "elmo_options.json").write_text("{}")
-        with pytest.raises(FormatError, match=r" config\.json.*\n.*elmokit convert .*read_bilm_tf"):
+        with pytest.raises(FormatError, match=r" config\.json.*elmokit convert .*read_bilm_tf"):
             load_model(tmp_path)
 
     def test_truncated_config(self, directory):
@@ -475,6 +479,13 @@ class TestLoadErrors:
         path = directory / "vocab.txt"
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
         with pytest.raises(FormatError, match=r"vocab\.txt.* 4 .*config\.json.* 5"):
+            load_model(directory)
+
+    def test_vocabulary_in_another_order(self, directory):
+        path = directory / "vocab.txt"
+        *others, last_but_one, last = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join((*others, last, last_but_one)), encoding="utf-8")
+        with pytest.raises(FormatError, match=r"vocab\.txt: damaged.*words.*Copy the whole"):
             load_model(directory)
 
     def test_vocabulary_without_specials(self, directory):

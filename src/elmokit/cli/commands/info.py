@@ -24,7 +24,8 @@ def info(
 ) -> None:
     """Show what a model, run or file is and how it was made.
 
-    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them.
+    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
+    with figures rounded to four digits; --json has all of them.
     A PATH that cannot be described is reported (with --json, also as `error` in its place); the
     others follow, and the exit code is 2.
     """
@@ -67,5 +68,7 @@ def _print(description: Mapping[str, Any], indent: str = "") -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+    text = ", ".join(map(_shown, value)) if isinstance(value, list | tuple) else str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -35,7 +35,8 @@ def predict_word(
 
     The forward direction reads the words before the position, the backward direction those after
     it, and neither reads the word itself. "both" is proportional to p(word | before)
-    p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary.
+    p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary. For the next
+    word only "forward" is meaningful: the other two take the sentence to end after it.
     """
     from elmokit.evaluation.word_prediction import predict_word as predict
 
@@ -60,4 +61,6 @@ def _line(found: "PredictedWords") -> str:
     figures = f"entropy {found.entropy:.2f} bits"
     if found.rank is not None and found.probability is not None:
         figures += f", hidden word: rank {found.rank:,}, p {found.probability:.4f}"
+    if not found.top:
+        return figures
     return f"{figures}: {', '.join(f'{one.word} {one.probability:.3f}' for one in found.top)}"

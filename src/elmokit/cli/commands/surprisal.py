@@ -40,10 +40,12 @@ def surprisal(
 ) -> None:
     """Print the surprisal of every word of a text, in bits, forward and backward.
 
-    A row (tab-separated) per word and per sentence end, which is </S>; its backward figures are
-    those of <S>. Columns: file, line, sentence, index, word, start, end (characters of the line),
-    is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
-    perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit perplexity` has it.
+    A row per word and per sentence end, which is </S>; its backward figures are those of <S>.
+    Fields are separated by tabs and quoted as in CSV: the word " is written as four of them.
+    Columns: file, line, sentence (in the whole input, from 0), index, word, start, end (characters
+    of the line), is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and
+    entropies. The perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit
+    perplexity` has it.
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation import surprisal_files as files

@@ -24,7 +24,8 @@ def tokenize(
     A line per token, separated by tabs: start and end in the raw line, the token, what was written
     there if that differs, its character ids (UTF-8 bytes + 1, between those of word begin and end),
     and marks: unknown (not in the vocabulary), cut (longer than max_characters), normalization or
-    tokenizer (which of them changed it). Counts follow on stderr.
+    tokenizer (which of them changed it). Headings (#) count the sentences of a line, from 0. Counts
+    follow on stderr.
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.inspection.tokens import count_tokens, tokenize_lines_of

@@ -1,7 +1,7 @@
 """`elmokit train`: train a task model on the layers of a biLM."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -60,6 +60,7 @@ def train(
     """
     from elmokit.config import from_dict
     from elmokit.errors import InputError
+    from elmokit.tasks.inputs.settings import EmbeddingKind
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.run_dir import find_split
@@ -67,10 +68,16 @@ def train(
 
     choose_threads(threads)
     suffixes = find_task(task).suffixes
+    if embeddings not in (kinds := get_args(EmbeddingKind)):
+        raise InputError(f"--embeddings must be one of {', '.join(kinds)}, got {embeddings!r}.")
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
-    train_path = train or find_split(data or Path(), "train", suffixes)
-    dev_path = dev or find_split(data or Path(), "dev", suffixes)
+    try:
+        train_path = train or find_split(data or Path(), "train", suffixes)
+        dev_path = dev or find_split(data or Path(), "dev", suffixes)
+    except (FileNotFoundError, InputError) as error:
+        error.add_note("Each file can also be given by itself, with --train FILE and --dev FILE.")
+        raise
     given = {"epochs": epochs, "seed": seed}
     settings = {
         "task": task,

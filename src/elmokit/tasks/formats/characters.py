@@ -37,8 +37,9 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
     for number, piece in enumerate(characters.tokens):
         if len(piece) != 1:
             raise replace(begin, line=(begin.line or 1) + number).error(
-                f"{shown(piece)} is not one character, but units=characters reads a character and "
-                "its tag per row, spaces included. Read rows of words with units=words."
+                f"{shown(piece)} is not one character. With units=characters the file must have "
+                "one character and its tag per row, spaces included, as in KLUE-NER; only a model "
+                "trained with units=words reads rows of words."
             )
     text = "".join(characters.tokens)
     tokens = tuple(tokenize(text))

@@ -18,6 +18,8 @@ NOT_LISTED = (
     "scored",
 )
 """Entries that the list under "Training" leaves out."""
+HELD_OUT = "held-out"
+"""The dev file in ``data``, for runs whose epoch was chosen on a part of the training set."""
 
 
 def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:

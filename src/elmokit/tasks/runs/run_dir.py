@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from elmokit.config import from_dict, known_part, parse_record
+from elmokit.config import from_dict, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
@@ -34,6 +34,7 @@ from elmokit.weights.locate import RUN_CONFIG_NAME
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
 from elmokit.weights.storage import Storage, pack, unpack_all
 from elmokit.weights.tensor_files import FLOATS, read_tensors
+from elmokit.weights.versions import newer_version_hint
 
 CONFIG_FILE = RUN_CONFIG_NAME
 WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = "model.safetensors", "metrics.jsonl", "vectors.txt"
@@ -42,6 +43,7 @@ SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
 STATIC_WEIGHT = "inputs.static.weight"
 KEEPS_VECTORS = "keeps_vectors"
 """Key of `task.json`: whether the run holds all static vectors of their file."""
+_MENDING = "Copy the whole directory again, or train the task again."
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
@@ -55,9 +57,9 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         InputError: if there are several.
     """
     if not data.is_dir():
+        fault = f"{data} is not a directory." if data.exists() else f"There is no directory {data}."
         raise FileNotFoundError(
-            f"There is no directory {data}. Give the directory with the task's files (train… and "
-            "dev…), or each file with --train and --dev."
+            f"{fault} Give the directory with the task's files (train… and dev…)."
         )
     part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
     found = sorted(
@@ -70,14 +72,11 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise InputError(
-            f"{data} has several files for {split!r}: {names}. Give one of them instead of the "
-            f"directory (`elmokit train`: --{split} FILE)."
+            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
+            "there."
         )
     if not found:
-        raise FileNotFoundError(
-            f"{data} has no file with {split!r} in its name (`elmokit train` also takes "
-            f"--{split} FILE)."
-        )
+        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
     return found[0]
 
 
@@ -142,7 +141,7 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is no run.
-        FormatError: if it is damaged.
+        FormatError: if it is damaged, or holds an unknown key.
     """
     path = run_dir / CONFIG_FILE
     if not run_dir.exists():
@@ -154,7 +153,8 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
         )
     required, advice = ("config", "labels", "bilm", "vectors"), "Train the task again."
     metadata = read_json(path, advice=advice, required=required)
-    parse_record(_TaskRecord, known_part(_TaskRecord, metadata), source=path, advice=advice)
+    advice = newer_version_hint(metadata.get("elmokit_version", "")) or advice
+    parse_record(_TaskRecord, metadata, source=path, advice=advice)
     return metadata
 
 
@@ -169,11 +169,14 @@ class _DataRecord:
 class _TaskRecord:
     """``task.json``; `input_settings_of` and `vectors_of` read its tables."""
 
+    elmokit_version: str = ""
     config: dict[str, Any]
     labels: tuple[str, ...]
     bilm: BiLMReference | None
     vectors: Any
     data: _DataRecord | None = None
+    dev: Any = None
+    card: Any = None
     weights: Storage = "float32"
     weights_sha256: str | None = None
     keeps_vectors: bool = False
@@ -220,17 +223,14 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch
     Raises:
         FormatError: if they are missing or damaged, or have not the hash ``sha256``.
     """
-    path, advice = (
-        run_dir / WEIGHTS_FILE,
-        "Copy the whole directory again, or train the task again.",
-    )
-    stored = read_tensors(path, advice=advice, dtypes=(*FLOATS, "I8"))
+    path = run_dir / WEIGHTS_FILE
+    stored = read_tensors(path, advice=_MENDING, dtypes=(*FLOATS, "I8"))
     if sha256 is not None and (found := file_sha256(path)) != sha256:
         raise FormatError(
             f"{path}: damaged, or of another run: its SHA-256 is {found[:12]}…, but {CONFIG_FILE} "
-            f"says {sha256[:12]}…. {advice}"
+            f"says {sha256[:12]}…. {_MENDING}"
         )
-    with damage(path, advice):
+    with damage(path, _MENDING):
         return unpack_all(stored)
 
 
@@ -257,11 +257,45 @@ def check_sizes(
         )
 
 
+def check_tensors(network: TaskModel, tensors: Mapping[str, torch.Tensor], run_dir: Path) -> None:
+    """Check names and shapes of the weights against the network that ``task.json`` describes.
+
+    Raises:
+        FormatError: for the first tensor that is missing, of another shape, or in no place.
+    """
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    for name in {**expected, **tensors}:
+        if name not in tensors:
+            fault = f"lacks the tensor `{name}` of shape {expected[name]}"
+        elif name not in expected:
+            fault = f"has the tensor `{name}`, which is not in the network"
+        elif (found := tuple(tensors[name].shape)) != expected[name]:
+            fault = f"has the tensor `{name}` in shape {found}, not {expected[name]}"
+        else:
+            continue
+        raise FormatError(
+            f"{run_dir / WEIGHTS_FILE} does not fit the network and labels in {CONFIG_FILE}: it "
+            f"{fault}. {_MENDING}"
+        )
+
+
 def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:
-    """Return the static vectors of a run, if it has any."""
-    path = run_dir / WORDS_FILE
+    """Return the static vectors of a run, if it has any.
+
+    Raises:
+        FormatError: if their words or their values are missing, or the words are damaged.
+    """
+    path, values = run_dir / WORDS_FILE, tensors.get(STATIC_WEIGHT)
     if not path.exists():
-        return None
-    with damage(path, "Copy the whole directory again, or train the task again."):
+        if values is None:
+            return None
+        raise FormatError(
+            f"{path} is missing: it has the words of the vectors in {WEIGHTS_FILE}. {_MENDING}"
+        )
+    if values is None:
+        raise FormatError(
+            f"{run_dir / WEIGHTS_FILE} has no vectors for the words in {WORDS_FILE}. {_MENDING}"
+        )
+    with damage(path, _MENDING):
         words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
-        return StaticVectors(words, tensors[STATIC_WEIGHT][2:].numpy())
+        return StaticVectors(words, values[2:].numpy())

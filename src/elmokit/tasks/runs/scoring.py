@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> 
 
 
 def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence[Any]) -> None:
-    """Say which labels of a file the training set lacks.
+    """Warn, once, of labels of a file that the training set lacks.
 
     Raises:
         InputError: if it lacks all of them: the file is of another task or language.
@@ -82,10 +83,14 @@ def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence
             f"{_some(unknown)}: it belongs to another task, or has other labels."
         )
     if unknown:
-        log.warning(
-            "%s has labels that the training set lacks (%s): they count as wrong",
-            path, _some(unknown),
-        )  # fmt: skip
+        _warn(
+            f"{path} has labels that the training set lacks ({_some(unknown)}): they count as wrong"
+        )
+
+
+@cache
+def _warn(message: str) -> None:
+    log.warning("%s", message)
 
 
 def _some(labels: Sequence[str]) -> str:

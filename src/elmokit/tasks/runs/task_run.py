@@ -23,6 +23,7 @@ from elmokit.tasks.runs.run_dir import (
     KEEPS_VECTORS,
     WEIGHTS_FILE,
     check_sizes,
+    check_tensors,
     input_settings_of,
     read_metadata,
     read_static,
@@ -40,6 +41,7 @@ from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS, path_of
 from elmokit.weights.storage import Storage, round_parameters
+from elmokit.weights.versions import hint_of_newer_version
 
 log = logging.getLogger(__name__)
 
@@ -108,21 +110,23 @@ class TaskRun:
         Raises:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
+            ConfigError: if ``task.json`` has an unknown setting or a wrong value.
         """
         run_dir = TASK_RUNS.find(run_dir)
         cache_dir = None if cache_dir is None else Path(cache_dir)
         metadata = read_metadata(run_dir)
-        config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-        task = find_task(config.task).in_units(config.units)
-        given = vectors_of(metadata, run_dir)
+        with hint_of_newer_version(metadata.get("elmokit_version", "")):
+            config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
+            task = find_task(config.task).in_units(config.units)
+            given = vectors_of(metadata, run_dir)
+            config = replace(config, inputs=input_settings_of(metadata, run_dir))
         if vectors is not None and metadata.get(KEEPS_VECTORS):
             log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
         elif given is not None and vectors is not None:
             given = replace(given, path=str(vectors.absolute()))
-        config = replace(config, inputs=input_settings_of(metadata, run_dir))
         config = config.resolved(with_static=given is not None)
         reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
-        path = model or (path_of(reference.path) if reference else None)
+        path = model or (_recorded_bilm(reference, run_dir) if reference else None)
         precision = reference.precision if reference else "fp32"
         chosen = pick_device(device)
         bilm = TaskBiLM.open(
@@ -143,11 +147,12 @@ class TaskRun:
         static = read_static(run_dir, tensors)
         try:
             network = build_network(task, config, metadata["labels"], bilm, static)
-            network.load_state_dict(tensors)
         except (RuntimeError, ValueError) as error:
             raise FormatError(
                 f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
             ) from error
+        check_tensors(network, tensors, run_dir)
+        network.load_state_dict(tensors)
         network.eval().to(chosen)
         maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
         return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
@@ -312,6 +317,17 @@ class TaskRun:
         extended = self._maker.static.extended(found)  # ids of earlier words stay
         self._network.inputs.set_static(extended)  # first, for a prediction in another thread
         self._maker.static = extended
+
+
+def _recorded_bilm(reference: BiLMReference, run_dir: Path) -> str:
+    """Return the path of the biLM that a run was trained with."""
+    path = path_of(reference.path)
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no model {path}, the biLM that {run_dir} was trained with. If it has moved, "
+            "give its new path with --model (TaskRun.load(…, model=DIR))."
+        )
+    return path
 
 
 def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:

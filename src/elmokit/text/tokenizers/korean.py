@@ -14,7 +14,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -29,6 +29,9 @@ _JAMO = (
     "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"  # conjoining: left after composition in old Hangul
 )
 _OLD_HANGUL_WORD = re.compile(rf"[\w\u302e\u302f]*[{_JAMO}][\w\u302e\u302f]*")  # with tone marks
+
+PlacedWord = tuple[str, int, int]
+"""A word, and ``[start, end)`` of what it was made of, in characters."""
 
 
 class KoreanTokenizer(ShownTokenizer):
@@ -67,15 +70,28 @@ class KoreanTokenizer(ShownTokenizer):
         """Split raw text into sentences of morphemes."""
         return [
             sentence
-            for piece in _pieces(text)
+            for _, piece in _pieces(text)
             for sentence in self._sentences_of(piece, self._analyze(piece))
+        ]
+
+    def places(self, text: str) -> list[PlacedWord]:
+        """Return the morphemes of a text with their places in it.
+
+        The places of morphemes that share a syllable overlap; what is not written (the 이 of
+        ``거예요``) is empty. The text must be composed, without lone surrogates.
+        """
+        return [
+            (word, first + start, first + end)
+            for first, piece in _pieces(text)
+            for token in self._analyze(piece)
+            for word, start, end in self._words_of(piece, token)
         ]
 
     def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
         """Yield the sentences of each text; Kiwi works on many texts in parallel."""
         remaining = iter(texts)
         while batch := [_pieces(text) for text in itertools.islice(remaining, _TEXTS_A_BATCH)]:
-            flat = [piece for pieces in batch for piece in pieces]
+            flat = [piece for pieces in batch for _, piece in pieces]
             analyzed = zip(flat, self._analyze(flat), strict=True)
             for pieces in batch:
                 yield [
@@ -91,26 +107,50 @@ class KoreanTokenizer(ShownTokenizer):
         return _kiwi(os.getpid()).tokenize(pieces, compatible_jamo=True, **words)
 
     def _sentences_of(self, piece: str, tokens: Iterable[Any]) -> Iterator[list[str]]:
-        old = self._keep_old_hangul and _OLD_HANGUL_WORD.search(piece)
         for _, of_sentence in itertools.groupby(tokens, key=lambda token: token.sent_position):
-            words: list[str] = []
-            for token in of_sentence:
-                written = piece[token.start : token.end]
-                is_old = old and _OLD_HANGUL_WORD.fullmatch(written)
-                words += [written] if is_old else token.form.split()
+            words = [word for token in of_sentence for word, *_ in self._words_of(piece, token)]
             if words:
                 yield words
 
+    def _words_of(self, piece: str, token: Any) -> list[PlacedWord]:
+        start, end = token.start, token.end
+        if self._keep_old_hangul and _OLD_HANGUL_WORD.fullmatch(piece, start, end):
+            return [(piece[start:end], start, end)]
+        return [(word, start, end) for word in token.form.split()]
 
-def _pieces(text: str) -> list[str]:
-    """Split text into composed, encodable lines of bounded length for Kiwi."""
-    encodable = normalize(text, "NFC").encode("utf-16-le", "ignore").decode("utf-16-le")
-    return [
-        piece
-        for line in encodable.splitlines()
-        for piece in cut_long_text(line, _MAX_TEXT_CHARACTERS)
-        if not piece.isspace() and piece
-    ]
+
+def places_of_morphemes(words: Sequence[str], text: str) -> list[tuple[int, int]] | None:
+    """Find words in the text that Kiwi made them of, by splitting it again.
+
+    Returns ``[start, end)`` of each word in characters; None if these are not the (first) morphemes
+    of the text, if it is decomposed or has lone surrogates, or if kiwipiepy is not installed.
+    """
+    if _encodable(text) != text:
+        return None
+    try:
+        places = KoreanTokenizer().places(text)[: len(words)]
+    except MissingExtraError:
+        return None
+    is_same = [word for word, *_ in places] == list(words)
+    return [(start, end) for _, start, end in places] if is_same else None
+
+
+def _encodable(text: str) -> str:
+    """Compose a text and drop lone surrogates."""
+    return normalize(text, "NFC").encode("utf-16-le", "ignore").decode("utf-16-le")
+
+
+def _pieces(text: str) -> list[tuple[int, str]]:
+    """Split text into composed, encodable lines of bounded length for Kiwi, with their starts."""
+    lines = _encodable(text).splitlines(keepends=True)
+    starts = itertools.accumulate(map(len, lines), initial=0)
+    found: list[tuple[int, str]] = []
+    for line, start in zip(lines, starts, strict=False):
+        for piece in cut_long_text("".join(line.splitlines()), _MAX_TEXT_CHARACTERS):
+            if piece and not piece.isspace():
+                found.append((start, piece))
+            start += len(piece)
+    return found
 
 
 def _old_hangul_words(text: str) -> list[tuple[int, int, str]]:

@@ -117,6 +117,15 @@ def _tokenizer(name: str, version: str) -> Tokenizer:
 def _warn_of_version(name: str, stored: str, present: str) -> None:
     _log.warning(
         "The model's text was tokenized by %r version %r, but version %r is installed: some tokens "
-        "may differ. Install that version for exactly the same tokens.",
-        name, stored, present,
+        "may differ. For exactly the same tokens, install %s.",
+        name, stored, present, _what_to_install(stored, present),
     )  # fmt: skip
+
+
+def _what_to_install(stored: str, present: str) -> str:
+    """Return what of a version differs: packages have their names in it, other parts are ours."""
+    parts = [part for part in stored.split(", ") if part not in present.split(", ")]
+    packages = [part for part in parts if " " in part]
+    has_only_packages = packages and len(packages) == len(parts)
+    ours = [] if has_only_packages else ["the version of elmokit that made the model"]
+    return " and ".join(ours + packages)

@@ -17,6 +17,7 @@ from elmokit.corpus.preparation import (
     vocab_origin,
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader, TextConfig
+from elmokit.errors import InputError
 from elmokit.files.sources import find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -160,4 +161,12 @@ def start_run(
                     reader=options.reader,
                 )
             processes.barrier()
-        yield StartedRun(config, run_dir, options, processes, prepared, origin)
+        try:
+            yield StartedRun(config, run_dir, options, processes, prepared, origin)
+        except InputError as error:
+            if processes.is_main and not is_recorded(run_dir):
+                error.add_note(
+                    f"The prepared text is kept in {run_dir}: the same command with other settings "
+                    "goes on from there."
+                )
+            raise

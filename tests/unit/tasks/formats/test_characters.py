@@ -68,7 +68,7 @@ def test_a_token_without_characters_is_in_no_span():
 
 def test_rows_of_words_are_refused_with_their_place(write):
     path = write("I\tO\nsat\tO\n\n")
-    with pytest.raises(FormatError, match=r"line 2: .*'sat'.*units=words"):
+    with pytest.raises(FormatError, match=r"line 2: .*'sat'.* KLUE-NER.*trained with units=words"):
         list(read_characters(path, str.split))
 
 

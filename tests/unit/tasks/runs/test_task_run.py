@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
@@ -160,6 +160,61 @@ def test_a_run_of_an_earlier_version_is_told(train):
         TaskRun.load(run_dir)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"storage": "int4"}, r"/task\.json: unknown setting `storage`"),
+        ({"config": {"task": "ner", "layers": 3}}, r"/task\.json: unknown setting `layers`"),
+        ({"config": {"task": "parsing"}}, "no task 'parsing'"),
+    ],
+)
+def test_what_a_newer_version_wrote_is_refused_with_its_version(change, message, train):
+    run_dir = train("ner")
+    path = run_dir / "task.json"
+    metadata = written(run_dir) | change
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises((FormatError, InputError, ConfigError), match=message) as raised:
+        TaskRun.load(run_dir)
+    assert "elmokit 99.1.0" not in str(raised.value)
+    path.write_text(json.dumps(metadata | {"elmokit_version": "99.1.0"}), encoding="utf-8")
+    with pytest.raises((FormatError, InputError, ConfigError), match=message) as raised:
+        TaskRun.load(run_dir)
+    assert "written by elmokit 99.1.0" in str(raised.value)
+    assert "Train the task again" not in str(raised.value)
+
+
+def test_weights_that_do_not_fit_what_is_written_name_a_tensor(train):
+    run_dir = train("ner")
+    path, metadata = run_dir / "task.json", written(run_dir)
+    fewer = metadata | {"labels": metadata["labels"][:-1]}
+    path.write_text(json.dumps(fewer), encoding="utf-8")
+    with pytest.raises(
+        FormatError, match=r"/model\.safetensors .* labels in task\.json: .*again\.$"
+    ):
+        TaskRun.load(run_dir)
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+    weights = run_dir / "model.safetensors"
+    tensors = load_file(weights)
+    name = next(iter(tensors))
+    save_file(tensors | {"more": tensors[name].clone()}, weights)
+    with pytest.raises(FormatError, match=r"has the tensor `more`"):
+        TaskRun.load(run_dir)
+    save_file({key: tensors[key] for key in tensors if key != name}, weights)
+    with pytest.raises(FormatError, match=rf"lacks the tensor `{name}`"):
+        TaskRun.load(run_dir)
+
+
+def test_a_bilm_that_has_moved_is_told_with_the_run(train):
+    run_dir = train("ner")
+    metadata = written(run_dir)
+    metadata["bilm"]["path"] = "/nowhere/model"
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"/nowhere/model, .*/run .*--model"):
+        TaskRun.load(run_dir)
+    with pytest.raises(FileNotFoundError, match="no model '/another'"):
+        TaskRun.load(run_dir, model="/another")
+
+
 @pytest.mark.parametrize("embeddings", ["elmo", "static"])
 def test_a_run_from_before_some_settings_answers_as_then(embeddings, train, tmp_path):
     vectors = tmp_path / "vectors.txt"
@@ -255,6 +310,22 @@ class TestStaticVectors:
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
         with pytest.raises(FormatError, match=r"/other .*hash"):
             TaskRun.load(run_dir, model=str(tmp_path / "other"))
+
+    def test_their_words_and_values_belong_together(self, train, vectors):
+        run_dir = train("ner", vectors=vectors)
+        words, weights = run_dir / "vectors.txt", run_dir / "model.safetensors"
+        words.write_text("sat\nocean\n", encoding="utf-8")
+        with pytest.raises(FormatError, match=r"/vectors\.txt: .*2 words .*\(1, 2\)\. Copy"):
+            TaskRun.load(run_dir)
+        words.unlink()
+        with pytest.raises(FormatError, match=r"/vectors\.txt is missing: .*Copy the whole dir"):
+            TaskRun.load(run_dir)
+        words.write_text("sat\n", encoding="utf-8")
+        tensors = load_file(weights)
+        del tensors["inputs.static.weight"]
+        save_file(tensors, weights)
+        with pytest.raises(FormatError, match=r"/model\.safetensors has no vectors .*vectors\.txt"):
+            TaskRun.load(run_dir)
 
     @pytest.mark.parametrize("task", ["coref", "sentiment"])
     def test_many_texts_need_one_look_up(self, task, train, vectors, monkeypatch):

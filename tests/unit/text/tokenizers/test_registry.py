@@ -58,8 +58,23 @@ def test_another_version_is_warned_about_once(caplog):
         build_tokenizer(TokenizerConfig(name="simple"))
     assert [record.message for record in caplog.records] == [
         "The model's text was tokenized by 'simple' version '0', but version '2' is installed: "
-        "some tokens may differ. Install that version for exactly the same tokens."
+        "some tokens may differ. For exactly the same tokens, install the version of elmokit that "
+        "made the model."
     ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "present", "installed"),
+    [
+        ("2, kiwipiepy 0.20.4", "2, kiwipiepy 0.21.0", "install kiwipiepy 0.20.4."),
+        ("kiwipiepy 0.20.4", "kiwipiepy 0.21.0", "install kiwipiepy 0.20.4."),  # of version 1
+        ("3, kiwipiepy 0.21.0", "2, kiwipiepy 0.21.0", "that made the model."),
+        ("3, kiwipiepy 0.9", "2, kiwipiepy 0.8", "that made the model and kiwipiepy 0.9."),
+    ],
+)
+def test_what_is_to_be_installed_is_a_package_if_that_differs(stored, present, installed, caplog):
+    tokenizers._warn_of_version("korean", stored, present)
+    assert caplog.messages[0].endswith(installed)
 
 
 class TestOfAModel:

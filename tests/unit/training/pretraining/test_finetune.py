@@ -1,6 +1,7 @@
 """Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -219,6 +220,14 @@ class TestFinetune:
         tuned = bilm_tensors(load_model(tmp_path / "tuned"))
         for name, value in bilm_tensors(load_model(model_path)).items():
             assert torch.equal(tuned[name], value), name
+
+    def test_a_text_too_small_for_the_settings_is_kept_for_others(self, save, domain, tmp_path):
+        model_path = save()
+        large = replace(CONFIG, train=replace(CONFIG.train, batch_size=10_000))
+        with pytest.raises(ValueError, match=r"--set train\.batch_size=") as caught:
+            self.run(model_path, domain, tmp_path, config=large)
+        assert f"kept in {tmp_path / 'tuned'}" in caught.value.__notes__[0]
+        assert self.run(model_path, domain, tmp_path).after
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
         with pytest.raises(ValueError, match=r" vocab\.txt.*--vocab FILE.*--vocab corpus"):
