@@ -207,17 +207,17 @@ class _ErrorContext:
     source: str
     overrides: tuple[str, ...]
 
-    def override(self, path: str) -> str | None:
-        """Return the last override of a key, of one of its tables, or of a key in it."""
+    def override(self, path: str, *, or_below: bool = False) -> str | None:
+        """Return the last override of a key or of one of its tables, or of a key below it."""
         for override in reversed(self.overrides):
             key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
-            if f"{path}.".startswith(f"{key}.") or f"{key}.".startswith(f"{path}."):
+            if f"{path}.".startswith(f"{key}.") or (or_below and key.startswith(f"{path}.")):
                 return override
         return None
 
-    def of(self, path: str) -> str:
-        """Return the origin of a key."""
-        override = self.override(path)
+    def of(self, path: str, *, or_below: bool = False) -> str:
+        """Return the origin of a key, or of one below it."""
+        override = self.override(path, or_below=or_below)
         return self.source if override is None else f"--set {override}"
 
 
@@ -287,8 +287,8 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
             near = difflib.get_close_matches(str(key), names, n=1, cutoff=_MIN_LIKENESS)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ConfigError(
-                f"{context.of(where)}: unknown setting `{where}`.{hint} Allowed here: "
-                f"{', '.join(sorted(names))}."
+                f"{context.of(where, or_below=True)}: unknown setting `{where}`.{hint} Allowed "
+                f"here: {', '.join(sorted(names))}."
             )
         nested = _dataclass_in(hints[key])
         if nested is not None and value is not None:

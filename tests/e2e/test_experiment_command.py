@@ -48,6 +48,7 @@ def test_all_six_tasks_from_the_command_line(folder, table):
     assert "24 runs planned" in table.stderr
     assert report["made"]["command"].startswith("`elmokit experiment ")
     assert " table1 --seeds 1 " in report["made"]["command"]
+    assert not any(option in report["made"]["command"] for option in ("--layer-cache", "--json"))
     figure = elmokit(*experiment(folder, "figure2", *OPTIONS, folder / "out/figure2"))
     assert "6 runs planned, 6 of them already done" in figure.stderr
     assert (folder / "out/figure2/plot.png").stat().st_size > 1000

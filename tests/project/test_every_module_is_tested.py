@@ -15,10 +15,7 @@ PACKAGE = TESTS.parent / "src/elmokit"
 COVERED_BY = {
     # Commands read arguments, call one function and print: they are run as users run them.
     "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
-    "e2e/test_experiment_command.py": "cli/commands/experiment",
-    "e2e/test_info_and_cache_commands.py": (
-        "cli/commands/cache cli/commands/info cli/descriptions"
-    ),
+    "e2e/test_info_and_cache_commands.py": ("cli/commands/cache cli/descriptions"),
     "e2e/test_inspection_commands.py": (
         "cli/commands/explore cli/commands/predict_word cli/commands/surprisal"
         " cli/commands/plot cli/commands/tokenize cli/commands/trace"

@@ -122,6 +122,25 @@ class TestBlame:
         with pytest.raises(ConfigError, match=r"^run\.toml: `part\.rate`: .* -1\."):
             from_dict(Whole, data, source="run.toml", overrides=["part.kind=slow"])
 
+    def test_a_file_is_named_for_what_several_of_its_keys_do_together(self):
+        @dataclass(frozen=True, kw_only=True)
+        class Sum:
+            a: int = 1
+            b: int = 1
+            c: int = 1
+
+            def __post_init__(self):
+                if self.a + self.b > 3:
+                    raise ValueError("a + b must be at most 3")
+
+        @dataclass(frozen=True, kw_only=True)
+        class Outer:
+            part: Sum = Sum()
+
+        data = {"part": {"a": 5, "b": 5}}
+        with pytest.raises(ConfigError, match=r"^run\.toml: `part`: a \+ b"):
+            from_dict(Outer, data, source="run.toml", overrides=["part.c=1"])
+
     def test_a_table_that_no_single_key_mends_is_named_without_its_contents(self):
         @dataclass(frozen=True, kw_only=True)
         class Odd:

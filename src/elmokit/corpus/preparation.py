@@ -27,7 +27,7 @@ from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.scripts import script_of
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import SPECIAL_WORDS, WordVocab
+from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
@@ -174,7 +174,8 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
             "directory."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
-    return PreparedText(shards, WordVocab.read(run_dir / VOCAB), valid)
+    vocab = WordVocab.read(run_dir / VOCAB, advice=COPY_AGAIN)
+    return PreparedText(shards, vocab, valid)
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:

@@ -23,10 +23,7 @@ from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
-_LARGER_OR_SMALLER = (
-    "Give more text, or smaller windows: --set train.batch_size=… (batch_size), --set "
-    "train.unroll_steps=… (num_steps)."
-)
+_ADVICE = "Give more text, or a smaller batch_size or num_steps."
 """What helps where a corpus does not fill a window."""
 _STATE_VERSION = 3
 """Of the state and the order of sentences (`elmokit.corpus.order`)."""
@@ -97,7 +94,7 @@ class WindowStream:
                 f"({counted(shards.num_words, 'word')} in "
                 f"{counted(shards.num_sentences, 'sentence')}), a window takes "
                 f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
-                f"{_LARGER_OR_SMALLER}"
+                f"{_ADVICE}"
             )
         self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
         self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
@@ -159,7 +156,7 @@ class WindowStream:
             raise InputError(
                 f"no window of {self.batch_size} x {self.num_steps} could be filled: "
                 f"{counted(self.shards.num_sentences, 'sentence')} cannot reach every row. "
-                f"{_LARGER_OR_SMALLER}"
+                f"{_ADVICE}"
             )
 
     def _restarts(self, window: int) -> np.ndarray:

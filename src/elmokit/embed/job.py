@@ -164,7 +164,7 @@ class _Job:
     probabilities: dict[str, float]
     """Of the words of the text, for SIF."""
     overwrite: bool
-    """Whether what an earlier job left was discarded, which resuming must not do."""
+    """Whether --overwrite was given; the command that resumes must leave it out."""
     started: float = field(default_factory=time.monotonic)
     is_text_at_fault: bool = False
     """Whether a line of the text could not be read."""
@@ -301,12 +301,15 @@ class _Job:
     def _note_what_is_safe(self, error: BaseException) -> None:
         """Add to the error what is on disk; remove the directory of parts if it is empty."""
         if num_safe := self.store.num_safe:
-            once = ""
+            repair = ""
             if self.is_text_at_fault:
-                once = "once the file is repaired (or removed, if even its first line is bad), "
+                repair = (
+                    "repair the file first (or leave it out, if its first line is already bad); "
+                    "then "
+                )
             instead = " instead of --overwrite" if self.overwrite else ""
             error.add_note(
-                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; {once}the same "
+                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; {repair}the same "
                 f"command with --resume{instead} continues there."
             )
         else:

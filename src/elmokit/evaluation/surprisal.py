@@ -55,8 +55,8 @@ class WordSurprisal:
     """First character in the raw text (the line, or the string given); none if that is unknown, and
     for sentence ends."""
     end: int | None
-    """The character after the last one. Tokens that share a stretch of text (``갔다``: ``가 었
-    다``) have the offsets of the whole."""
+    """The character after the last one. Korean morphemes that share a syllable overlap (``갔다``:
+    가 and 었 are both 갔); one that is not written is empty."""
     is_unknown: bool
     """Not in the vocabulary: the figures are those of ``<UNK>``."""
     forward: float

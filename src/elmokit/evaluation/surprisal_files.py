@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.evaluation.surprisal import SurprisalRows, WordProbability, WordSurprisal
+from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
 from elmokit.files.atomic import atomic_file
 
 
@@ -38,17 +38,16 @@ def columns_of(*, top: int) -> list[str]:
 
 
 def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
-    """Write a header and a line a row, quoted as in CSV where need be; without rows, nothing.
+    """Write a header and a line a row, quoted as in CSV where need be.
 
     Figures have six decimals; likeliest words are ``word=probability``, divided by spaces.
     """
     writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
+    writer.writerow(columns)
     values = attrgetter(*columns)
     kinds = {field.name: field.type for field in fields(WordSurprisal)}
     written = [(i, way) for i, name in enumerate(columns) if (way := _CELLS.get(kinds[name]))]
-    for number, row in enumerate(rows):
-        if number == 0:  # now the text can be read
-            writer.writerow(columns)
+    for row in rows:
         cells = list(values(row))
         for i, way in written:
             cells[i] = way(cells[i])
@@ -130,5 +129,3 @@ def write_surprisal(rows: Rows, path: Path, *, top: int) -> None:
     check_format(path)
     with atomic_file(path) as temp_path:
         FORMATS[path.suffix](rows, temp_path, columns_of(top=top))
-        if isinstance(rows, SurprisalRows):
-            rows.report()  # an error without a row, so there is no file either

@@ -29,8 +29,8 @@ def damage(path: Path, advice: str | Callable[[], str], *, what: str = "damaged"
                 error.filename = str(path)
             if error.filename is not None:
                 raise
-        mending = advice if isinstance(advice, str) else advice()
-        raise FormatError(f"{path}: {what}: {reason_of(error)}. {mending}") from error
+        text = advice if isinstance(advice, str) else advice()
+        raise FormatError(f"{path}: {what}: {reason_of(error)}. {text}") from error
 
 
 def reason_of(error: Exception) -> str:

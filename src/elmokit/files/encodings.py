@@ -3,7 +3,7 @@
 import codecs
 from dataclasses import dataclass
 
-MIN_ZEROS = 4
+_MIN_ZEROS = 4
 """NUL bytes from which text may be UTF-16 with few letters beyond ASCII."""
 _MIN_FITTING = 0.9
 
@@ -41,11 +41,11 @@ _CANDIDATES = (
 def guess_encoding(sample: bytes) -> str | None:
     """Guess the encoding of whole lines that are not UTF-8: a name for ``iconv -f``, or None.
 
-    Where a line follows another one, the sample begins with the line feed between them: a half of
-    a UTF-16 character.
+    Where a line follows another one, the sample begins with the line feed between them, which is
+    half of a character in UTF-16LE.
     """
     num_zeros = sample.count(0)  # in UTF-16, the upper halves of ASCII
-    if num_zeros >= MIN_ZEROS and num_zeros > len(sample) // 10:
+    if num_zeros >= _MIN_ZEROS and num_zeros > len(sample) // 10:
         for name, halves in (("UTF-16BE", sample[0::2]), ("UTF-16LE", sample[1::2])):
             if halves.count(0) >= _MIN_FITTING * num_zeros:
                 return name

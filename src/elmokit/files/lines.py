@@ -6,6 +6,7 @@ files of old Mac systems, a warning says so. A line that is too long, not UTF-8 
 `BadLine`: corpora skip and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
+import itertools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -36,13 +37,15 @@ class BadLine:
 
 def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
-    lines = split_lines(read_pieces(path), max_line_bytes)
+    pieces = iter(read_pieces(path))
+    head = next(pieces, b"")
+    if b"\r" in head.partition(b"\n")[0].rstrip(b"\r"):  # of line 1, even if it is too long
+        log.warning(
+            "%s: line 1 holds carriage returns and is read as one line. If they end lines, as on "
+            "old Mac systems, convert the file: tr '\\r' '\\n' < IN > OUT", path,
+        )  # fmt: skip
+    lines = split_lines(itertools.chain([head], pieces), max_line_bytes)
     for first in lines:
-        if first is not None and b"\r" in first.rstrip(b"\r"):
-            log.warning(
-                "%s: line 1 holds carriage returns and is read as one line. If they end lines, as "
-                "on old Mac systems, convert the file: tr '\\r' '\\n' < IN > OUT", path,
-            )  # fmt: skip
         yield None if first is None else first.removeprefix(_UTF8_BOM)
         yield from lines
 

@@ -28,10 +28,7 @@ class Location:
 
 
 def shown(value: object) -> str:
-    """Return the repr of a value, if it is long without the end, except for its last character.
-
-    That is the closing quote of a string, the bracket of a list.
-    """
+    """Return the repr of a value. A long one is shortened; its closing quote or bracket stays."""
     text = repr(value)
     is_long = len(text) > _MAX_SHOWN_CHARACTERS
     return f"{text[: _MAX_SHOWN_CHARACTERS - 4]}...{text[-1]}" if is_long else text

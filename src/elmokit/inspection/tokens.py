@@ -23,7 +23,8 @@ class Token:
     start: int | None
     """First character in the raw text; none if it was not found there."""
     end: int | None
-    """The character after the last one. Tokens that share a stretch of text have its offsets."""
+    """The character after the last one. Korean morphemes that share a syllable overlap (``갔다``:
+    가 and 었 are both 갔); one that is not written is empty."""
     raw: str | None
     """The raw text at that place."""
     changed_by: Literal["normalization", "tokenizer"] | None

@@ -28,7 +28,7 @@ from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.text.word_vocab import WordVocab
+from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 try:
@@ -231,7 +231,9 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
         splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
         self._chars = CharVocab(text)
-        self._words = None if vocab_file is None else WordVocab.read(Path(vocab_file))
+        self._words = None
+        if vocab_file is not None:
+            self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
         self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
         kwargs["pad_token"] = _PAD
         settings = {"char_vocab": to_dict(text), "tokenizer": to_dict(splitter)}

@@ -162,8 +162,8 @@ def find_neighbors(
         others = (one for one in found if not is_same_text(query.tokens, one.tokens))
         found = [query, *others]
     if len(found) < 2:
-        few = "Only one distinct sentence" if found else "No sentence"
-        raise _too_few(few if query is None else "No other sentence", _parts(word))
+        alone = "Only one distinct sentence" if found else "No sentence"
+        raise _too_few("No other sentence" if query else alone, _parts(word))
     compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
     return compared if query is None else compared[:1]
 

@@ -34,12 +34,17 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
     Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
     `MAX_ALTERED` words and characters.
     """
-    found = _align(words, text, may_alter=False) or _morphemes(words, text)
+    found = _align(words, text, may_alter=False)
     if found is not None:
         return tuple(found)
     plain = _PlainText(text)
     plain_words = [normalize(word, "plain-1") for word in words]
-    found = _morphemes(plain_words, plain.text) or _align(plain_words, plain.text)
+    found = _align(plain_words, plain.text, may_alter=False)
+    if found is None:
+        found = _morphemes(words, text)  # models without normalization read the text as it is
+        if found is not None:
+            return tuple(found)
+        found = _morphemes(plain_words, plain.text) or _align(plain_words, plain.text)
     return None if found is None else tuple(plain.place(*span) for span in found)
 
 

@@ -8,7 +8,6 @@ its line index, so that 0 is padding; its softmax row is the line index, ``word_
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -24,8 +23,9 @@ SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
 """In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
-_BESIDE = ("config.json", "run.json")
-"""Files of which one is beside a vocabulary that elmokit wrote, of a model or a training."""
+COPY_AGAIN = "The file is damaged: copy the whole directory again."
+"""Advice for a vocabulary in a directory that elmokit wrote."""
+_CONVERT = "Convert the file, for example with `iconv -f CP949 -t UTF-8`."
 
 
 class WordVocab:
@@ -49,15 +49,17 @@ class WordVocab:
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> "WordVocab":
+    def read(cls, path: str | os.PathLike[str], *, advice: str = _CONVERT) -> "WordVocab":
         """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
+
+        ``advice`` says what to do if it is not UTF-8.
 
         Raises:
             FormatError: if the file is not UTF-8, is empty, has blank or repeated lines, or lacks a
                 special word.
         """
         try:
-            return cls(read_vocab_lines(path))
+            return cls(read_vocab_lines(path, advice=advice))
         except FormatError:
             raise
         except ValueError as error:
@@ -137,8 +139,10 @@ class WordVocab:
                 )
 
 
-def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
+def read_vocab_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> list[str]:
     """Read the stripped lines of a vocabulary file except ``!!!MAXTERMID``, without other checks.
+
+    ``advice`` says what to do if it is not UTF-8.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -153,9 +157,6 @@ def read_vocab_lines(path: str | os.PathLike[str]) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        advice = "Convert the file, for example with `iconv -f CP949 -t UTF-8`."
-        if any(Path(path).with_name(name).exists() for name in _BESIDE):
-            advice = "The file is damaged: copy the whole directory again."
         raise FormatError(
             f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice}"
         ) from error

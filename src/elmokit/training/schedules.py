@@ -127,8 +127,7 @@ class Limits:
             raise InputError(
                 f"{epochs} epochs over {targets_per_epoch} targets are less than one update of "
                 f"{targets_per_step} (train.batch_size × train.unroll_steps). Give more text, more "
-                "epochs (--epochs …), or smaller batches (--set train.batch_size=…, --set "
-                "train.unroll_steps=…)."
+                "epochs (--epochs …), or smaller batches."
             )
         seconds = None if self.minutes is None else self.minutes * 60
         tokens = self.tokens

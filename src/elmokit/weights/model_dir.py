@@ -268,26 +268,7 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
     """
     directory = find_model(path)
     config = read_config(directory)
-    vocab_path = directory / VOCAB_NAME
-    vocab = WordVocab.read(vocab_path) if vocab_path.exists() else None
-    if vocab is None and config.has_vocab:
-        raise FormatError(
-            f"{vocab_path} is missing: {CONFIG_NAME} says that the model has one. Copy the whole "
-            "model directory again."
-        )
-    expected = config.num_words if config.num_words is not None else config.bilm.num_words
-    if vocab is not None and expected is not None and len(vocab) != expected:
-        raise FormatError(
-            f"{vocab_path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
-            "incomplete or belongs to another model. Copy the whole directory again."
-        )
-    stored = config.vocab_sha256
-    if vocab is not None and stored is not None and vocab.sha256 != stored:
-        raise FormatError(
-            f"{vocab_path}: damaged, or of another model: the SHA-256 of its words is "
-            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {stored[:12]}…. Copy the whole "
-            "directory again."
-        )
+    vocab = _read_vocab(directory, config)
     lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
     try:
         with WithoutStorage():
@@ -306,3 +287,32 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     load_tensors(model, directory / WEIGHTS_NAME, sha256=config.weights_sha256)
     return model.eval()
+
+
+def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
+    """Return the vocabulary of a model, if it has one.
+
+    Raises:
+        FormatError: if it is missing, damaged, or not that of the model.
+    """
+    path, advice = directory / VOCAB_NAME, "Copy the whole model directory again."
+    if not path.exists():
+        if config.has_vocab:
+            raise FormatError(
+                f"{path} is missing: {CONFIG_NAME} says that the model has one. {advice}"
+            )
+        return None
+    vocab = WordVocab.read(path, advice=f"The file is damaged. {advice}")
+    expected = config.num_words if config.num_words is not None else config.bilm.num_words
+    if expected not in (None, len(vocab)):
+        raise FormatError(
+            f"{path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
+            f"incomplete or belongs to another model. {advice}"
+        )
+    stored = config.vocab_sha256
+    if stored is not None and vocab.sha256 != stored:
+        raise FormatError(
+            f"{path}: damaged, or of another model: the SHA-256 of its words is "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {stored[:12]}…. {advice}"
+        )
+    return vocab

@@ -19,8 +19,14 @@ from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 from elmokit.weights.storage import SCALE, Storage, unpack
-from elmokit.weights.tensor_files import FLOATS, check_dtype, check_finite, damaged_tensors
-from elmokit.weights.versions import hint_of_newer_version
+from elmokit.weights.tensor_files import (
+    FLOATS,
+    check_dtype,
+    check_finite,
+    damaged_tensors,
+    mismatch,
+)
+from elmokit.weights.versions import adding_version_hint
 
 MODEL_TYPE = "elmokit"
 WEIGHTS_NAME = "model.safetensors"
@@ -97,7 +103,7 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
     if "bilm" not in data:
         raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
-    with hint_of_newer_version(data.get("elmokit_version", "")):
+    with adding_version_hint(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
 
 
@@ -161,19 +167,14 @@ def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> N
     expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     scaled = [name for name in expected if name in found and slices[name].get_dtype() == "I8"]
     expected |= {name + SCALE: expected[name][:1] for name in scaled}
+    if fault := mismatch(expected, found):
+        raise FormatError(
+            f"{path}: {fault}. The file and {CONFIG_NAME} are of different models, or damaged: "
+            "copy the whole model directory again."
+        )
     for name, shape in expected.items():
-        if name not in found:
-            raise FormatError(f"{path}: tensor `{name}` is missing; expected shape {shape}.")
-        if found[name] != shape:
-            raise FormatError(f"{path}: tensor `{name}` has shape {found[name]}, expected {shape}.")
         allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS
         check_dtype(slices[name].get_dtype(), name, path, allowed)
-    surplus = sorted(set(found) - set(expected))
-    if surplus:
-        raise FormatError(
-            f"{path}: tensor `{surplus[0]}` of shape {found[surplus[0]]} has no place in the model "
-            f"that {CONFIG_NAME} describes; the two files belong to different models."
-        )
 
 
 def check_replaceable(

@@ -1,6 +1,6 @@
 """Stored tensors: read with nothing allocated before their sizes are known, and checked."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,3 +83,17 @@ def check_dtype(found: str, name: str, path: Path, allowed: Collection[str] = FL
         raise FormatError(
             f"{path}: tensor `{name}` is of type {found}, expected {' or '.join(allowed)}."
         )
+
+
+def mismatch(
+    expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]]
+) -> str | None:
+    """Return the first difference between tensors of a network and of a file, by name and shape."""
+    for name, shape in expected.items():
+        if name not in found:
+            return f"tensor `{name}` is missing; expected shape {shape}"
+        if found[name] != shape:
+            return f"tensor `{name}` has shape {found[name]}, expected {shape}"
+    if surplus := sorted(found.keys() - expected.keys()):
+        return f"tensor `{surplus[0]}` of shape {found[surplus[0]]} is not in the network"
+    return None

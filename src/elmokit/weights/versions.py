@@ -22,12 +22,12 @@ def newer_version_hint(written_by: object) -> str:
 
 
 @contextmanager
-def hint_of_newer_version(written_by: object) -> Iterator[None]:
-    """Add `newer_version_hint` to errors about the contents of a directory."""
+def adding_version_hint(written_by: object) -> Iterator[None]:
+    """Add `newer_version_hint` to errors about the contents of a directory that lack it."""
     try:
         yield
     except (ConfigError, FormatError, InputError) as error:
-        if hint := newer_version_hint(written_by):
+        if (hint := newer_version_hint(written_by)) and hint not in str(error):
             raise type(error)(f"{error}\n{hint}") from error
         raise
 

@@ -269,6 +269,12 @@ class TestOpening:
         prepared(small, run_dir)
         assert open_text([small], run_dir).valid is None
 
+    def test_a_damaged_vocabulary_is_not_to_be_converted(self, corpus, run_dir):
+        prepared(corpus, run_dir)
+        (run_dir / "vocab.txt").write_bytes(b"<S>\n</S>\n<UNK>\nriver\nb\xe1nk\n")
+        with pytest.raises(FormatError, match=r"/vocab\.txt, line 5: .*damaged: copy .* again\.$"):
+            open_text([corpus], run_dir)
+
     def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
         prepared(corpus, run_dir)
         (run_dir / "valid" / "manifest.json").unlink()

@@ -136,7 +136,7 @@ def test_state_of_another_version_is_refused(make_stream):
 def test_a_corpus_smaller_than_one_window_is_refused(make_stream, shards):
     message = (
         rf" {shards.num_targets} .*batch_size x num_steps = 100 x 50 = 5000\. .*"
-        "--set train.batch_size="
+        r"smaller batch_size or num_steps\.$"
     )
     with pytest.raises(ValueError, match=message):
         make_stream(batch_size=100, num_steps=50)

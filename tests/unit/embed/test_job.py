@@ -183,7 +183,7 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
         embed_files(embedder, text, output, batch_tokens=16)
     (note,) = caught.value.__notes__
     assert "sentences safe in" in note
-    assert "repaired" in note
+    assert "repair the file first" in note
     assert "--overwrite" not in note
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts .*--resume.*--overwrite"):
         embed_files(embedder, text, output)
@@ -201,7 +201,7 @@ def test_a_job_that_replaces_an_output_goes_on_without_its_bad_file(embedder, te
     output.write_text("precious")
     with pytest.raises(FormatError, match=r"b\.txt, line 1") as caught:
         embed_files(embedder, folder, output, overwrite=True, batch_tokens=16)
-    assert "removed" in caught.value.__notes__[0]
+    assert "leave it out" in caught.value.__notes__[0]
     assert "--resume instead of --overwrite" in caught.value.__notes__[0]
     (folder / "b.txt").unlink()
     assert embed_files(embedder, folder, output, resume=True).resumed_sentences > 0

@@ -42,6 +42,12 @@ def test_tsv(model, top):
     assert ("forward_top" in found[0]) == bool(top)
 
 
+def test_tsv_without_rows_has_its_columns():
+    stream = io.StringIO()
+    write_tsv([], stream, ["word", "forward"])
+    assert stream.getvalue() == "word\tforward\n"
+
+
 def test_json_lines(model, tmp_path):
     rows = rows_of(model, 2)
     write_surprisal(rows, tmp_path / "out.jsonl", top=2)

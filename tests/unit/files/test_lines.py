@@ -89,6 +89,11 @@ class TestNumberedLines:
             assert "data.txt: line 1 " in message
             assert r"tr '\r' '\n'" in message
 
+    def test_they_are_told_of_a_first_line_that_is_too_long(self, write, caplog):
+        assert list(raw_lines(write("one\rtwo\rthree\r"), 5)) == [None]
+        (message,) = caplog.messages
+        assert "line 1 holds carriage returns" in message
+
     def test_a_byte_order_mark_is_taken_off_at_the_start_alone(self, write):
         path = write("\ufeffa\n\ufeffb\n")
         assert list(numbered_lines(path)) == [(1, "a"), (2, "\ufeffb")]

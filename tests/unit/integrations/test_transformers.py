@@ -210,3 +210,10 @@ def test_bad_input_is_refused(model):
         tokenizer("a\0b")
     with pytest.raises(ValueError, match=r"`bilm`.*lstmm"):
         ElmoConfig(bilm={"lstmm": {}})
+
+
+def test_a_damaged_vocabulary_is_not_to_be_converted(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"<S>\n</S>\n<UNK>\nb\xe1nk\n")
+    with pytest.raises(FormatError, match=r"/vocab\.txt, line 4: .*damaged: copy .* again\.$"):
+        ElmoTokenizer(vocab_file=str(path))

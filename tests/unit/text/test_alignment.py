@@ -143,6 +143,15 @@ def test_morphemes_are_where_kiwi_found_them(text, is_plain, expected):
     assert align(words[:-2], text) == offsets[:-2]
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [('the word " 강 " means', "The word “강” means"), ("", "갔다"), ("갔다", "갔다")],
+)
+def test_words_that_nobody_altered_do_not_need_kiwi(words, text, monkeypatch):
+    monkeypatch.delattr("elmokit.text.alignment.places_of_morphemes")
+    assert align(words.split(), text) is not None
+
+
 def test_many_contracted_syllables_in_a_row_are_found():
     pytest.importorskip("kiwipiepy")
     text = "뭘 봐 " * 40 + "서울에 갔다."

@@ -105,15 +105,6 @@ def test_damaged_files_name_file_and_place(tmp_path, content, message):
         WordVocab.read(path)
 
 
-@pytest.mark.parametrize("beside", ["config.json", "run.json"])
-def test_a_damaged_file_of_a_model_is_not_to_be_converted(tmp_path, beside):
-    (tmp_path / beside).touch()
-    path = tmp_path / "vocab.txt"
-    path.write_bytes(b"<S>\n</S>\n<UNK>\nriver\nb\xe1nk\n")
-    with pytest.raises(FormatError, match=r"/vocab\.txt, line 5: .*damaged.*copy .* again\.$"):
-        WordVocab.read(path)
-
-
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         WordVocab.read(tmp_path / "no.txt")

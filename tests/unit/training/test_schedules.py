@@ -58,7 +58,7 @@ class TestLimits:
     def test_less_than_one_update_says_what_to_do(self):
         with pytest.raises(
             ValueError,
-            match=r"\b0\.05 .* 1000 .* 64 .*--set train\.batch_size=.*train\.unroll_steps=",
+            match=r"\b0\.05 .* 1000 .* 64 .*train\.batch_size .*train\.unroll_steps\).*--epochs",
         ):
             Limits(epochs=0.05).budget(**CORPUS)
 

@@ -1,6 +1,7 @@
 """Tensors of files: checked for type and value; modules that take no memory."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from elmokit.errors import FormatError
-from elmokit.weights.tensor_files import WithoutStorage, check_finite, read_tensors
+from elmokit.weights.tensor_files import WithoutStorage, check_finite, mismatch, read_tensors
 
 
 def test_tensors_come_back(tmp_path):
@@ -17,6 +18,20 @@ def test_tensors_come_back(tmp_path):
     found = read_tensors(tmp_path / "w", advice="")
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"b": (3,), "a": (2, 4)}, None),
+        ({"a": (2, 4)}, r"`b` is missing.*\(3,\)"),
+        ({"a": (4, 2), "b": (3,)}, r"`a` has shape \(4, 2\), expected \(2, 4\)"),
+        ({"d": (1,), "a": (2, 4), "c": (5,), "b": (3,)}, r"`c` of shape \(5,\) is not in the"),
+    ],
+)
+def test_the_first_difference_is_named(found, expected):
+    fault = mismatch({"a": (2, 4), "b": (3,)}, found)
+    assert fault is None if expected is None else re.search(expected, fault)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,9 @@ from elmokit.experiments.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
     from elmokit.experiments.runs.run_queue import Advance
+
+_CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0}
+"""Options that change no result, which the command of a report leaves out; how many values each."""
 
 
 def experiment(
@@ -84,7 +88,7 @@ def experiment(
         data_dir=data, output=target, model=model, vectors=vectors, test_dir=test, seeds=seeds,
         minutes=minutes, tune=tune, overrides=tuple(set_ or ()), device=device,
         tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
-        cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
+        cache_dir=layer_cache, command=_command(sys.argv[1:]),
     )  # fmt: skip
 
     def what_is_safe() -> str:
@@ -102,6 +106,18 @@ def experiment(
         return
     typer.echo(report.markdown)
     typer.echo(f"Written: {', '.join(map(str, report.files))}", err=True)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """Return the command that trains what a report shows, also if this one only wrote it."""
+    kept, remaining = ["elmokit"], iter(arguments)
+    for argument in remaining:
+        name, has_value, _ = argument.partition("=")
+        if name not in _CHANGE_NOTHING:
+            kept.append(argument)
+        elif _CHANGE_NOTHING[name] and not has_value:
+            next(remaining, None)
+    return shlex.join(kept)
 
 
 class _Shown:

@@ -25,7 +25,8 @@ def info(
     """Show what a model, run or file is and how it was made.
 
     Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
-    with figures rounded to four digits; --json has all of them.
+    with numbers rounded to four significant digits, large ones to whole numbers; --json has all
+    digits.
     A PATH that cannot be described is reported (with --json, also as `error` in its place); the
     others follow, and the exit code is 2.
     """
@@ -70,5 +71,10 @@ def _shown(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    text = ", ".join(map(_shown, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        text = ", ".join(
+            f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value
+        )
+    else:
+        text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

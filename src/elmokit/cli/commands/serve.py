@@ -101,7 +101,7 @@ def serve(
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed.embedder import Embedder
     from elmokit.explorer.addresses import url_of
-    from elmokit.text.word_vocab import WordVocab
+    from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
@@ -116,11 +116,9 @@ def serve(
         with as_input_error():  # checks the options; loads tokenizer and warm state
             embedder = Embedder.load(directory, device=device, precision=precision)
             embedder.embed(["Ready."], layers=settings.layers, state=settings.state)
-        vocab_path = directory / VOCAB_NAME
-        service = Service(
-            embedder, settings, runs=_runs(task or []),
-            vocab=WordVocab.read(vocab_path) if vocab_path.exists() else None,
-        )  # fmt: skip
+        path = directory / VOCAB_NAME
+        vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
+        service = Service(embedder, settings, runs=_runs(task or []), vocab=vocab)
         url = url_of(host, listener.getsockname()[1])
         if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
             log.warning("anyone who can reach %s may use it; --api-key requires a key", url)

@@ -1,6 +1,7 @@
 """`elmokit surprisal`: how much each word of a text surprises a model."""
 
 import dataclasses
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,7 @@ def surprisal(
     """Print the surprisal of every word of a text, in bits, forward and backward.
 
     A row per word and per sentence end, which is </S>; its backward figures are those of <S>.
-    Fields are separated by tabs and quoted as in CSV: the word " is written as four of them.
+    Fields are separated by tabs and quoted as in CSV, with quotation marks doubled.
     Columns: file, line, sentence (in the whole input, from 0), index, word, start, end (characters
     of the line), is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and
     entropies. The perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit
@@ -65,11 +66,14 @@ def surprisal(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top
     )
     rows = surprisal_of_lines(scorer, splitter, lines, read=read)
+    first = list(itertools.islice(rows, 1))  # before anything is written
+    if not first:
+        rows.report()  # raises
     if output is not None:
-        files.write_surprisal(rows, output, top=top)
+        files.write_surprisal(itertools.chain(first, rows), output, top=top)
     else:
         write = files.write_jsonl if json else files.write_tsv
-        write(rows, sys.stdout, files.columns_of(top=top))
+        write(itertools.chain(first, rows), sys.stdout, files.columns_of(top=top))
         sys.stdout.flush()
     report = rows.report()
     if output is not None and json:

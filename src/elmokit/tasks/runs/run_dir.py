@@ -33,7 +33,7 @@ from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.locate import RUN_CONFIG_NAME
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
 from elmokit.weights.storage import Storage, pack, unpack_all
-from elmokit.weights.tensor_files import FLOATS, read_tensors
+from elmokit.weights.tensor_files import FLOATS, mismatch, read_tensors
 from elmokit.weights.versions import newer_version_hint
 
 CONFIG_FILE = RUN_CONFIG_NAME
@@ -43,7 +43,8 @@ SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
 STATIC_WEIGHT = "inputs.static.weight"
 KEEPS_VECTORS = "keeps_vectors"
 """Key of `task.json`: whether the run holds all static vectors of their file."""
-_MENDING = "Copy the whole directory again, or train the task again."
+_ADVICE = "Copy the whole directory again, or train the task again."
+_TRAIN_AGAIN = "Train the task again."
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
@@ -151,11 +152,15 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
             f"{run_dir} is not a task run: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
             "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
         )
-    required, advice = ("config", "labels", "bilm", "vectors"), "Train the task again."
-    metadata = read_json(path, advice=advice, required=required)
-    advice = newer_version_hint(metadata.get("elmokit_version", "")) or advice
-    parse_record(_TaskRecord, metadata, source=path, advice=advice)
+    required = ("config", "labels", "bilm", "vectors")
+    metadata = read_json(path, advice=_TRAIN_AGAIN, required=required)
+    parse_record(_TaskRecord, metadata, source=path, advice=_advice_for_settings(metadata))
     return metadata
+
+
+def _advice_for_settings(metadata: Mapping[str, Any]) -> str:
+    """Return what to do if a setting is unknown or missing."""
+    return newer_version_hint(metadata.get("elmokit_version", "")) or _TRAIN_AGAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +197,7 @@ def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     inputs = metadata["config"].get("inputs", {})
     if isinstance(inputs, dict):
         inputs = UNRECORDED | inputs
-    _check_complete(inputs, "inputs", InputSettings, run_dir)
+    _check_complete(inputs, "inputs", InputSettings, run_dir, _advice_for_settings(metadata))
     return from_dict(InputSettings, inputs, source=str(run_dir / CONFIG_FILE))
 
 
@@ -201,19 +206,19 @@ def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | No
     vectors = metadata["vectors"]
     if vectors is None:
         return None
-    _check_complete(vectors, "vectors", VectorsReference, run_dir)
+    _check_complete(vectors, "vectors", VectorsReference, run_dir, _advice_for_settings(metadata))
     return from_dict(VectorsReference, vectors, source=str(run_dir / CONFIG_FILE))
 
 
-def _check_complete(table: object, key: str, kind: type, run_dir: Path) -> None:
+def _check_complete(table: object, key: str, kind: type, run_dir: Path, advice: str) -> None:
     """Refuse a table in which a field of a dataclass is missing or null."""
     known = table if isinstance(table, dict) else {}
     names = sorted(field.name for field in fields(kind))
     missing = [f"{key}.{name}" for name in names if known.get(name) is None]
     if missing:
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say {', '.join(missing)}: it is damaged or of an "
-            "earlier version. Train the task again."
+            f"{run_dir / CONFIG_FILE} does not say {', '.join(missing)}: it is damaged or of "
+            f"another version. {advice}"
         )
 
 
@@ -224,13 +229,13 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch
         FormatError: if they are missing or damaged, or have not the hash ``sha256``.
     """
     path = run_dir / WEIGHTS_FILE
-    stored = read_tensors(path, advice=_MENDING, dtypes=(*FLOATS, "I8"))
+    stored = read_tensors(path, advice=_ADVICE, dtypes=(*FLOATS, "I8"))
     if sha256 is not None and (found := file_sha256(path)) != sha256:
         raise FormatError(
             f"{path}: damaged, or of another run: its SHA-256 is {found[:12]}…, but {CONFIG_FILE} "
-            f"says {sha256[:12]}…. {_MENDING}"
+            f"says {sha256[:12]}…. {_ADVICE}"
         )
-    with damage(path, _MENDING):
+    with damage(path, _ADVICE):
         return unpack_all(stored)
 
 
@@ -261,21 +266,14 @@ def check_tensors(network: TaskModel, tensors: Mapping[str, torch.Tensor], run_d
     """Check names and shapes of the weights against the network that ``task.json`` describes.
 
     Raises:
-        FormatError: for the first tensor that is missing, of another shape, or in no place.
+        FormatError: for the first tensor that is missing, of another shape, or not in the network.
     """
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    for name in {**expected, **tensors}:
-        if name not in tensors:
-            fault = f"lacks the tensor `{name}` of shape {expected[name]}"
-        elif name not in expected:
-            fault = f"has the tensor `{name}`, which is not in the network"
-        elif (found := tuple(tensors[name].shape)) != expected[name]:
-            fault = f"has the tensor `{name}` in shape {found}, not {expected[name]}"
-        else:
-            continue
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    if fault := mismatch(expected, found):
         raise FormatError(
-            f"{run_dir / WEIGHTS_FILE} does not fit the network and labels in {CONFIG_FILE}: it "
-            f"{fault}. {_MENDING}"
+            f"{run_dir / WEIGHTS_FILE} does not fit the network and labels in {CONFIG_FILE}: "
+            f"{fault}. {_ADVICE}"
         )
 
 
@@ -290,12 +288,12 @@ def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVector
         if values is None:
             return None
         raise FormatError(
-            f"{path} is missing: it has the words of the vectors in {WEIGHTS_FILE}. {_MENDING}"
+            f"{path} is missing: it has the words of the vectors in {WEIGHTS_FILE}. {_ADVICE}"
         )
     if values is None:
         raise FormatError(
-            f"{run_dir / WEIGHTS_FILE} has no vectors for the words in {WORDS_FILE}. {_MENDING}"
+            f"{run_dir / WEIGHTS_FILE} has no vectors for the words in {WORDS_FILE}. {_ADVICE}"
         )
-    with damage(path, _MENDING):
+    with damage(path, _ADVICE):
         words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
         return StaticVectors(words, values[2:].numpy())

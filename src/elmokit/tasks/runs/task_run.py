@@ -39,9 +39,9 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
-from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS, path_of
+from elmokit.weights.locate import MODELS, PACKAGED_RUNS, TASK_RUNS, path_of
 from elmokit.weights.storage import Storage, round_parameters
-from elmokit.weights.versions import hint_of_newer_version
+from elmokit.weights.versions import adding_version_hint
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class TaskRun:
         run_dir = TASK_RUNS.find(run_dir)
         cache_dir = None if cache_dir is None else Path(cache_dir)
         metadata = read_metadata(run_dir)
-        with hint_of_newer_version(metadata.get("elmokit_version", "")):
+        with adding_version_hint(metadata.get("elmokit_version", "")):
             config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
             task = find_task(config.task).in_units(config.units)
             given = vectors_of(metadata, run_dir)
@@ -321,13 +321,14 @@ class TaskRun:
 
 def _recorded_bilm(reference: BiLMReference, run_dir: Path) -> str:
     """Return the path of the biLM that a run was trained with."""
-    path = path_of(reference.path)
-    if not Path(path).exists():
-        raise FileNotFoundError(
-            f"There is no model {path}, the biLM that {run_dir} was trained with. If it has moved, "
-            "give its new path with --model (TaskRun.load(…, model=DIR))."
+    try:
+        return str(MODELS.find(path_of(reference.path)))
+    except FileNotFoundError as error:
+        error.add_note(
+            f"{run_dir} was trained with this biLM. If it has moved: `elmokit predict` and "
+            "`evaluate` take --model DIR, in Python TaskRun.load(…, model=DIR)."
         )
-    return path
+        raise
 
 
 def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:

@@ -125,14 +125,20 @@ def places_of_morphemes(words: Sequence[str], text: str) -> list[tuple[int, int]
     Returns ``[start, end)`` of each word in characters; None if these are not the (first) morphemes
     of the text, if it is decomposed or has lone surrogates, or if kiwipiepy is not installed.
     """
-    if _encodable(text) != text:
+    tokenizer = _tokenizer_if_installed()
+    if tokenizer is None or _encodable(text) != text:
         return None
-    try:
-        places = KoreanTokenizer().places(text)[: len(words)]
-    except MissingExtraError:
-        return None
+    places = tokenizer.places(text)[: len(words)]
     is_same = [word for word, *_ in places] == list(words)
     return [(start, end) for _, start, end in places] if is_same else None
+
+
+@functools.cache
+def _tokenizer_if_installed() -> KoreanTokenizer | None:
+    try:
+        return KoreanTokenizer()
+    except MissingExtraError:
+        return None
 
 
 def _encodable(text: str) -> str:
@@ -146,7 +152,8 @@ def _pieces(text: str) -> list[tuple[int, str]]:
     starts = itertools.accumulate(map(len, lines), initial=0)
     found: list[tuple[int, str]] = []
     for line, start in zip(lines, starts, strict=False):
-        for piece in cut_long_text("".join(line.splitlines()), _MAX_TEXT_CHARACTERS):
+        (body,) = line.splitlines()
+        for piece in cut_long_text(body, _MAX_TEXT_CHARACTERS):
             if piece and not piece.isspace():
                 found.append((start, piece))
             start += len(piece)

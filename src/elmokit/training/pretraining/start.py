@@ -165,8 +165,12 @@ def start_run(
             yield StartedRun(config, run_dir, options, processes, prepared, origin)
         except InputError as error:
             if processes.is_main and not is_recorded(run_dir):
-                error.add_note(
-                    f"The prepared text is kept in {run_dir}: the same command with other settings "
-                    "goes on from there."
-                )
+                settings = "--set train.batch_size=…, --set train.unroll_steps=…"
+                note = f"Smaller batches: {settings}."
+                if not is_finished(corpus):
+                    note = (
+                        f"The prepared text is kept in {run_dir}: the same command with other "
+                        f"training settings ({settings}) uses it."
+                    )
+                error.add_note(note)
             raise

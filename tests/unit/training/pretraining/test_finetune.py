@@ -224,10 +224,21 @@ class TestFinetune:
     def test_a_text_too_small_for_the_settings_is_kept_for_others(self, save, domain, tmp_path):
         model_path = save()
         large = replace(CONFIG, train=replace(CONFIG.train, batch_size=10_000))
-        with pytest.raises(ValueError, match=r"--set train\.batch_size=") as caught:
+        with pytest.raises(ValueError, match="smaller than one window") as caught:
             self.run(model_path, domain, tmp_path, config=large)
-        assert f"kept in {tmp_path / 'tuned'}" in caught.value.__notes__[0]
+        (note,) = caught.value.__notes__
+        assert f"kept in {tmp_path / 'tuned'}" in note
+        assert "--set train.batch_size=" in note
         assert self.run(model_path, domain, tmp_path).after
+
+    def test_finished_shards_too_small_for_the_settings_stay_where_they_are(self, save, tmp_path):
+        large = replace(CONFIG, train=replace(CONFIG.train, batch_size=10_000))
+        shards = write_shards(self.DOMAIN, tmp_path / "shards").shard_dir
+        with pytest.raises(ValueError, match="smaller than one window") as caught:
+            self.run(save(), shards, tmp_path, config=large)
+        (note,) = caught.value.__notes__
+        assert "kept" not in note
+        assert "--set train.batch_size=" in note
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
         with pytest.raises(ValueError, match=r" vocab\.txt.*--vocab FILE.*--vocab corpus"):
