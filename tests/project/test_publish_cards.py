@@ -39,7 +39,7 @@ def test_cards_have_the_published_scores_of_their_model_and_nothing_else(recipe,
     model = load_model(PACKAGED_MODELS / language)
     if recipe.is_made_with(results, model.model_hash()):
         whole = {one["dataset"] for one in results["comparisons"] if one["share"] == 1}
-        assert len(model.training_metadata["scores"]) == len(whole) >= 5
+        assert len(model.training_metadata["scores"]) == len(whole) >= 1
         assert model.training_metadata["scores"] == recipe.card_scores(results)
         assert model.training_metadata["scores_note"] == recipe.scores_note(results)
     else:
