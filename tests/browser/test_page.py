@@ -180,3 +180,53 @@ def test_an_address_names_the_panel_to_open(browser_page, exported_site):
     top = page.evaluate("document.getElementById('mixture').getBoundingClientRect().top")
     height = page.evaluate("innerHeight")
     assert -0.5 * height < top < 0.5 * height
+
+
+def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#lang=en&text=A++bank+of+the+river.&word=1")
+    page.wait_for_selector("#predict")
+    page.evaluate("document.getElementById('predict').scrollIntoView()")
+    page.wait_for_selector("#predict .bars li")
+    candidate = page.locator("#predict .forward .bars button:enabled").first
+    word = candidate.locator(".name").inner_text()
+    candidate.click()
+    assert page.input_value("#sentence") == f"A  {word} of the river."
+    pressed = ".sentence .word[aria-pressed=true]"
+    page.wait_for_function(
+        "([at, word]) => document.querySelector(at)?.innerText === word", arg=[pressed, word]
+    )
+    assert page.locator(pressed).count() == 1
+
+
+def test_an_address_holds_what_its_reader_sees(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#text=a+light+bag", locale="en")
+    page.wait_for_function("/lang=en/.test(location.hash) && /model=en/.test(location.hash)")
+    page.get_by_label("한국어").check()
+    page.wait_for_function("/lang=ko/.test(location.hash)")
+    assert "model=en" in page.evaluate("location.hash")  # of the text that was typed
+    assert page.input_value("#sentence") == "a light bag"
+
+
+def test_words_are_one_tab_stop_with_arrow_keys(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+    page.wait_for_function(SETTLED, arg=3)
+    page.locator(".sentence .word").nth(1).focus()
+    for key, word in (("ArrowRight", "bag"), ("ArrowRight", "bag"), ("Home", "a"), ("End", "bag")):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.innerText") == word
+    page.keyboard.press("Enter")
+    page.wait_for_function("/word=2/.test(location.hash)")
+    assert page.locator(".sentence .word[tabindex='0']").all_inner_texts() == ["bag"]
+
+
+def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site):
+    hash = "lang=constructor&model=constructor&panel=constructor&layer=-1&word=1.5&text=a+b+c"
+    page = browser_page(f"{exported_site}#{hash}", locale="en")
+    page.wait_for_selector("#follow .steps")
+    assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "b"
+    page.evaluate("document.getElementById('map').scrollIntoView()")
+    page.wait_for_selector("#map svg.map")
+
+
+def test_what_is_typed_goes_nowhere_and_the_page_says_so(pages):
+    assert pages("en").locator(".private").inner_text().endswith("sent to no server.")

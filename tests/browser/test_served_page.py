@@ -110,5 +110,9 @@ def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, lan
 
 def test_words_that_the_corpus_lacks_have_neighbors_all_the_same(page):
     page.fill("#sentence", " ".join(random_sentences(1)[0]))
-    page.wait_for_selector("#near .found li")
+    show(page, "near", ".found li")
     assert page.locator(".failure").count() == 0
+
+
+def test_a_page_says_when_a_server_reads_what_is_typed(page):
+    assert "서버로 보냅니다" in page.locator(".private").inner_text()

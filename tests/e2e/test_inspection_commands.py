@@ -193,6 +193,11 @@ def test_explore_exports_a_folder_once(places, tmp_path):
     assert (site / "models/model/warm.safetensors").exists()
     again = elmokit("explore", "-m", model, "--export", site, expect=2)
     assert "not empty" in again.stderr
+    for option in (["--open"], ["--port", 0], ["--host", "localhost"]):
+        served = elmokit("explore", "-m", model, "--export", tmp_path / "x", *option, expect=2)
+        assert option[0] in served.stderr
+    for option in (["--json"], ["--weights", "int8"]):
+        assert option[0] in elmokit("explore", "-m", model, *option, expect=2).stderr
     with_run = elmokit("explore", "-m", model, "--export", tmp_path / "x", "--run", site, expect=2)
     assert "--run" in with_run.stderr
 

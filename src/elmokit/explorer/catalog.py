@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import numpy as np
 from safetensors.numpy import save as tensor_bytes
@@ -96,10 +97,11 @@ class ExploredModel:
             "title": self.name,
             "language": model.training_metadata.get("language"),
             "compressed": WEIGHTS_NAME + COMPRESSED in files,
-            "path": "" if compute == "server" else f"models/{self.name}/",
-            "prepared": f"models/{self.name}/{PREPARED_NAME}",
+            "path": "" if compute == "server" else f"models/{quote(self.name)}/",
+            "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}",
             "pack": f"packs/senses.{pack_language(model)}.json",
             "hash": model.model_hash(),
+            "version": f"{__version__}-{model.fingerprint()[:16]}",
             "compute": compute,
             "tokenizer": "exact" if exact else "as-typed",
             "tokenized_by": tokenized_by,

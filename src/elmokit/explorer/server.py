@@ -1,7 +1,8 @@
 """The page over HTTP, for one reader on this machine: static files, model files, calls.
 
 Only requests that name this server as host and come from its own pages are answered, so that other
-sites in the same browser cannot use it. Nothing that is sent is run or written.
+sites in the same browser cannot use it; a link of another site may open the page. Nothing that is
+sent is run or written.
 """
 
 import json
@@ -106,9 +107,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send a file."""
-        if not self._may_ask():
-            return
         path = unquote(urlsplit(self.path).path).lstrip("/") or "index.html"
+        if not self._may_ask(is_page=path == "index.html"):
+            return
         content = self._content(path)
         if content is None:
             self._fail("not-available", f"There is nothing at /{path[:100]}.")
@@ -168,11 +169,16 @@ class _Handler(BaseHTTPRequestHandler):
         file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
         return file.read_bytes() if file.is_file() else None
 
-    def _may_ask(self) -> bool:
+    def _may_ask(self, *, is_page: bool = False) -> bool:
+        """Refuse requests of other sites; only a reader's click may lead from there to the page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         is_foreign = origin is not None and origin != f"http://{host}"
         site = self.headers.get("Sec-Fetch-Site", "none")
-        if self.server.is_own_host(host) and not is_foreign and site in ("none", "same-origin"):
+        goes_here = (self.headers.get("Sec-Fetch-Mode"), self.headers.get("Sec-Fetch-Dest"))
+        is_own = site in ("none", "same-origin") or (
+            is_page and goes_here == ("navigate", "document")
+        )
+        if self.server.is_own_host(host) and not is_foreign and is_own:
             return True
         self.close_connection = True
         self._fail("not-available", "Only pages of this server may ask it.", HTTPStatus.FORBIDDEN)

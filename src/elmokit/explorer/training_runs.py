@@ -17,7 +17,7 @@ from elmokit.weights.locate import CONFIG_NAME
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 MAX_ROWS = 4000
-"""Of a run's log, evenly thinned."""
+"""Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
 _LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
 _PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
@@ -28,7 +28,9 @@ class TrainingRun:
     """A run as far as it is."""
 
     rows: list[dict[str, Any]]
-    """Of its log."""
+    """Of its log; see `MAX_ROWS`."""
+    num_rows: int
+    """Of its log, before it was thinned."""
     is_running: bool
     ngram: dict[str, Any] | None
     """Name and perplexity of the n-gram model that it is compared with, if there is one."""
@@ -48,8 +50,16 @@ def read_training_run(directory: Path) -> TrainingRun:
     rows = read_log(path)
     age = time.time() - path.stat().st_mtime if rows else 0.0
     stride = -(-len(rows) // MAX_ROWS) or 1
+    kept = [
+        row
+        for i, row in enumerate(rows)
+        if i % stride == 0
+        or i == len(rows) - 1
+        or not row.keys().isdisjoint(_PERPLEXITIES.values())
+    ]
     return TrainingRun(
-        rows=[row for i, row in enumerate(rows) if i % stride == 0 or i == len(rows) - 1],
+        rows=kept,
+        num_rows=len(rows),
         is_running=not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS,
         ngram=_ngram(directory / NGRAM_NAME),
         before=_perplexities(directory / BEFORE_FILE),

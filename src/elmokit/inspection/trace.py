@@ -210,7 +210,7 @@ def window_text(char_ids: Sequence[int]) -> str:
 def _checked_weights(weights: Sequence[float] | None, num_layers: int) -> tuple[float, ...]:
     if weights is None:
         return (1 / num_layers,) * num_layers
-    if len(weights) != num_layers or abs(sum(weights) - 1) > 1e-3:
+    if len(weights) != num_layers or not abs(sum(weights) - 1) <= 1e-3:  # or NaN
         raise InputError(
             f"`weights` must be {num_layers} numbers, one per layer, with a sum of 1, got "
             f"{', '.join(map(str, weights))}."

@@ -142,6 +142,16 @@ def test_other_sites_are_refused(ask, server, headers):
     assert answer.status == 403
 
 
+def test_a_link_of_another_site_opens_the_page_and_nothing_else(ask):
+    click = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    for path, target, status in (
+        ("/", "document", 200), ("/index.html", "document", 200), ("/", "iframe", 403),
+        ("/explorer.json", "document", 403), ("/app/main.js", "document", 403),
+    ):  # fmt: skip
+        answer, _ = ask("GET", path, Sec_Fetch_Dest=target, **click)
+        assert answer.status == status, (path, target)
+
+
 def test_own_pages_are_not(ask, server):
     for name in ("127.0.0.1", "localhost"):
         host = f"{name}:{server.server_port}"

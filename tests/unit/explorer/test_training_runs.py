@@ -3,7 +3,12 @@ import json
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.explorer.training_runs import check_run_dir, plot_run, read_training_run
+from elmokit.explorer.training_runs import (
+    MAX_ROWS,
+    check_run_dir,
+    plot_run,
+    read_training_run,
+)
 
 
 @pytest.fixture
@@ -21,6 +26,22 @@ def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert (found.before, found.after) == ({"in_domain": 300.5}, {})
     (run_dir / "after.json").write_text('{"in_domain": {"mean": 90}}')
     assert read_training_run(run_dir).after == {"in_domain": 90.0}
+
+
+def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
+    rows = []
+    for step in range(1, 5001):
+        rows.append({"step": step, "loss": 1.0})
+        if step % 199 == 0:
+            rows.append(
+                {"step": step, "valid_forward": 9.0, "valid_backward": 9.0, "valid_mean": 9}
+            )
+    (run_dir / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    run = read_training_run(run_dir)
+    assert run.num_rows == len(rows)
+    assert len(run.rows) < MAX_ROWS
+    assert sum("valid_mean" in row for row in run.rows) == 25
+    assert run.rows[-1] == rows[-1]
 
 
 @pytest.mark.parametrize("name", ["before.json", "ngram.json"])

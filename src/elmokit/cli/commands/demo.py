@@ -68,7 +68,8 @@ def demo(
     if json:
         emit_json({"languages": results})
         return
-    typer.echo("\nHow to do this on your own text, and more: docs/quickstart.md")
+    typer.echo("\nA page that looks inside the packaged models: elmokit explore --open")
+    typer.echo("How to do this on your own text, and more: docs/quickstart.md")
     if output is not None:
         typer.echo(
             f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {output}/en"

@@ -12,6 +12,8 @@ from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.files.location import counted
 
+HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
+
 
 def explore(
     *,
@@ -34,8 +36,8 @@ def explore(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Text in which to find neighbors of words; repeatable."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
+    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = PORT,
     show: Annotated[
         bool, typer.Option("--open", help="Open the page in the default browser.")
     ] = False,
@@ -49,7 +51,7 @@ def explore(
             metavar="int6|int8|stored",
             help="With --export: round the weights and compress them, or copy the model's files.",
         ),
-    ] = "int6",
+    ] = WEIGHTS,
     threads: options.ThreadsOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="With --export: print what was written.")
@@ -65,12 +67,19 @@ def explore(
     from elmokit.weights.locate import packaged_models
 
     names = model or packaged_models()
+    choose_threads(threads)
+    if export is None and (json or weights != WEIGHTS):
+        raise InputError("--weights and --json belong to --export: give --export DIR.")
     if export is not None:
         from elmokit.explorer.export import ExportedWeights, export_explorer
 
         if run or task or corpus:
             raise InputError(
                 "--export writes models only: --run, --task and --corpus need the server."
+            )
+        if show or (host, port) != (HOST, PORT):
+            raise InputError(
+                "--export writes files and serves nothing: leave out --open, --host and --port."
             )
         if weights not in get_args(ExportedWeights):
             raise InputError(
@@ -86,7 +95,6 @@ def explore(
                 f"with any web server, such as: python -m http.server -d {report.directory}"
             )
         return
-    choose_threads(threads)
     server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
     typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
     if show:

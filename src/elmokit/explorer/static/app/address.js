@@ -1,19 +1,26 @@
 /** The state of the page in its address, after the #, so that a link shows the same. */
 
 const NUMBERS = new Set(["word", "layer", "gamma", "lambda", "w0", "w1", "w2"]);
+const COUNTS = new Set(["word", "layer"]);
 
 export function readAddress() {
   const state = {};
   for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
     if (!NUMBERS.has(key)) state[key] = value;
-    else if (value !== "" && Number.isFinite(Number(value))) state[key] = Number(value);
+    else if (value !== "" && Number.isFinite(Number(value))) {
+      state[key] = COUNTS.has(key) ? Math.max(0, Math.trunc(Number(value))) : Number(value);
+    }
   }
   return state;
 }
 
-export function writeAddress(state) {
+export function hashOf(state) {
   const parts = Object.entries(state).filter(([, value]) => value !== undefined);
-  const hash = new URLSearchParams(parts.map(([key, value]) => [key, String(value)])).toString();
+  return new URLSearchParams(parts.map(([key, value]) => [key, String(value)])).toString();
+}
+
+export function writeAddress(state) {
+  const hash = hashOf(state);
   if (hash.length > 20_000) return; // a link of this length would not be opened everywhere
   if (location.hash.slice(1) !== hash) history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
 }

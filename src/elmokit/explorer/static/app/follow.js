@@ -13,7 +13,7 @@ export function Follow() {
 function Steps({ trace }) {
   const { t } = usePage();
   const bytes = trace.filters.length > 0;
-  return html`<ol class="steps">
+  return html`<p class="seen">${t("follow.strips")}</p><ol class="steps">
     ${bytes && html`<li><h3>${t("follow.bytes")}</h3><${Bytes} trace=${trace} /></li>`}
     ${bytes && html`<li><h3>${t("follow.filters", { count: trace.filters.reduce((sum, one) => sum + one.values.length, 0) })}</h3>
       <${Filters} trace=${trace} /></li>`}
@@ -59,7 +59,7 @@ function Filters({ trace }) {
       <th scope="col">${t("follow.winners")}</th></tr></thead>
     <tbody>${trace.filters.map((one) => html`<tr key=${one.width}>
       <td>${one.width}</td><td>${one.values.length}</td>
-      <td>${winners(one).map(([text, count]) => html`<span class="window"><bdi>${text}</bdi> × ${count}</span> `)}</td>
+      <td>${winners(one).map(([text, count]) => html`<span class="window"><bdi dir="ltr">${text}</bdi> × ${count}</span> `)}</td>
     </tr>`)}</tbody>
   </table></div>`;
 }

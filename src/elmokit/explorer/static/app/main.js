@@ -14,9 +14,9 @@ import { MAX_WORDS, Sentence } from "./sentence.js";
 import { Surprise } from "./surprise.js";
 import { Tasks } from "./tasks.js";
 import { Training } from "./training.js";
-import { readAddress, writeAddress } from "./address.js";
+import { hashOf, readAddress, writeAddress } from "./address.js";
 import {
-  Choice, Failure, Page, Panel, html, render, translator, useAsync, useEffect, useMemo, useState,
+  Choice, Failure, Page, Panel, html, render, translator, useAsync, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "./ui.js"; // prettier-ignore
 
 const LANGUAGES = { en, ko };
@@ -30,11 +30,10 @@ const firstLanguage = () =>
 
 function App() {
   const [state, setState] = useState(readAddress);
-  const lang = state.lang in LANGUAGES ? state.lang : firstLanguage();
+  const lang = Object.hasOwn(LANGUAGES, state.lang) ? state.lang : firstLanguage();
   const t = useMemo(() => translator(LANGUAGES[lang]), [lang]);
   const set = (changes) => setState((old) => ({ ...old, ...changes }));
 
-  useEffect(() => writeAddress(state), [state]);
   useEffect(() => {
     const follow = () => setState(readAddress());
     addEventListener("hashchange", follow);
@@ -44,7 +43,8 @@ function App() {
     document.documentElement.lang = lang;
     document.title = t("page.title");
   }, [lang]);
-  useEffect(() => {
+  const dark = useDark(state.theme);
+  useLayoutEffect(() => { // before the strips read their colors
     document.documentElement.dataset.theme = state.theme ?? "";
   }, [state.theme]);
 
@@ -62,6 +62,11 @@ function App() {
     compute !== null && name !== undefined,
   );
   const info = opened.value?.name === name ? opened.value : null;
+  const shown = Object.keys(state).length === 0 || name === undefined ? state : { ...state, lang, model: name };
+  useEffect(() => {
+    const timer = setTimeout(() => writeAddress(shown), 300); // browsers limit how often it may change
+    return () => clearTimeout(timer);
+  }, [hashOf(shown)]);
   const entry = models.find((one) => one.name === name);
   const language = entry?.language === "ko" ? "ko" : "en";
   const { examples } = LANGUAGES[language];
@@ -74,7 +79,7 @@ function App() {
   }, [text]);
   const tokens = useAsync(async () => {
     const { sentences } = await compute.tokenize(settled);
-    return { model: name, tokens: sentences.flat() };
+    return { model: name, text: settled, tokens: sentences.flat() };
   }, [settled, info?.name], info !== null); // prettier-ignore
   const all = info !== null && tokens.value?.model === name ? tokens.value.tokens : [];
   const read = useMemo(() => all.slice(0, MAX_WORDS), [tokens.value, name]);
@@ -82,12 +87,16 @@ function App() {
   const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
-    t, lang, state, set, compute, info, language, text, tokens: read, words, index,
-    examples: { ...examples, sentences }, setWords: (list) => set({ text: list.join(" ") }),
+    t, lang, state, shown, set, compute, name, info, language, text, settled, tokens: read, words, index, dark,
+    examples: { ...examples, sentences },
+    replaceWord: (i, word) => set({ text: replaced(tokens.value.text, read, i, word), word: i }),
   }; // prettier-ignore
-  const failed = connected.error ?? opened.error;
+  const failed = opened.busy ? null : opened.error;
+  const shownPanel = useRef(null); // once: another model does not scroll the page
   useEffect(() => {
-    if (info !== null && state.panel in PANELS) return holdInView(document.getElementById(state.panel));
+    if (info === null || shownPanel.current === state.panel) return undefined;
+    shownPanel.current = state.panel;
+    if (Object.hasOwn(PANELS, state.panel)) return holdInView(document.getElementById(state.panel));
   }, [info === null, state.panel]);
 
   return html`<${Page.Provider} value=${page}>
@@ -97,14 +106,14 @@ function App() {
       <div class="intro">
         <h1>${t("page.heading")}</h1>
         <p>${t("page.intro")}</p>
-        <p class="private">${t(info?.compute === "server" ? "page.served" : "page.private")}</p>
+        ${info && html`<p class="private">${t(whereComputed(info, compute.catalog))}</p>`}
       </div>
-      ${failed
-        ? html`<${Failure} error=${failed} />`
+      ${connected.error
+        ? html`<${Failure} error=${connected.error} />`
         : compute && !name
           ? html`<p class="note" role="alert">${t("page.noModel")}</p>`
-          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${info === null || (tokens.value?.model !== name && !tokens.error)}
-              count=${all.length} error=${tokens.error} />`}
+          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${!failed && (info === null || (tokens.value?.model !== name && !tokens.error))}
+              count=${all.length} error=${failed ?? tokens.error} />`}
       ${info && html`<${Contents} />`}
       ${info &&
       Object.entries(PANELS).map(
@@ -114,6 +123,34 @@ function App() {
     </main>
     <footer><p>${t("page.footer")} <a href="https://arxiv.org/abs/1802.05365">arXiv 1802.05365</a></p></footer>
   <//>`;
+}
+
+/** The text of the page that says where a model computes and where the reader's text goes. */
+function whereComputed(info, { tasks, corpus }) {
+  if (info.compute === "server") return "page.served";
+  return info.tokenized_by === "server" || tasks.length > 0 || corpus ? "page.partly" : "page.private";
+}
+
+/** A text with another word in place of one; where words share a place, the words between spaces. */
+function replaced(text, tokens, i, word) {
+  const { start, end } = tokens[i];
+  const isApart = (other) => other.start !== null && (other.end <= start || other.start >= end);
+  if (start !== null && tokens.every((other, j) => j === i || isApart(other))) {
+    return text.slice(0, start) + word + text.slice(end);
+  }
+  return tokens.map((token) => token.text).with(i, word).join(" ");
+}
+
+/** Whether the page is dark, by choice or by the system. */
+function useDark(theme) {
+  const [system, setSystem] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
+  useEffect(() => {
+    const query = matchMedia("(prefers-color-scheme: dark)");
+    const follow = () => setSystem(query.matches);
+    query.addEventListener("change", follow);
+    return () => query.removeEventListener("change", follow);
+  }, []);
+  return theme === "dark" || (theme !== "light" && system);
 }
 
 /** Show an element, and keep it in place while those above it fill in, until the reader moves. */
@@ -134,10 +171,10 @@ function skip(event) {
 
 function Top() {
   return html`<${Page.Consumer}>
-    ${({ t, lang, state, set }) => html`<div class="top">
+    ${({ t, lang, state, set, name }) => html`<div class="top">
       <p class="brand">elmokit</p>
       <${Choice} name="lang" label=${t("page.language")} value=${lang}
-        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${(value) => set({ lang: value })} />
+        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${(value) => set({ lang: value, ...(state.text !== undefined && { model: name }) })} />
       <${Choice} name="theme" label=${t("page.theme")} value=${state.theme ?? ""}
         options=${[["", t("page.auto")], ["light", t("page.light")], ["dark", t("page.dark")]]}
         onChange=${(value) => set({ theme: value || undefined })} />
@@ -147,12 +184,13 @@ function Top() {
 
 function Contents() {
   return html`<${Page.Consumer}>
-    ${({ t }) => html`<nav class="contents" aria-label=${t("page.contents")}>
+    ${({ t, shown, set }) => html`<nav class="contents" aria-label=${t("page.contents")}>
       <ol>
         ${Object.keys(PANELS).map(
           (id) => html`<li key=${id}>
-            <a href="#${id}" onClick=${(event) => {
+            <a href="#${hashOf({ ...shown, panel: id })}" onClick=${(event) => {
               event.preventDefault();
+              set({ panel: id });
               document.getElementById(id).scrollIntoView();
               document.getElementById(id).querySelector("h2").setAttribute("tabindex", "-1");
               document.getElementById(id).querySelector("h2").focus({ preventScroll: true });

@@ -14,7 +14,7 @@ export const softmax = (values) => {
 
 export function Mixture() {
   const { t, state, set, info, compute, words, index } = usePage();
-  const results = useAsync(() => readPack("packs/results.json"), []);
+  const results = useAsync(() => readPack("packs/results.json", compute.catalog.version), []);
   const pack = usePrepared(info);
   const raw = Array.from({ length: info.num_layers }, (_, j) => state[`w${j}`] ?? 0);
   const weights = softmax(raw);
@@ -23,10 +23,10 @@ export function Mixture() {
   const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
   const near = useMemo(() => {
     if (!own.value || index >= own.value.shape[1] || own.value.shape[1] !== words.length) return [];
-    const target = mixtureOf(own.value, index, weights, gamma);
+    const target = mixtureOf(own.value, index, weights); // γ does not change the direction
     return pack.sentences
       .filter((one) => one.words.join(" ") !== words.join(" "))
-      .map((one) => ({ ...one, value: cosine(target, mixtureOf(one.read, one.index, weights, gamma)) }))
+      .map((one) => ({ ...one, value: cosine(target, mixtureOf(one.read, one.index, weights)) }))
       .sort((a, b) => b.value - a.value).slice(0, 5);
   }, [own.value, pack.sentences, weights.join(), index]);
   if (info.num_layers !== 3) return html`<p class="note">${t("mixture.three", { count: info.num_layers })}</p>`;

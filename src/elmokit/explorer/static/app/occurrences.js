@@ -19,10 +19,10 @@ function once(kept, key, make) {
   return kept.get(key);
 }
 
-async function fetched(path) {
+async function fetched(path, version) {
   let answer;
   try {
-    answer = await fetch(new URL(`../${path}`, import.meta.url));
+    answer = await fetch(new URL(`../${path}?v=${version}`, import.meta.url));
   } catch (error) {
     throw new ComputeError("network", `${path}: ${error.message}`);
   }
@@ -30,9 +30,9 @@ async function fetched(path) {
   return answer;
 }
 
-/** A JSON file of the page, read once. */
-export function readPack(path) {
-  return once(packs, path, async () => (await fetched(path)).json());
+/** A JSON file of the page, read once; `version` keeps a browser from taking an older one. */
+export function readPack(path, version) {
+  return once(packs, path, async () => (await fetched(path, version)).json());
 }
 
 /**
@@ -42,7 +42,7 @@ export function readPack(path) {
 function readPrepared(info) {
   return once(prepared, info.hash, async () => {
     const [{ entries }, layers] = await Promise.all([
-      readPack(info.pack), fetched(info.prepared).then((answer) => answer.arrayBuffer()),
+      readPack(info.pack, info.version), fetched(info.prepared, info.version).then((answer) => answer.arrayBuffer()),
     ]); // prettier-ignore
     const file = new SafetensorsFile(layers, info.prepared);
     if (file.metadata.model !== info.hash) {

@@ -11,7 +11,9 @@ export function project(vectors) {
   const centred = vectors.map((one) => one.map((value, k) => value - mean[k]));
   const gram = centred.map((a) => centred.map((b) => dot(a, b)));
   const total = gram.reduce((sum, row, i) => sum + row[i], 0);
-  if (total < 1e-6) return { points: vectors.map(() => [0, 0]), share: 1 };
+  const squares = vectors.reduce((sum, one) => sum + dot(one, one), 0);
+  // prepared vectors are rounded to int8, which moves equal ones apart
+  if (total < 1e-3 * squares) return { points: vectors.map(() => [0, 0]), share: 1 };
   const first = dominant(gram);
   const second = dominant(gram.map((row, i) => row.map((value, j) => value - first.value * first.vector[i] * first.vector[j])));
   const scaled = [first, second].map(({ value, vector }) => vector.map((x) => x * Math.sqrt(Math.max(value, 0))));

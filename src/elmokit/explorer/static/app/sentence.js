@@ -6,22 +6,27 @@ import { Failure, Words, html, usePage } from "./ui.js";
 export const MAX_WORDS = 120;
 
 export function Sentence({ models, name, loaded, busy, count, error }) {
-  const { t, set, text, words, tokens, index, info, examples } = usePage();
+  const { t, lang, set, text, words, tokens, index, info, language, examples } = usePage();
+  const choose = (name) => {
+    const chosen = models.find((one) => one.name === name);
+    const isSame = (chosen.language === "ko") === (language === "ko");
+    set({ model: name, ...(!isSame && { text: undefined, word: undefined }) });
+  };
   const unknown = named(tokens.filter((token) => token.is_known === false), 8);
   const cut = named(tokens.filter((token) => token.is_cut), 4);
   return html`<div class="sentence">
     <div class="fields">
       <label class="typed">
         <span>${t("page.sentence")}</span>
-        <textarea id="sentence" rows="2" value=${text} spellcheck="false" autocomplete="off"
+        <textarea id="sentence" rows="2" dir="auto" value=${text} spellcheck="false" autocomplete="off"
           aria-describedby="sentence-notes"
           onInput=${(event) => set({ text: event.target.value, word: undefined })} />
       </label>
       <label>
         <span>${t("page.model")}</span>
-        <select onChange=${(event) => set({ model: event.target.value, text: undefined, word: undefined })}>
+        <select onChange=${(event) => choose(event.target.value)}>
           ${models.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>
-            ${one.title}${one.language ? ` (${one.language})` : ""}</option>`)}
+            ${one.title}${one.language ? ` – ${languageName(one.language, lang)}` : ""}</option>`)}
         </select>
       </label>
       <label>
@@ -54,4 +59,13 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
 function named(tokens, count) {
   const words = [...new Set(tokens.map((token) => token.text))].slice(0, count);
   return words.map((word) => (word.length > 24 ? `${Array.from(word).slice(0, 12).join("")}…` : word)).join(", ");
+}
+
+/** The name of a language in the reader's; the tag itself if it has none. */
+function languageName(tag, lang) {
+  try {
+    return new Intl.DisplayNames([lang], { type: "language" }).of(tag);
+  } catch {
+    return tag;
+  }
 }

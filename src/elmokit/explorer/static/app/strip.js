@@ -5,7 +5,7 @@ import { html, useEffect, useRef, usePage } from "./ui.js";
 /** `values` in [-limit, limit]; `label` says in words what is drawn. */
 export function Strip({ values, label, limit = Math.max(...values.map(Math.abs), 1e-9) }) {
   const ref = useRef(null);
-  const { state } = usePage();
+  const { dark } = usePage();
   useEffect(() => {
     const canvas = ref.current;
     const style = getComputedStyle(canvas);
@@ -17,6 +17,6 @@ export function Strip({ values, label, limit = Math.max(...values.map(Math.abs),
       context.fillStyle = value < 0 ? low : high;
       context.fillRect(i, 0, 1, 1);
     });
-  }, [values, state.theme]);
+  }, [values, dark]);
   return html`<canvas class="strip" ref=${ref} width=${values.length} height="1" role="img" aria-label=${label} />`;
 }

@@ -1,6 +1,8 @@
 /** Words by surprisal, and the perplexity that their sum gives. */
 
-import { Calculation, Choice, Result, html, number, useAsync, usePage } from "./ui.js";
+import { Calculation, Choice, Result, goAlong, html, number, useAsync, usePage } from "./ui.js";
+
+const ENDS = { forward: "</S>", backward: "<S>", mean: "</S>, <S>" }; // the last prediction of each direction
 
 export function Surprise() {
   const { t, compute, words, state, set, info, index } = usePage();
@@ -10,10 +12,10 @@ export function Surprise() {
       options=${[["forward", `→ ${t("page.forward")}`], ["backward", `← ${t("page.backward")}`], ["mean", t("surprise.mean")]]} />
     <${Result} result=${rows}>${(value) => {
       const total = value.reduce((sum, row) => sum + row[way], 0);
-      return html`<ol class="surprisal ${way}" aria-label=${t("surprise.title")}>
+      return html`<ol class="surprisal ${way}" dir="auto" aria-label=${t("surprise.title")} onKeyDown=${goAlong}>
           ${value.map((row, i) => html`<li key=${i} style="--heat:${Math.min(1, row[way] / 16)}">
-            <button type="button" aria-pressed=${i === index} disabled=${i >= words.length} onClick=${() => set({ word: i })}>
-              <span>${row.word}${row.is_unknown ? "*" : ""}</span><small>${number(row[way], 1)}</small>
+            <button type="button" tabindex=${i === index ? 0 : -1} aria-pressed=${i === index} disabled=${i >= words.length} onClick=${() => set({ word: i })}>
+              <span>${i < words.length ? row.word : ENDS[way]}${row.is_unknown ? "*" : ""}</span><small>${number(row[way], 1)}</small>
               <span class="column" aria-hidden="true" /></button></li>`)}
         </ol>
         <p role="status">${t("surprise.sum", { total: number(total, 1), count: value.length, perplexity: number(2 ** (total / value.length), 1) })}</p>

@@ -8,7 +8,7 @@ import { Calculation, Failure, html, number, useAsync, usePage, useState } from 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
 export function Tasks() {
-  const { t, compute, text, words, index } = usePage();
+  const { t, compute, settled: text, words, index } = usePage();
   const { tasks } = compute.catalog;
   const [name, setName] = useState(tasks[0]?.name);
   const [other, setOther] = useState("");
@@ -21,8 +21,9 @@ export function Tasks() {
         ${OTHER_TEXT[task] && html`<label class="typed"><span>${t(OTHER_TEXT[task])}</span><input value=${other} onInput=${(event) => setOther(event.target.value)} /></label>`}
         ${task === "srl" && html`<p class="note">${t("tasks.predicate", { word: words[index] ?? "–" })}</p>`}
         ${given === "" && text.trim() !== "" && OTHER_TEXT[task] && html`<p class="note" role="status">${t("tasks.needsOther")}</p>`}
-        ${given !== "" && answer.error && html`<${Failure} error=${answer.error} />`}
-        ${given !== "" && answer.value && answer.value.map((one, i) => html`<${Answer} key=${i} value=${one} />`)}`}
+        ${given.trim() !== "" && answer.error && html`<${Failure} error=${answer.error} />`}
+        ${given.trim() !== "" && answer.value && html`<div class="result ${answer.busy ? "busy" : ""}" aria-busy=${answer.busy}>
+          ${answer.value.map((one, i) => html`<${Answer} key=${i} value=${one} />`)}</div>`}`}
     <${Labels} />`;
 }
 
@@ -36,8 +37,8 @@ function asGiven(task, text, words, index, other) {
 }
 
 function Labels() {
-  const { t } = usePage();
-  const results = useAsync(() => readPack("packs/results.json"), []);
+  const { t, compute } = usePage();
+  const results = useAsync(() => readPack("packs/results.json", compute.catalog.version), []);
   if (results.error) return html`<${Failure} error=${results.error} />`;
   if (!results.value) return null;
   const { rows, written, hardware } = results.value.labels;

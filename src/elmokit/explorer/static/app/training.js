@@ -10,10 +10,10 @@ export function Training() {
   const [turn, setTurn] = useState(0);
   const run = useAsync(() => compute.run(name), [name, turn], name !== undefined);
   useEffect(() => {
-    if (!run.value?.is_running) return undefined;
+    if (!run.value?.is_running && !run.error) return undefined;
     const timer = setTimeout(() => setTurn(turn + 1), 3000);
     return () => clearTimeout(timer);
-  }, [run.value]);
+  }, [run.value, run.error]);
   if (name === undefined) {
     return html`<p class="note">${t("training.none")}</p><p class="note"><code>elmokit explore --run RUN</code></p>`;
   }
@@ -29,7 +29,7 @@ export function Training() {
   return html`<label><span>${t("training.run")}</span><select onChange=${(event) => setName(event.target.value)}>
       ${runs.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}</select></label>
     ${run.error && html`<${Failure} error=${run.error} />`}
-    ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: rows.length })}</p>
+    ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: run.value.num_rows })}</p>
       <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${t("training.loss")} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
         <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${t("training.perplexity")} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
       ${run.value.before.in_domain !== undefined && html`<${BeforeAfter} ...${run.value} />`}

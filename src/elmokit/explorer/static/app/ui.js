@@ -11,7 +11,7 @@ import {
 
 export * from "../vendor/htm/standalone.module.js";
 
-/** `{ t, lang, state, set, compute, info, words, index, theme }` of the page. */
+/** What `App` in main.js gives to the panels. */
 export const Page = createContext(null);
 export const usePage = () => useContext(Page);
 
@@ -137,12 +137,24 @@ export function Slider({ label, value, min, max, step, onInput, shown }) {
   </label>`;
 }
 
-/** Words in a row, each a button; arrow keys are not needed: every word is a tab stop. */
+/** Words in a row, each a button; the row is one tab stop, and arrow keys go from word to word. */
 export function Words({ words, chosen, onChoose, label, classOf = () => "", style = () => "" }) {
-  return html`<div class="words" role="group" aria-label=${label}>
+  return html`<div class="words" role="group" dir="auto" aria-label=${label} onKeyDown=${goAlong}>
     ${words.map(
       (word, i) => html`<button key=${i} type="button" class="word ${classOf(i)}" style=${style(i)}
-        aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>${word}</button>`,
+        tabindex=${i === chosen ? 0 : -1} aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>${word}</button>`,
     )}
   </div>`;
+}
+
+/** Move the focus among the buttons of a row by arrow keys, Home and End. */
+export function goAlong(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return; // of the browser
+  const buttons = [...event.currentTarget.querySelectorAll("button:enabled")];
+  const ahead = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
+  const at = buttons.indexOf(event.target);
+  const next = { ArrowRight: at + ahead, ArrowLeft: at - ahead, Home: 0, End: buttons.length - 1 }[event.key];
+  if (next === undefined || at < 0) return;
+  event.preventDefault();
+  buttons[Math.max(0, Math.min(next, buttons.length - 1))].focus();
 }

@@ -21,7 +21,7 @@ export class BrowserBackend {
     const folder = new URL(info.path, this.#base).href;
     const rules = new URL("tokenizer-rules.json", this.#base).href;
     const { compressed, num_bytes: total } = info;
-    const args = { folder, rules, compressed, limits: this.#catalog.limits, total };
+    const args = { folder, rules, compressed, version: info.version, limits: this.#catalog.limits, total };
     await this.#send("open", args, onProgress);
     this.#opened = info.name;
   }

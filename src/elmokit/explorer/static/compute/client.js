@@ -21,7 +21,7 @@
  *     "models": [ { "name": "en", "title": "en", "language": "en", "path": "models/en/",
  *                   "compressed": true,
  *                   "prepared": "models/en/prepared.safetensors", "pack": "packs/senses.en.json",
- *                   "hash": "3b1f…",
+ *                   "hash": "3b1f…", "version": "0.2.0-97c4…",
  *                   "compute": "browser", "tokenizer": "exact", "tokenized_by": "browser",
  *                   "tokenizer_name": "simple", "tokenizer_version": "1", "normalization": "NFC",
  *                   "has_softmax": true,
@@ -48,6 +48,7 @@ export { ComputeError };
  * @property {string} prepared  File with the layers of the prepared sentences, relative to the page.
  * @property {string} pack  Those sentences.
  * @property {string} hash  Of the model; stands in `prepared`, too.
+ * @property {string} version  Of its files, for their addresses: a browser may keep older ones.
  * @property {"browser"|"server"} compute  Where its numbers are computed.
  * @property {"exact"|"as-typed"} tokenizer  `exact`: `tokenize` gives the very tokens that Python
  *   gives. `as-typed`: the model's own tokenizer cannot run here, so tokens are what stands between
@@ -175,6 +176,7 @@ class Compute {
   #browser;
   #server;
   #backend = null;
+  #numOpened = 0;
 
   /** @param {Catalog} catalog @param {URL} base */
   constructor(catalog, base) {
@@ -206,7 +208,9 @@ class Compute {
     if (backend === null) {
       throw new ComputeError("not-available", `${name} needs a server, and this copy has none.`);
     }
+    const number = ++this.#numOpened;
     await backend.open(info, onProgress);
+    if (number !== this.#numOpened) return info; // another was opened since
     this.#backend = backend;
     this.info = info;
     return info;
@@ -268,9 +272,10 @@ class Compute {
   /**
    * Rows of a training run, live; server only.
    * @param {string} name
-   * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[],
+   * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[], num_rows: number,
    *   ngram: {name: string, perplexity: number}|null, before: Object, after: Object}>}  `rows` are
-   *   those of its metrics.jsonl, at most some thousands, evenly thinned; `ngram` is the model that
+   *   those of its metrics.jsonl, of which there are `num_rows`: all with held-out perplexities, and
+   *   some thousands of the others, evenly thinned; `ngram` is the model that
    *   it is compared with; `before` and `after` are perplexities of fine-tuning (`in_domain`,
    *   `out_of_domain`), if measured.
    */

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {"unknown-model"|"no-model"|"no-softmax"|"no-vocabulary"|"too-long"|"bad-input"|
- *   "not-available"|"no-workers"|"network"|"damaged-model"|
+ *   "not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
  *   "damaged-run"|"bad-corpus"|"not-yet"|"bug"} ErrorCode
  *
  * unknown-model   no model, run or task of this name
@@ -13,7 +13,8 @@
  * bad-input       NUL, half a surrogate pair, an index outside the sentence, wrong weights …
  * not-available   needs a server, or something the server was not started with
  * no-workers      this browser has no module workers
- * network         a file or the server cannot be reached
+ * network         a file of the page cannot be read
+ * no-server       the server does not answer
  * damaged-model   a file of the model is not what it should be
  * damaged-run     a file of a run directory is not what it should be
  * bad-corpus      the server's corpus cannot be read, or holds no text

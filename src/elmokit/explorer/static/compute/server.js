@@ -25,7 +25,7 @@ export class ServerBackend {
         cache: "no-store",
       });
     } catch (error) {
-      throw new ComputeError("network", `The server does not answer (${error.message}).`);
+      throw new ComputeError("no-server", `The server does not answer (${error.message}).`);
     }
     if (answer.headers.get("Content-Type") === "application/octet-stream") {
       return readLayers(await answer.arrayBuffer());

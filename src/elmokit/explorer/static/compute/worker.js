@@ -18,10 +18,10 @@ const METHODS = {
     predictWord(model, words, index, { insert, top, state }),
 };
 
-async function open(id, { folder, rules, compressed, limits: given, total }) {
+async function open(id, { folder, rules, compressed, version, limits: given, total }) {
   model = null;
   limits = given;
-  model = await openModel(folder, rules, compressed, (loaded) => {
+  model = await openModel(folder, rules, compressed, version, (loaded) => {
     self.postMessage({ id, progress: { loaded: Math.min(loaded, total), total } });
   });
 }

@@ -136,14 +136,15 @@ function readState(file, lstm) {
  * @param {string} folder  URL that ends in a slash.
  * @param {string} rules  URL of tokenizer-rules.json.
  * @param {boolean} compressed  Weights and vocabulary are gzip files.
+ * @param {string} version  Of the files, so that a browser does not mix them with older ones.
  * @param {(loaded: number) => void} onLoaded  Bytes so far.
  * @returns {Promise<Model>}
  */
-export async function openModel(folder, rules, compressed, onLoaded) {
+export async function openModel(folder, rules, compressed, version, onLoaded) {
   let loaded = 0;
   const end = compressed ? ".gz" : "";
   const get = async (url) => {
-    const given = await download(url, (count) => onLoaded((loaded += count)));
+    const given = await download(`${url}?v=${version}`, (count) => onLoaded((loaded += count)));
     const bytes = url.endsWith(".gz") && isGzip(given) ? await unpacked(given, url) : given;
     return { url, bytes, text: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   };
