@@ -245,12 +245,9 @@ class BiLM(nn.Module):
             ValueError: if the shape does not fit the model, padding comes before real tokens, or
                 ``state`` has too few rows.
         """
-        self._check_shape(ids)
+        self.check_shape(ids)
         num_rows = ids.shape[0]
-        if state is not None and state.num_rows < num_rows:
-            raise ValueError(
-                f"`state` has {state.num_rows} rows, fewer than the batch's {num_rows}."
-            )
+        check_state_rows(state, num_rows)
         padded = functional.pad(ids, (0, 0) * (ids.dim() - 1) + (0, -num_rows % ROW_BLOCK))
         weight = self.forward_layers[0].get_parameter("input_weight")
         start = BiLMState.zeros(
@@ -283,17 +280,50 @@ class BiLM(nn.Module):
             torch.stack(layers), mask, BiLMState.from_directions(forward_state, backward_state)
         )
 
-    def _check_shape(self, ids: Tensor) -> None:
-        if self.config.char_cnn is None:
-            if ids.dim() != 2:
-                raise ValueError(f"`word_ids` must have shape (B, T), got {tuple(ids.shape)}.")
-            return
-        characters = self.char_vocab.row_length
-        if ids.dim() != 3 or ids.shape[2] != characters:
-            raise ValueError(
-                f"`char_ids` must have shape (B, T, {characters}), got {tuple(ids.shape)}.\n"
-                "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
-            )
+    @property
+    def num_input_ids(self) -> tuple[int, ...]:
+        """Numbers of ids, padding included, of each kind that the token encoder reads.
+
+        Those of characters (or of words); with a lexicon, also those of words, which are last in a
+        row.
+        """
+        tables = self.token_encoder.modules()
+        return tuple(one.num_embeddings for one in tables if isinstance(one, nn.Embedding))
+
+    def check_shape(self, ids: Tensor) -> None:
+        """Check the shape of ids: (B, T, C), for a word-input model (B, T).
+
+        Raises:
+            ValueError: if they have another one.
+        """
+        reads_words = self.config.char_cnn is None
+        check_ids_shape(ids, row_length=None if reads_words else self.char_vocab.row_length)
+
+
+def check_ids_shape(ids: Tensor, *, row_length: int | None) -> None:
+    """Check that ids are (B, T, row_length), without a row length (B, T).
+
+    Raises:
+        ValueError: if they have another shape.
+    """
+    if row_length is None:
+        if ids.dim() != 2:
+            raise ValueError(f"`word_ids` must have shape (B, T), got {tuple(ids.shape)}.")
+    elif ids.dim() != 3 or ids.shape[2] != row_length:
+        raise ValueError(
+            f"`char_ids` must have shape (B, T, {row_length}), got {tuple(ids.shape)}.\n"
+            "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
+        )
+
+
+def check_state_rows(state: BiLMState | None, num_rows: int) -> None:
+    """Check that a state has a row for each of a batch.
+
+    Raises:
+        ValueError: if it has fewer.
+    """
+    if state is not None and state.num_rows < num_rows:
+        raise ValueError(f"`state` has {state.num_rows} rows, fewer than the batch's {num_rows}.")
 
 
 def _char_vocab(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:

@@ -5,12 +5,13 @@ import torch
 from elmokit.errors import InputError
 
 
-def pick_device(device: str) -> torch.device:
+def pick_device(device: str | torch.device) -> torch.device:
     """Return the torch device a user chose; ``auto`` is CUDA if available.
 
     Raises:
         InputError: if PyTorch does not know or does not have the device.
     """
+    device = str(device)
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -18,8 +19,18 @@ def pick_device(device: str) -> torch.device:
             f"device={device!r}: PyTorch sees no CUDA device here. Use device='cpu' or 'auto'."
         )
     try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise InputError(
-            f"PyTorch knows no device {device!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
-        ) from error
+        chosen = torch.device(device)
+        if chosen.type not in ("cuda", "meta"):  # cuda is checked above
+            torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        raise _refused(device) from error
+    if chosen.type == "meta":  # which has shapes, but no numbers
+        raise _refused(device)
+    return chosen
+
+
+def _refused(device: str) -> InputError:
+    return InputError(
+        f"PyTorch cannot compute on the device {device!r} here. Use 'auto', 'cpu', 'cuda' or "
+        "'cuda:1'."
+    )

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.embed.pooling import check_pooling, pool
-from elmokit.embed.reloading import check_unchanged, directory_signature
+from elmokit.embed.reloading import ModelSource
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     StatePolicy,
@@ -60,8 +59,8 @@ class Embedder:
         word_cache: bool = True,
     ) -> None:
         self._model: PretrainedBiLM | None = model
-        self._source: tuple[Path, list[tuple[int, ...]]] | None = None
-        self._word_cache = word_cache
+        self._source: ModelSource | None = None
+        self._device, self._word_cache = str(device), word_cache
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
@@ -70,11 +69,12 @@ class Embedder:
             model_hash = pool.submit(model.model_hash)
             self._bilm = FrozenBiLM(
                 model,
-                device=pick_device(device) if isinstance(device, str) else device,
+                device=pick_device(device),
                 precision=check_precision(precision),
                 word_cache=word_cache,
             )
         self._model_hash = model_hash.result()
+        self._fingerprint = model.fingerprint(self._model_hash)
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
             model.tokenizer,
@@ -113,24 +113,23 @@ class Embedder:
             if num_threads < 1:
                 raise ValueError(f"`num_threads` must be at least 1, got {num_threads}.")
             torch.set_num_threads(num_threads)
-        chosen = pick_device(device)
+        options: Any = {"device": device, "precision": precision, "word_cache": word_cache}
         if isinstance(model, PretrainedBiLM):
-            return cls(model, device=chosen, precision=precision, word_cache=word_cache)
+            return cls(model, **options)
         model_dir = find_model(model)
-        source = (model_dir.absolute(), directory_signature(model_dir))
-        loaded = load_model(model_dir)
-        embedder = cls(loaded, device=chosen, precision=precision, word_cache=word_cache)
-        # The engine has its own weights; the loaded ones would only take up memory.
-        embedder._model, embedder._source = None, source
+        embedder = cls(load_model(model_dir), **options)
+        embedder._source = ModelSource(model_dir.absolute(), embedder._fingerprint)
+        embedder._model = None  # the engine has its own weights: these would only take up memory
         return embedder
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a loaded embedder as its directory, which must not change, others with the model.
+        """Pickle a loaded embedder as its directory and hash, others with the model.
 
-        Packed weights and caches are made again.
+        The directory must hold the same model wherever it is unpickled. Packed weights and caches
+        are made again; the device ``auto`` is chosen anew.
         """
         options = {
-            "device": str(self.device), "precision": self.precision, "word_cache": self._word_cache
+            "device": self._device, "precision": self.precision, "word_cache": self._word_cache
         }  # fmt: skip
         return _rebuild, (self._source or self._model, options)
 
@@ -144,7 +143,11 @@ class Embedder:
         return twin
 
     def __repr__(self) -> str:
-        name = "a model in memory" if self._source is None else repr(lasting_name(self._source[0]))
+        name = (
+            "a model in memory"
+            if self._source is None
+            else repr(lasting_name(self._source.model_dir))
+        )
         return (
             f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
             f"{self.device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
@@ -155,8 +158,9 @@ class Embedder:
         """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
             assert self._source is not None
-            check_unchanged(*self._source)
-            self._model = load_model(self._source[0])
+            model = load_model(self._source.model_dir)
+            self._source.check(model.fingerprint())
+            self._model = model
         return self._model
 
     @property
@@ -353,5 +357,8 @@ def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
     if isinstance(source, PretrainedBiLM):
         return Embedder(source, **options)
-    check_unchanged(*source)
-    return Embedder.load(source[0], **options)
+    if isinstance(source, tuple):  # pickled by elmokit 0.1
+        return Embedder.load(source[0], **options)
+    embedder = Embedder.load(source.model_dir, **options)
+    source.check(embedder._fingerprint)
+    return embedder

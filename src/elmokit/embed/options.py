@@ -88,5 +88,7 @@ class EmbedOptions:
             if self.pool is not None:
                 check_pooling(self.pool, name="pool", others=[SIF])
             check_state_policy(self.state)
+        if self.batch_tokens < 1:
+            raise InputError(f"`batch_tokens` must be at least 1, got {self.batch_tokens}.")
         if self.dtype not in get_args(FileDtype):
             raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")

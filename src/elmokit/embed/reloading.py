@@ -1,20 +1,27 @@
-"""Whether a model directory is still the one that an embedder was loaded from."""
+"""A model directory that must still hold the model that an embedder was loaded from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.errors import FormatError
 
 
-def directory_signature(model_dir: Path) -> list[tuple[int, ...]]:
-    """Return values that change when a file of a model directory is replaced."""
-    found = [path.stat() for path in sorted(model_dir.glob("*")) if path.is_file()]
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+@dataclass(frozen=True)
+class ModelSource:
+    """A model directory, and the fingerprint of the model in it."""
 
+    model_dir: Path
+    """Absolute."""
+    fingerprint: str
 
-def check_unchanged(model_dir: Path, signature: list[tuple[int, ...]]) -> None:
-    """Raise `FormatError` if a file was replaced since `directory_signature` was taken."""
-    if directory_signature(model_dir) != signature:
-        raise FormatError(
-            f"{model_dir} has changed since this embedder was loaded from it. Load a new one: "
-            "Embedder.load(...)."
-        )
+    def check(self, fingerprint: str) -> None:
+        """Check the fingerprint of what the directory holds now.
+
+        Raises:
+            FormatError: if it is that of another model.
+        """
+        if fingerprint != self.fingerprint:
+            raise FormatError(
+                f"{self.model_dir} has changed since this embedder was loaded from it. Load a new "
+                "one: Embedder.load(...)."
+            )

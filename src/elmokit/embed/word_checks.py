@@ -1,6 +1,7 @@
 """Words that a model reads otherwise than it was trained to, told once with counts.
 
-Their vectors look like any others: words with punctuation that the model's own tokenizer splits off
+Their vectors look like any others: words with spaces inside, which are whole sentences in the place
+of words, words with punctuation that the model's own tokenizer splits off
 (``bank.``), words that are longer than the model's rows of characters, text of which the model's
 vocabulary has few words, since it is in another language or split otherwise, and text in a script
 that the model has hardly read, which even a few words show.
@@ -64,6 +65,7 @@ class WordChecks:
         self._num_words = 0
         self._looks_for_glued = tokenizer.name != "whitespace"
         self._looks_for_cut = by_characters
+        self._looks_for_spaces = True
         self._vocab = vocab  # until enough words are looked up
         self._num_unknown = self._num_looked_up = 0
         self._example = ""
@@ -72,6 +74,8 @@ class WordChecks:
 
     def add(self, words: Sequence[str]) -> None:
         """Count the words of a sentence that was given as a list."""
+        if self._looks_for_spaces and words:
+            self._tell_spaces(words)
         if not self._looks_for_glued:
             return
         self._num_words += len(words)
@@ -91,6 +95,16 @@ class WordChecks:
             self._tell_scripts(tokens)
         if self._vocab is not None:
             self._tell_unknown(tokens, self._vocab)
+
+    def _tell_spaces(self, words: Sequence[str]) -> None:
+        """Warn if all words of a sentence have spaces inside: it is rather a list of sentences."""
+        if all(len(word.split(maxsplit=2)) > 2 for word in words):
+            log.warning(
+                "every word of a sentence has spaces inside, such as %r: if these are sentences, "
+                "give them as a list of strings, [\"I sat .\", …]",
+                words[0][:60],
+            )  # fmt: skip
+            self._looks_for_spaces = False
 
     def _tell_glued(self) -> None:
         self._looks_for_glued = self._num_words < MAX_WORDS

@@ -139,6 +139,7 @@ class ELMo(LayerMixes):
                 boundaries; 0 where padded.
             state: Memory to start from; none: zeros.
         """
+        self.bilm.check_shape(ids)
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
         out = self._run_bilm(self._add_boundaries(ids, lengths_of(mask)), state)
         mixes = [

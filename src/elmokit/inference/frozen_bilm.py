@@ -8,7 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
+from elmokit.bilm.bilm import (
+    BiLM,
+    BiLMOutput,
+    BiLMState,
+    check_ids_shape,
+    check_state_rows,
+)
+from elmokit.bilm.masking import lengths_of
 from elmokit.inference.backend import Precision
 from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
 from elmokit.inference.engine import Engine
@@ -42,6 +49,8 @@ class FrozenBiLM:
             if self._by_characters
             else lambda words: cast(PretrainedBiLM, model).encode_words(words).numpy()
         )
+        self._row_length = vocab.row_length if self._by_characters else None
+        self._num_ids = model.num_input_ids
         self._ids_dtype = vocab.dtype if self._by_characters else np.int64
         keep = word_cache and self._by_characters and chosen.type == "cpu"
         self._cache = WordCache(model.config.lstm.projection_dim) if keep else None
@@ -61,14 +70,22 @@ class FrozenBiLM:
         """Return what `BiLM.forward` returns, without gradients.
 
         ``ids`` are on the CPU; they have boundaries, and padding only at the end.
+
+        Raises:
+            ValueError: for ids of another shape or outside the model's, padding that is not at the
+                end, or a state with fewer rows.
         """
+        check_ids_shape(ids, row_length=self._row_length)
+        check_state_rows(state, len(ids))
         mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
-        real = ids[mask].numpy().astype(self._ids_dtype)
+        lengths = lengths_of(mask).tolist()
+        real = ids[mask].numpy()
+        _check_ids(real, self._num_ids)
+        real = real.astype(self._ids_dtype)
         rows: dict[Hashable, int] = {}
         index = np.array([rows.setdefault(row.tobytes(), len(rows)) for row in real], dtype=np.intp)
         distinct = real[np.unique(index, return_index=True)[1]]
         vectors = self._token_vectors(list(rows), lambda missing: distinct[missing])
-        lengths = mask.sum(dim=1).tolist()
         sentences = np.split(index, np.cumsum(lengths))[:-1]  # none for no rows
         out = self.engine.run(vectors, sentences, state=state, boundaries=True)
         lstm, num_rows = self.network.config.lstm, len(ids)
@@ -90,3 +107,16 @@ class FrozenBiLM:
             vectors.numpy()[missing] = new_vectors.numpy()
             self._cache.write([tokens[i] for i in missing], new_vectors)
         return vectors
+
+
+def _check_ids(rows: np.ndarray, num_ids: tuple[int, ...]) -> None:
+    """Check the ids of tokens, (U, C) or (U,); of several kinds, the last is the last column.
+
+    Raises:
+        ValueError: for an id that the token encoder does not know.
+    """
+    parts = (rows[..., :-1], rows[..., -1]) if len(num_ids) > 1 else (rows,)
+    for part, count in zip(parts, num_ids, strict=True):
+        if part.size and not 0 <= part.min() <= part.max() < count:
+            wrong = part.min() if part.min() < 0 else part.max()
+            raise ValueError(f"Ids must be 0 to {count - 1}, got {wrong}.")

@@ -269,7 +269,7 @@ class TestErrors:
     @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 40), (2, 3, 4, 50)])
     def test_wrong_shapes_of_character_ids(self, model, shape):
         # The shape checks of the tests would refuse some of them before.
-        check = getattr(BiLM._check_shape, "__wrapped__", BiLM._check_shape)
+        check = getattr(BiLM.check_shape, "__wrapped__", BiLM.check_shape)
         with pytest.raises(
             ValueError, match=rf"`char_ids` .*\(B, T, 50\).*{re.escape(str(shape))}"
         ):

@@ -24,3 +24,10 @@ def test_cuda_without_cuda_is_refused(monkeypatch):
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match=r"'gpu'.*'cpu'"):
         pick_device("gpu")
+
+
+def test_a_device_of_torch_will_do_and_one_that_computes_nothing_will_not():
+    assert pick_device(torch.device("cpu")) == torch.device("cpu")
+    for wrong in ("meta", "mps", "None"):
+        with pytest.raises(InputError, match=f"'{wrong}'"):
+            pick_device(wrong)

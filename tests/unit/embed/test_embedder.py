@@ -1,5 +1,6 @@
 import itertools
 import logging
+import pickle
 import shutil
 import time
 
@@ -239,10 +240,34 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     fresh = Embedder.load(tmp_path / "model")
     toy_model(num_layers=3).save(tmp_path / "model")
     assert embedder.metadata()["model_hash"] == before
-    shutil.rmtree(tmp_path / "model")
-    assert fresh.metadata(state="warm")["model_hash"] == before, "taken while loading"
     with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
         _ = fresh.model
+    with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
+        pickle.loads(pickle.dumps(fresh))
+    shutil.rmtree(tmp_path / "model")
+    assert fresh.metadata(state="warm")["model_hash"] == before, "taken while loading"
+    with pytest.raises(FileNotFoundError, match="/model"):
+        _ = fresh.model
+
+
+def test_a_pickle_is_of_a_model_not_of_the_files_that_hold_it(tmp_path):
+    """As on another machine, or after the model was saved over itself."""
+    toy_model().save(tmp_path / "model")
+    embedder = Embedder.load(tmp_path / "model", device="auto")
+    data = pickle.dumps(embedder)
+    shutil.copytree(tmp_path / "model", tmp_path / "copy")
+    shutil.rmtree(tmp_path / "model")
+    (tmp_path / "copy").rename(tmp_path / "model")
+    again = pickle.loads(data)
+    np.testing.assert_array_equal(again.embed([["a"]])[0], embedder.embed([["a"]])[0])
+    config = tmp_path / "model/config.json"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace('"whitespace"', '"simple"'), encoding="utf-8")
+    with pytest.raises(FormatError, match="has changed"):
+        pickle.loads(data)
+    config.write_text(text, encoding="utf-8")
+    again.model.save(tmp_path / "model")
+    assert pickle.loads(pickle.dumps(again)).device == again.device
 
 
 def test_a_model_of_another_type_is_converted():

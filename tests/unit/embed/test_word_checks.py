@@ -121,6 +121,15 @@ def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
     assert "14 bytes" in message
 
 
+def test_sentences_in_the_place_of_words_are_told_once(embedder, caplog):
+    embedder.embed([["I sat by"], ["the bank"]])
+    assert "list of strings" in caplog.text
+    assert "'I sat by'" in caplog.text
+    caplog.clear()
+    embedder.embed([["I sat by"]])
+    assert "list of strings" not in caplog.text
+
+
 def test_words_with_ids_are_never_cut(caplog):
     Embedder(toy_model(words=True)).embed([["x" * 99]])
     assert messages(caplog) == []

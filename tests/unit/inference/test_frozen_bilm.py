@@ -36,3 +36,30 @@ def test_kept_words_are_not_encoded_again(monkeypatch):
     assert asked == []
     bilm.encode([["unseen", *tokens.words]])
     assert asked == [1]
+
+
+class TestIdsThatAreNoModels:
+    def test_shapes(self):
+        model = toy_model()
+        ids = model.encode([["a"]])
+        for wrong in (ids[:, :, :10], torch.cat([ids, ids], dim=2), ids[:, :, 0]):
+            with pytest.raises(ValueError, match=r"`char_ids` must have shape"):
+                FrozenBiLM(model).run(wrong)
+
+    @pytest.mark.parametrize("wrong", [-1, 262, 999, 65535, 65536 + 98])
+    def test_numbers(self, wrong):
+        model = toy_model()
+        ids = model.encode([["a"]])
+        ids[0, 1, 2] = wrong
+        with pytest.raises(ValueError, match=f"0 to 261, got {wrong}"):
+            FrozenBiLM(model).run(ids)
+
+    def test_padding_before_words_and_too_small_a_state(self):
+        model = toy_model()
+        ids = model.encode([["a", "b"], ["c"]])
+        state = FrozenBiLM(model).run(ids[:1]).state
+        with pytest.raises(ValueError, match="fewer than the batch's 2"):
+            FrozenBiLM(model).run(ids, state=state)
+        ids[0, 1] = 0
+        with pytest.raises(ValueError, match="Padding"):
+            FrozenBiLM(model).run(ids)
