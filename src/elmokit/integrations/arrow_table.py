@@ -75,7 +75,12 @@ class TableEmbedder:
                 f"The table has {', '.join(taken)} already, where the vectors would go. Rename or "
                 "drop them."
             )
-        texts = [text or "" for text in table.column(self.column).to_pylist()]
+        kind = table.column(self.column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if str(kind) not in ("string", "large_string", "string_view", "null"):
+            raise InputError(f"The column {self.column!r} must hold strings, got {kind}.")
+        given = table.column(self.column).to_pylist()
+        texts = ["" if text is None else text for text in given]
         lines = list(self._lines.stream(texts))
         numbers, words = list(range(len(lines))), [line.words for line in lines]
         block = Block(numbers, [None] * len(lines), [*words], [line.vectors for line in lines])

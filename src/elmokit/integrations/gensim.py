@@ -3,6 +3,7 @@
 A word has another vector in every sentence; these are averages over sentences, or the word alone.
 """
 
+import logging
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,11 +13,14 @@ from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.given_sentences import GivenSentence, check_is_list
+from elmokit.text.normalization import normalize
 
 try:
     from gensim.models import KeyedVectors
 except ImportError as error:
     raise MissingExtraError("gensim", extra="static") from error
+
+log = logging.getLogger(__name__)
 
 
 def keyed_vectors(
@@ -39,7 +43,8 @@ def keyed_vectors(
 
     Returns:
         Words in the order given, or by descending frequency; the attribute ``count`` of a word is
-        how often it was seen.
+        how often it was seen. ``words`` are found in any spelling that the model reads alike; a
+        warning counts those that are not found.
 
     Raises:
         InputError: without words and sentences, or if no word is left.
@@ -51,15 +56,21 @@ def keyed_vectors(
         raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
     if words is not None:
         check_is_list(words, name="words")
-    wanted = None if words is None else dict.fromkeys(words)
+    wanted = None if words is None else list(dict.fromkeys(words))
+    names: dict[str, list[str]] = {}  # of the wanted words, by what the model reads
+    for word in wanted or ():
+        names.setdefault(normalize(word, embedder.normalization), []).append(word)
     if sentences is None:
         sentences = [[word] for word in wanted or ()]
-    rows: dict[str, int] = {word: row for row, word in enumerate(wanted or ())}
+    rows: dict[str, int] = {word: row for row, word in enumerate(names)}
     sums = np.zeros((max(len(rows), 1024), embedder.dim))  # float64, doubled when full
     counts = np.zeros(len(sums), dtype=np.int64)
     for tokens, vectors in words_and_vectors(embedder, sentences, layers=layers):
         for word, vector in zip(tokens, vectors, strict=True):
-            row = rows.get(word) if wanted is not None else rows.setdefault(word, len(rows))
+            if wanted is not None:
+                row = rows.get(normalize(word, embedder.normalization))
+            else:
+                row = rows.setdefault(word, len(rows))
             if row is None:
                 continue
             if row == len(sums):
@@ -67,11 +78,20 @@ def keyed_vectors(
                 counts = np.concatenate([counts, np.zeros_like(counts)])
             sums[row] += vector
             counts[row] += 1
+    if wanted is not None:
+        rows = {word: rows[read] for read, spellings in names.items() for word in spellings}
+        rows = {word: rows[word] for word in wanted}
     found = [word for word, row in rows.items() if counts[row] >= max(min_count, 1)]
     if not found:
         raise InputError(f"No word occurs {max(min_count, 1)} or more times in `sentences`.")
     if wanted is None:
         found.sort(key=lambda word: -counts[rows[word]])
+    elif len(found) < len(wanted):
+        missing = next(word for word in wanted if counts[rows[word]] < max(min_count, 1))
+        log.warning(
+            "%d of %d words are left out: they occur less than %d times in the sentences, such as "
+            "%r", len(wanted) - len(found), len(wanted), max(min_count, 1), missing,
+        )  # fmt: skip
     chosen = [rows[word] for word in found]
     keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
     keyed.add_vectors(found, (sums[chosen] / counts[chosen, None]).astype(np.float32))

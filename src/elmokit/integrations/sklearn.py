@@ -85,6 +85,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
             TypeError, ValueError: as `Embedder.embed`.
         """
         check_is_fitted(self)
+        self._check_settings()
+        if self.pooling == SIF and not hasattr(self, "probabilities_"):
+            raise InputError('pooling="sif" needs the words of a text: fit again.')
+        X = _texts(X)
         if self.pooling != SIF:
             return self.embedder_.embed_sentences(X, pooling=self.pooling, layers=self.layers)
         return without_common(self._weighted(X), self.common_direction_)
@@ -103,11 +107,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         return tags
 
     def _fit(self, X: Any) -> Float[np.ndarray, "N E"] | None:
-        check_pooling(self.pooling, others=[SIF])
-        if self.layers == "all":
-            raise InputError(
-                '`layers` must give one vector per word: "average", "top" or a number.'
-            )
+        self._check_settings()
+        X = _texts(X)
         self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
         check_layers(self.layers, self.embedder_.num_layers)
         if self.pooling != SIF:
@@ -117,6 +118,13 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         vectors = self._weighted(sentences)
         self.common_direction_ = common_direction([vectors])
         return without_common(vectors, self.common_direction_)
+
+    def _check_settings(self) -> None:
+        check_pooling(self.pooling, others=[SIF])
+        if self.layers == "all":
+            raise InputError(
+                '`layers` must give one vector per word: "average", "top" or a number.'
+            )
 
     def _words(self, X: Any) -> Iterable[list[str]]:
         return split_sentences(X, self.embedder_.tokenizer.tokenize)
@@ -130,3 +138,20 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
             )
         ]
         return np.array(rows, dtype=np.float32).reshape(-1, self.embedder_.dim)
+
+
+def _texts(X: Any) -> Any:
+    """Return the texts of a column, as scikit-learn passes columns of a table.
+
+    Raises:
+        InputError: for a table of several columns.
+    """
+    shape = getattr(X, "shape", ())
+    if len(shape) < 2:
+        return X
+    if len(shape) > 2 or shape[1] != 1:
+        raise InputError(
+            f"One column of texts is needed, got an array of shape {tuple(shape)}. In a "
+            "ColumnTransformer name the column as a string, not as a list."
+        )
+    return np.asarray(X).ravel()

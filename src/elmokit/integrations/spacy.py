@@ -135,9 +135,14 @@ def make_elmo(
         layers: ``"average"``, ``"top"`` or the number of a layer.
         batch_size: Documents that are computed together.
     """
-    if layers == "all":
-        raise InputError('`layers` must give one vector per token: "average", "top" or a number.')
     number = int(layers) if str(layers).isdecimal() else layers
+    if number not in ("average", "top") and not (isinstance(number, int) and number >= 0):
+        raise InputError(
+            f'`layers` must give one vector per token: "average", "top" or the number of a layer, '
+            f"got {layers!r}."
+        )
+    if batch_size < 1:
+        raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
     return ElmoComponent(name, model=model, layers=number, batch_size=batch_size)  # pyright: ignore[reportArgumentType]
 
 
@@ -146,11 +151,13 @@ def add_vector_hooks(doc: Doc) -> Doc:
 
     Call it for documents that were read back from bytes: spaCy stores the tensor, not the hooks.
     """
-    shared = {"vector_norm": _norm, "similarity": _cosine}
-    of_many = {"vector": _mean_vector, "has_vector": _any_has_vector, **shared}
-    doc.user_token_hooks.update(vector=_token_vector, has_vector=_has_vector, **shared)
+    of_many = {"vector": _mean_vector, "has_vector": _any_has_vector, "similarity": _cosine}
+    doc.user_token_hooks.update(
+        vector=_token_vector, has_vector=_has_vector, vector_norm=_norm, similarity=_cosine
+    )
+    # a span calls the hook `vector` for its norm if it has one of its own (spaCy 3.8)
     doc.user_span_hooks.update(of_many)
-    doc.user_hooks.update(of_many)
+    doc.user_hooks.update(of_many, vector_norm=_norm)
     return doc
 
 
@@ -177,7 +184,7 @@ def _norm(one: Any) -> float:
 
 
 def _cosine(one: Any, other: Any) -> float:
-    norms = one.vector_norm * other.vector_norm
+    norms = _norm(one) * _norm(other)
     return float(np.dot(one.vector, other.vector) / norms) if norms else 0.0
 
 

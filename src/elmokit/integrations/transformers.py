@@ -73,6 +73,7 @@ class ElmoConfig(_OwnCode, PreTrainedConfig):
         bilm: `BiLMConfig`; default: the original's shape.
         tokenizer: `TokenizerConfig` of the training text.
         training: Metadata of the training.
+        warm_text: Neutral text of the model's warm state.
     """
 
     model_type = "elmo"
@@ -83,12 +84,14 @@ class ElmoConfig(_OwnCode, PreTrainedConfig):
         bilm: dict[str, Any] | None = None,
         tokenizer: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
+        warm_text: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         config = from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`")
         self.bilm = to_dict(config)
         self.tokenizer = tokenizer
         self.training = training
+        self.warm_text = list(warm_text)
         kwargs["auto_map"] = {
             "AutoConfig": f"{Path(CODE_NAME).stem}.ElmoConfig",
             "AutoModel": f"{Path(CODE_NAME).stem}.ElmoModel",
@@ -125,6 +128,7 @@ class ElmoModel(_OwnCode, PreTrainedModel):
                 TokenizerConfig, config.tokenizer or {}, source="the configuration's `tokenizer`"
             ),
             training=config.training,
+            warm_text=config.warm_text,
             initialize=torch.get_default_device().type != "meta",  # where weights are about to come
         )
         self._packed = PackedWeights()
@@ -144,6 +148,9 @@ class ElmoModel(_OwnCode, PreTrainedModel):
         missing = sorted(info["missing_keys"])
         if missing:
             raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
+        vocab_path = Path(path) / ElmoTokenizer.vocab_files_names["vocab_file"]
+        if model.bilm.config.char_cnn is None and vocab_path.is_file():  # beside it, of a tokenizer
+            model.bilm.word_vocab = WordVocab.read(vocab_path, advice=COPY_AGAIN)
         return (model, info) if output_loading_info else model
 
     @classmethod
@@ -151,13 +158,15 @@ class ElmoModel(_OwnCode, PreTrainedModel):
         cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
     ) -> "ElmoModel":
         """Return a model with the weights of an elmokit model, its directory or name."""
-        source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+        source = _supported(model)
         config = ElmoConfig(
             bilm=to_dict(source.config),
             tokenizer=to_dict(source.tokenizer),
             training=source.training_metadata,
+            warm_text=source.warm_text,
         )
         built = cls(config)
+        built.bilm.word_vocab = source.word_vocab if source.config.char_cnn is None else None
         built.bilm.load_state_dict(source.encoder().state_dict())
         return built.eval()
 
@@ -244,7 +253,7 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
     ) -> "ElmoTokenizer":
         """Return the tokenizer of an elmokit model, its directory or name."""
-        source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+        source = _supported(model)
         made = cls(to_dict(source.config.char_vocab), to_dict(source.tokenizer))
         if source.config.char_cnn is None:
             made._words = source.word_vocab
@@ -298,10 +307,13 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         return_attention_mask: bool | None = None,
         return_special_tokens_mask: bool = False,
         return_length: bool = False,
-        **_: Any,
+        **others: Any,
     ) -> BatchEncoding:
         if text_pair is not None:
             raise InputError("ELMo reads single sentences; `text_pair` is not supported.")
+        for name in ("return_offsets_mapping", "return_overflowing_tokens"):
+            if others.get(name):
+                raise InputError(f"`{name}` is not supported. Leave it out.")
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         edges = self._boundaries() if add_special_tokens else None
@@ -313,7 +325,11 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
             )
         batch: dict[str, list[Any]] = {"input_ids": []}
         for words in split_sentences([text] if is_single else text, self._splitter.tokenize):  # pyright: ignore[reportArgumentType]
-            rows = self._ids(words[:room])
+            if room is not None and len(words) > room:
+                words = (
+                    words[len(words) - room :] if self.truncation_side == "left" else words[:room]
+                )
+            rows = self._ids(words)
             if edges is not None:
                 rows = [edges[0], *rows, edges[1]]
             batch["input_ids"].append(rows)
@@ -329,6 +345,8 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
             return_attention_mask=return_attention_mask,
         )  # fmt: skip
         if return_tensors is not None:
+            if len({len(rows) for rows in padded["input_ids"]}) > 1:
+                raise InputError("Sentences of different lengths make no tensor: set padding=True.")
             padded = {name: np.array(values) for name, values in padded.items()}  # faster than rows
             return BatchEncoding(padded, tensor_type=return_tensors)
         return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
@@ -361,6 +379,17 @@ class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
         self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoTokenizer", None]}
         saved = super().save_pretrained(save_directory, *args, **kwargs)
         return (*saved, _write_code(save_directory))
+
+
+def _supported(model: PretrainedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
+    """Return a model, its directory or name; InputError for one that cannot be converted."""
+    source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    if source.config.lexicon is not None:
+        raise InputError(
+            "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "
+            "transformers; elmokit.Embedder and elmokit.ELMo read it."
+        )
+    return source
 
 
 def _write_code(directory: str | os.PathLike[str]) -> str:

@@ -17,6 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 from elmokit.server.answers import RequestError
 from elmokit.server.metrics import Metrics
 
+CLIENT_LEFT = "The client has left."
+
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.001
@@ -205,7 +207,7 @@ class Batcher:
             batch += pieces
             tokens += sum(piece.tokens for piece in pieces)
             if not job.is_wanted():
-                job.error = RequestError(400, "The client has left.")
+                job.error = RequestError(400, CLIENT_LEFT)
                 self._tell([job])
             elif not job.is_over and job.next_text < len(job.texts):
                 unfinished.append(job)
@@ -267,5 +269,7 @@ class Batcher:
                 continue
             if job.error is not None:
                 job.future.set_exception(job.error)
-            elif job.is_over:
+            elif len(job.results) == len(job.texts):
                 job.future.set_result(job)
+            elif job.is_over:
+                job.future.set_exception(RequestError(400, CLIENT_LEFT))

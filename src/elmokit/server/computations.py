@@ -15,7 +15,8 @@ from elmokit.server.settings import ServerSettings
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
-from elmokit.text.given_sentences import GivenSentence, split_sentence
+from elmokit.text.given_sentences import GivenSentence, check_text, split_sentence
+from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 
 
@@ -90,7 +91,11 @@ class Tokens:
         self, word: str, place: tuple[int, int] | None, *, special: bool = False
     ) -> dict[str, Any]:
         start, stop = place or (None, None)
-        id_ = None if self._vocab is None else self._vocab.word_id(word)
+        id_ = (
+            None
+            if self._vocab is None
+            else self._vocab.word_id(normalize(word, self._embedder.normalization))
+        )
         return {"id": id_, "text": word, "special": special, "start": start, "stop": stop}
 
 
@@ -108,7 +113,9 @@ class Prediction:
                 413, f"{text.where} has {num_characters:,} characters: at most "
                 f"{self._settings.max_characters:,} are read.",
             )  # fmt: skip
-        if not isinstance(text.value, str):
+        if isinstance(text.value, str):
+            check_text(text.value, where=text.where)
+        else:
             try:
                 self.run.task.from_words(text.value, str.split)  # only whether lists are in place
             except TypeError as error:

@@ -42,7 +42,7 @@ class Gate:
     ) -> None:
         self._app, self._check_room, self._on_error = app, check_room, on_error
         key = settings.api_key
-        self._authorization = None if key is None else f"Bearer {key}".encode("ascii")
+        self._key = None if key is None else key.encode("ascii")
         names = {name.lower() for name in settings.allowed_hosts}
 
         @lru_cache(maxsize=64)
@@ -73,9 +73,10 @@ class Gate:
             await error_response(scope["path"], error, close=close)(scope, receive, send)
 
     def _check_sender(self, headers: dict[bytes, bytes]) -> None:
-        if self._authorization is not None:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._authorization):
+        if self._key is not None:
+            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+            is_right = hmac.compare_digest(given.strip(), self._key)
+            if scheme.lower() != b"bearer" or not is_right:
                 raise RequestError(
                     401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
                     code="invalid_api_key",

@@ -80,7 +80,7 @@ class Service:
         }  # fmt: skip
         gets = {
             "/info": self.info, "/health": self.health, "/metrics": self.show_metrics,
-            "/v1/models": self.openai_models,
+            "/v1/models": self.openai_models, "/v1/models/{model:path}": self.openai_model,
         }  # fmt: skip
         routes = [Route(path, self._caught(f), methods=["POST"]) for path, f in posts.items()]
         routes += [Route(path, self._caught(f), methods=["GET"]) for path, f in gets.items()]
@@ -209,8 +209,17 @@ class Service:
 
     async def openai_models(self, request: Request) -> Response:
         """Return the name of the model."""
-        model = {"id": self._settings.name, "object": "model", "created": 0, "owned_by": "elmokit"}
-        return json_response({"object": "list", "data": [model]})
+        return json_response({"object": "list", "data": [self._openai_name()]})
+
+    async def openai_model(self, request: Request) -> Response:
+        """Return the name of the model, if it is that which is asked for."""
+        asked = request.path_params["model"]
+        if asked != self._settings.name:
+            raise RequestError(404, f"There is no model {asked[:60]!r}: see /v1/models.")
+        return json_response(self._openai_name())
+
+    def _openai_name(self) -> dict[str, Any]:
+        return {"id": self._settings.name, "object": "model", "created": 0, "owned_by": "elmokit"}
 
     # --- what they share
 
@@ -298,7 +307,9 @@ class Service:
             405: f"{path[:60]} does not take {request.method}.",
         }
         message = messages.get(error.status_code, error.detail)
-        return error_response(path, RequestError(error.status_code, message))
+        response = error_response(path, RequestError(error.status_code, message))
+        response.headers.update(error.headers or {})  # of 405, the methods that are allowed
+        return response
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:

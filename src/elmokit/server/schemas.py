@@ -45,7 +45,7 @@ class OpenAIRequest(_Request):
 
     input: StrictStr | list[StrictStr]
     model: StrictStr
-    encoding_format: Literal["float", "base64"] = "float"
+    encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: StrictInt | None = None
     user: StrictStr | None = None
 

@@ -122,6 +122,12 @@ class _Connection(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        """Read on after a long body, where uvicorn paused: else the client's leaving is missed."""
+        super().on_message_complete()
+        if not self.pipeline:
+            self.flow.resume_reading()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._start_timer(WRITE_SECONDS)

@@ -51,3 +51,12 @@ def test_what_cannot_be_done_is_said(model):
         embed(embed(table))
     with pytest.raises(InputError, match=r"'text'.*sentence"):
         TableEmbedder(model)(pa.table({"sentence": ["a"]}))
+    for wrong in ([0, 0], [["a"]], [b"a"]):
+        with pytest.raises(InputError, match="'text' must hold strings"):
+            TableEmbedder(model)(pa.table({"text": wrong}))
+    for options in (EmbedOptions(batch_tokens=0),):
+        with pytest.raises(InputError, match="`batch_tokens`"):
+            TableEmbedder(model, options=options)
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        table = pa.table({"text": pa.array(["a"], pa.string()).cast(kind)})
+        assert embed(table).num_rows == 1

@@ -70,6 +70,16 @@ def test_chosen_words_keep_their_order_and_rare_ones_are_left_out(embedder, sent
     assert keyed.index_to_key == [word for word in wanted if counts.get(word, 0) >= least]
 
 
+def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
+    assert embedder.normalization == "plain-1"
+    words = ["don’t", "don't", "cafe\u0301", "unseen"]
+    keyed = keyed_vectors(embedder, words, sentences=[["don't", "café"], ["don’t"]])
+    assert keyed.index_to_key == words[:3]
+    assert [keyed.get_vecattr(word, "count") for word in words[:3]] == [2, 2, 1]
+    assert "1 of 4 words" in caplog.text
+    assert "'unseen'" in caplog.text
+
+
 def test_files_of_gensim_keep_the_vectors(embedder, sentences, tmp_path):
     keyed = keyed_vectors(embedder, sentences=sentences)
     keyed.save(str(tmp_path / "vectors.kv"))

@@ -134,3 +134,19 @@ def test_bad_input_is_refused(folder, without_type_checks):
         ElmoVectorizer(folder).fit_transform(["a", float("nan")])
     with pytest.raises(FileNotFoundError, match="nothing-here"):
         ElmoVectorizer("nothing-here").fit(TEXTS)
+    fitted = ElmoVectorizer(folder).fit(TEXTS)
+    with pytest.raises(ValueError, match="one vector per word"):
+        fitted.set_params(layers="all").transform(TEXTS)
+    with pytest.raises(ValueError, match="fit again"):
+        fitted.set_params(layers="top", pooling="sif").transform(TEXTS)
+    assert fitted.fit(TEXTS).transform(TEXTS).shape == (40, 16)
+    with pytest.raises(ValueError, match=r"shape \(2, 2\)"):
+        ElmoVectorizer(folder).fit_transform(np.array([TEXTS[:2], TEXTS[2:4]]))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sif"])
+def test_a_column_of_a_table_is_texts(folder, pooling):
+    column = np.array(TEXTS, dtype=object).reshape(-1, 1)
+    one, other = (ElmoVectorizer(folder, pooling=pooling) for _ in range(2))
+    assert np.array_equal(one.fit_transform(column), other.fit_transform(TEXTS))
+    assert np.array_equal(one.transform(column), other.transform(TEXTS))

@@ -63,6 +63,12 @@ def test_vectors_of_tokens_spans_and_documents(folder):
     cosine = a.vector @ b.vector / np.linalg.norm(a.vector) / np.linalg.norm(b.vector)
     assert a.similarity(b) == pytest.approx(cosine, abs=1e-6)
     assert doc.similarity(doc) == pytest.approx(1, abs=1e-6)
+    for one in (doc, doc[1:4], doc[1]):  # whatever has a vector
+        for other in (doc, doc[3:6], doc[4]):
+            norms = one.vector_norm, other.vector_norm
+            assert norms == pytest.approx([np.linalg.norm(x.vector) for x in (one, other)])
+            cosine = one.vector @ other.vector / norms[0] / norms[1]
+            assert one.similarity(other) == pytest.approx(cosine, abs=1e-6)
     assert [token.has_vector for token in doc] == [not token.is_space for token in doc]
 
 
@@ -179,6 +185,11 @@ def test_the_gradients_of_the_mixture_are_right(folder):
 def test_bad_settings_and_data_are_refused(folder):
     with pytest.raises(ValueError, match="one vector per token"):
         pipeline(folder, layers="all")
+    for layers in ("bogus", -1):
+        with pytest.raises(ValueError, match="one vector per token"):
+            pipeline(folder, layers=layers)
+    with pytest.raises(ValueError, match="`batch_size`"):
+        pipeline(folder, batch_size=0)
     with pytest.raises(ValueError, match="from 0"):
         pipeline(folder, layers=7)("a")
     with pytest.raises(FileNotFoundError, match="nothing-here"):

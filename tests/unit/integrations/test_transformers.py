@@ -126,6 +126,9 @@ def test_options_of_the_tokenizer(model):
     cut = tokenizer(words, is_split_into_words=True, truncation=True, max_length=4,
                     return_special_tokens_mask=True, return_length=True)  # fmt: skip
     whole = tokenizer(words, is_split_into_words=True)
+    tokenizer.truncation_side = "left"
+    last = tokenizer(words, is_split_into_words=True, truncation=True, max_length=4)
+    assert last["input_ids"] == [whole["input_ids"][0], *whole["input_ids"][-3:]]
     assert cut["input_ids"] == [*whole["input_ids"][:3], whole["input_ids"][-1]]
     assert (cut["special_tokens_mask"], cut["length"]) == ([1, 0, 0, 1], 4)
     bare = tokenizer(words, is_split_into_words=True, add_special_tokens=False)
@@ -167,10 +170,9 @@ def test_gradients_reach_the_weights_and_change_the_vectors(model):
 
 
 def test_it_goes_back_to_a_model_directory(folder, model, tmp_path):
-    if model.config.char_cnn is None:
-        pytest.skip("a model of words needs its vocabulary too")
     loaded = ElmoModel.from_pretrained(folder)
     assert isinstance(loaded.bilm, PretrainedBiLM)
+    assert loaded.bilm.warm_text == model.warm_text
     loaded.bilm.save(tmp_path / "model")
     again = Embedder.load(tmp_path / "model").embed(TEXTS)
     for one, other in zip(again, Embedder(model).embed(TEXTS), strict=True):
@@ -204,8 +206,18 @@ def test_a_missing_weight_is_an_error(folder, tmp_path):
 def test_bad_input_is_refused(model):
     loaded, tokenizer = ElmoModel.from_elmokit(model), ElmoTokenizer.from_elmokit(model)
     batch = tokenizer(TEXTS, padding=True, padding_side="left", return_tensors="pt")
-    with pytest.raises(ValueError, match="Padding"):
-        loaded(**batch)
+    holes = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
+    holes["attention_mask"][0, 2] = 0
+    for given in (batch, holes):
+        with pytest.raises(ValueError, match="Padding"):
+            loaded(**given)
+        with pytest.raises(ValueError, match="Padding"), torch.no_grad():
+            loaded(**given)
+    for option in ("return_offsets_mapping", "return_overflowing_tokens"):
+        with pytest.raises(ValueError, match=option):
+            tokenizer("a", **{option: True})
+    with pytest.raises(ValueError, match="padding=True"):
+        tokenizer(TEXTS, return_tensors="pt")
     with pytest.raises(ValueError, match="NUL"):
         tokenizer("a\0b")
     with pytest.raises(ValueError, match=r"`bilm`.*lstmm"):
@@ -217,3 +229,16 @@ def test_a_damaged_vocabulary_is_not_to_be_converted(tmp_path):
     path.write_bytes(b"<S>\n</S>\n<UNK>\nb\xe1nk\n")
     with pytest.raises(FormatError, match=r"/vocab\.txt, line 4: .*damaged: copy .* again\.$"):
         ElmoTokenizer(vocab_file=str(path))
+
+
+def test_a_model_with_lists_of_characters_is_refused():
+    from dataclasses import replace
+
+    from elmokit.text.lexicon import Lexicon
+
+    lexicon = Lexicon(("a", "b"), ("ab",))
+    config = replace(toy_model().config, lexicon=lexicon.config(word_dim=4))
+    model = PretrainedBiLM(config, lexicon=lexicon)
+    for convert in (ElmoModel.from_elmokit, ElmoTokenizer.from_elmokit):
+        with pytest.raises(ValueError, match="ELMoForManyLangs"):
+            convert(model)

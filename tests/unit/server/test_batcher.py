@@ -133,6 +133,26 @@ def test_limits_and_cancelled_requests(computation):
     assert computation.batches == [["a"]]
 
 
+def test_a_client_that_leaves_during_its_computation_gets_no_half_answer(computation):
+    wanted = [True]
+    computation.go.clear()
+
+    async def steps(batcher):
+        job = asyncio.create_task(
+            batcher.submit(
+                computation, ["a" * 10, "b" * 10], timeout_seconds=20, is_wanted=lambda: wanted[0]
+            )
+        )
+        await asyncio.sleep(0.2)  # now one of two texts is being computed
+        wanted[0] = False
+        computation.go.set()
+        with pytest.raises(RequestError, match="has left"):
+            await job
+
+    run(steps)
+    assert computation.batches == [["a" * 10]]
+
+
 def test_stopping_finishes_what_is_queued_and_refuses_more(computation):
     async def steps(batcher):
         asked = [ask(batcher, computation, text) for text in "abcdefgh"]

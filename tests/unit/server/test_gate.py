@@ -61,6 +61,8 @@ def test_a_key_is_asked_of_everyone_but_for_health(locked):
         assert (status, answer["error"]["code"]) == (401, "invalid_api_key")
     assert locked.ask("GET", "/info", headers={"Authorization": KEY})[0] == 200
     assert locked.ask("GET", "/info", headers={"Authorization": KEY, "Host": "any"})[0] == 200
+    lower = KEY.replace("Bearer", "bearer")
+    assert locked.ask("GET", "/info", headers={"Authorization": lower})[0] == 200
     assert locked.ask("GET", "/health", headers={"Host": "any"})[0] == 200
 
 

@@ -121,6 +121,8 @@ class TestAnswers:
         assert server.ask("GET", "/health")[0] == 200
         _, _, models = server.ask("GET", "/v1/models")
         assert [one["id"] for one in models["data"]] == ["toy"]
+        assert server.ask("GET", "/v1/models/toy")[2] == models["data"][0]
+        assert server.ask("GET", "/v1/models/gpt")[0] == 404
         before = server.metric('te_request_success{method="single"}')
         _, headers, _ = server.ask(
             "POST", "/embed", b'{"inputs": "I sat"}', {"Content-Type": "application/json"}
@@ -266,6 +268,8 @@ def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
         found, answer = server.post(path, given)
         assert (found, set(answer)) == (status, {"error", "error_type"}), answer
     assert "`inputs[0]`" in server.post("/predict/sentiment", nested)[1]["error"]
+    _, answer = server.post("/predict/sentiment", {"inputs": [*["a"] * 5, "b\0"]})
+    assert "`inputs[5]`" in answer["error"]
 
 
 def test_errors_name_the_text_and_the_field(server):
@@ -297,8 +301,9 @@ def test_wrong_routes_and_methods_are_json(server):
         ("GET", "/nothing", 404), ("GET", "/embed", 405), ("DELETE", "/info", 405),
         ("GET", "/v1/nothing", 404), ("GET", "/%00%ff", 404), ("OPTIONS", "/embed", 405),
     ):  # fmt: skip
-        found, _, answer = server.ask(method, path)
+        found, headers, answer = server.ask(method, path)
         assert (found, "error" in answer) == (status, True)
+        assert ("Allow" in headers) == (status == 405)
 
 
 class TestLimits:

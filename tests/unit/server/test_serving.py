@@ -62,6 +62,22 @@ def test_an_answer_does_not_wait_for_acknowledgments(embedder):
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_a_client_that_leaves_after_a_long_body_is_noticed(embedder):
+    with served(embedder, max_words=50_000, batch_tokens=64) as server:
+        held = HeldBack(server.service._embedding.compute)
+        server.service._embedding.compute = held
+        body = json.dumps({"inputs": ["by the bank " * 5000, "a"]}).encode()
+        with connect(server) as client:
+            client.sendall(
+                b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+                b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body[:1000])
+            )
+            client.sendall(body[1000:])
+            until(lambda: server.service.batcher.queue_size or held.sizes)
+        until(lambda: not server.server.server_state.connections)
+        held.go.set()
+
+
 def test_headers_that_do_not_end_end_the_connection(embedder, monkeypatch):
     monkeypatch.setattr(serving, "HEADER_SECONDS", 0.2)
     with served(embedder) as server:
