@@ -2,8 +2,9 @@
 
 Everything that is read back from a file goes through a dataclass: settings through `from_dict`,
 files that elmokit wrote through `parse_record`. An unknown or missing key, a value of another type
-(nothing is converted, except a whole number to a float), a number that is not finite and a value
-that ``__post_init__`` refuses are all errors with the dotted path of the key and its file.
+(nothing is converted, except a whole number to a float, and ``"none"`` to None where the type has
+it), a number that is not finite and a value that ``__post_init__`` refuses are all errors with the
+dotted path of the key and its file.
 """
 
 import copy
@@ -17,7 +18,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
@@ -54,6 +55,7 @@ def from_dict(
 
     settings = apply_overrides(data, overrides) if overrides else dict(data)
     context = _ErrorContext(source, tuple(overrides))
+    settings = _with_none(cls, settings)
     _check_keys(cls, settings, path="", context=context)
     try:
         built = _adapter(cls).validate_python([settings])[0]
@@ -169,7 +171,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Return ``data`` with dotted ``key=value`` settings applied.
 
-    Values are parsed as TOML; what is not valid TOML is a string, ``none`` is None.
+    Values are parsed as TOML; what is not valid TOML is a string. A table changes the values that
+    it has and leaves the others as they are.
 
     Raises:
         ConfigError: if an override has no ``=`` or a parent of its key is not a table.
@@ -189,7 +192,16 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
                 raise ConfigError(
                     f"--set {override}: `{parent}` is a value, not a table of settings."
                 )
-        table[last] = _parse_value(text.strip())
+        table.update(merged(table, {last: _parse_value(text.strip())}))
+    return result
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``base`` updated with ``over``, table by table."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if both else value
     return result
 
 
@@ -197,7 +209,21 @@ def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
-        return None if text == "none" else text
+        return text
+
+
+def _with_none(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with None for ``"none"``, which TOML lacks, where the type has it."""
+    hints, result = get_type_hints(cls), dict(data)
+    for key in data.keys() & hints.keys():
+        value, nested, kinds = data[key], _dataclass_in(hints[key]), get_args(hints[key])
+        if nested is not None and isinstance(value, Mapping):
+            result[key] = _with_none(nested, value)
+        elif isinstance(value, str) and value == "none" and type(None) in kinds:
+            literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
+            choices = [choice for literal in literals for choice in literal]
+            result[key] = value if value in choices else None
+    return result
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Whole:
     part: Part = field(default_factory=Part)
     extra: Part | None = None
     limit: int | None = 3
+    optional: Literal["none", "some"] | None = None
 
 
 class TestFromDict:
@@ -59,7 +60,7 @@ class TestFromDict:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            ({"nam": "y"}, r"^run\.toml: .*`nam`.*`name`.*: extra, limit, name, part\."),
+            ({"nam": "y"}, r"^run\.toml: .*`nam`.*`name`.*: extra, limit, name, optional, part\."),
             ({"part": {"rat": 1}}, r"`part\.rat`.*`rate`.*: kind, rate, sizes\."),
             ({"extra": {"zzz": 1}}, r"`extra\.zzz`\. .*: kind, rate, sizes\."),
             ({"part": 5}, r"`part` .* 5\."),
@@ -181,7 +182,7 @@ class TestOverrides:
             ("true", True),
             ('"5"', "5"),
             ("slow", "slow"),
-            ("none", None),
+            ("none", "none"),
             ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
             ("a=b", "a=b"),
             ("", ""),
@@ -189,6 +190,20 @@ class TestOverrides:
     )
     def test_values_are_read_as_toml_else_as_strings(self, text, value):
         assert apply_overrides({}, [f"part.rate={text}"]) == {"part": {"rate": value}}
+
+    def test_a_table_leaves_its_other_values(self):
+        data = {"part": {"rate": 1, "kind": "slow"}}
+        assert apply_overrides(data, ["part={rate=3}"]) == {"part": {"rate": 3, "kind": "slow"}}
+        assert apply_overrides(data, ["part.kind={a=1}"])["part"] == {"rate": 1, "kind": {"a": 1}}
+
+    def test_none_is_none_where_the_type_has_it_and_a_choice_where_it_is_one(self):
+        for given in ({"limit": "none", "extra": "none"}, {}):
+            overrides = [] if given else ["limit=none", "extra=none"]
+            built = from_dict(Whole, given, overrides=overrides)
+            assert (built.limit, built.extra) == (None, None)
+        assert from_dict(Whole, {"name": "none", "optional": "none"}) == Whole(
+            name="none", optional="none"
+        )
 
     def test_later_ones_win_and_the_rest_stays(self):
         data = {"part": {"rate": 1, "kind": "slow"}, "name": "y"}

@@ -22,10 +22,16 @@ _REMEDIES: dict[type[OSError], str] = {
 }
 
 
+_PATH_ERRORS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+"""Other refusals of a path by the system."""
+
+
 def is_user_error(error: BaseException) -> bool:
     """Return whether the input is at fault: a path the system refuses, or an elmokit error."""
     if isinstance(error, tuple(_REMEDIES)):
         return error.errno is None or error.filename is not None
+    if isinstance(error, OSError) and error.errno in _PATH_ERRORS:
+        return error.filename is not None
     return isinstance(error, ElmokitError) and no_room(error) is None
 
 

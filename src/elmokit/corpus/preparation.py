@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from elmokit.config import check_ranges
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
@@ -23,7 +24,8 @@ from elmokit.corpus.text_shards import (
     TextShards,
 )
 from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.files.sources import describe_files, find_files
+from elmokit.files.remote import AnyFile
+from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.scripts import script_of
 from elmokit.text.word_counter import WordCounter
@@ -48,6 +50,9 @@ class VocabConfig:
     """V without the three specials; the most frequent words are kept. None: no limit."""
     min_count: int = 2
     """Rarer words are left out."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, max_size=(1, 1 << 40), min_count=(1, 1 << 40))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +82,23 @@ class PreparedText:
 
 
 def find_text(
-    corpus: Sequence[Path], valid: Sequence[Path] = (), *, may_be_gone: bool = False
+    corpus: Sequence[Path],
+    valid: Sequence[Path] = (),
+    *,
+    may_be_gone: bool = False,
+    run_dir: Path | None = None,
 ) -> TextSources:
     """Find and hash text: files, directories or patterns, or one directory of finished shards.
 
+    What a folder of text has below ``run_dir`` is left out: the run itself wrote it.
+
     Raises:
         FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
-        InputError: if shards are given with other text or hold some, or as validation text.
+        InputError: if shards are given with other text or hold some, or as validation text; if
+            both texts are standard input.
     """
+    if STANDARD_INPUT in corpus and STANDARD_INPUT in valid:
+        raise InputError("The corpus and --valid cannot both be standard input (-).")
     for path in corpus if len(corpus) > 1 else ():
         if is_finished([path]):
             raise InputError(
@@ -103,8 +117,22 @@ def find_text(
     files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
     valid_files = find_files(list(valid), missing_ok=may_be_gone) if valid else []
     return TextSources(
-        shards=shards, corpus=describe_files(files), valid=describe_files(valid_files)
+        shards=shards,
+        corpus=describe_files(_outside(run_dir, files, corpus)),
+        valid=describe_files(_outside(run_dir, valid_files, valid)),
     )
+
+
+def _outside(run_dir: Path | None, files: list[AnyFile], given: Sequence[Path]) -> list[AnyFile]:
+    """Leave out files below a directory, except those that were given by name."""
+    if run_dir is None:
+        return files
+    below = run_dir.resolve()
+    return [
+        file
+        for file in files
+        if not isinstance(file, Path) or file in given or not file.resolve().is_relative_to(below)
+    ]
 
 
 def prepare_text(
@@ -169,9 +197,9 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
         has_valid = shards.metadata.get(NUM_HELD_OUT) != 0
     else:
         raise FileNotFoundError(
-            f"There are no finished shards in {corpus[0]}. The run in {run_dir} has no shards of "
-            "its own and needs these until it ends. Put them back, or start a new run in another "
-            "directory."
+            f"There are no finished shards in {run_dir / SHARDS} or {corpus[0]}. The run in "
+            f"{run_dir} needs those that it began with until it ends. Put them back, or start a "
+            "new run in another directory."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     vocab = WordVocab.read(run_dir / VOCAB, advice=COPY_AGAIN)

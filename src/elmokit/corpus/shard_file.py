@@ -23,7 +23,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import check_file
 
-MENDING = "Delete the directory and write the shards again from the text."
+MENDING = "Copy the shards again, or start anew from the text, in another directory."
 """Advice for damaged shards."""
 _MAGIC = b"ELMOKSH1"
 _HEADER_BYTES = len(_MAGIC) + 4 * 8

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from elmokit.config import check_ranges
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
@@ -38,6 +39,9 @@ class TextConfig:
     """Words per shard file."""
     valid_sentences: int = 2000
     """Sentences held out without validation text; about a fiftieth at most."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, tokens_per_shard=(1, 1 << 40), valid_sentences=(1, 1 << 40))
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,8 @@ class TextShards:
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
     ) -> tuple[ShardSet, ShardSet | None] | None:
         """Open existing shards, and those held out of them, if they match ``metadata``."""
+        if any(source["sha256"] is None for source in metadata["sources"]):
+            return None  # standard input or a pipe: the text may be another
         opened: list[ShardSet] = []
         for directory in (target, held_out_dir):
             if directory is None or (opened and not opened[0].metadata[NUM_HELD_OUT]):

@@ -159,12 +159,16 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
+def atomic_directory(
+    path: StrPath, *, keep: Callable[[], bool] = lambda: False, last: str = ""
+) -> Iterator[Path]:
     """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
     On return it survives a power cut. A kill between the two
     renames that replace an older directory leaves that one intact as `previous_of`. ``keep`` is
-    asked at the end whether the directory that is there, perhaps from another process, stays.
+    asked at the end whether the directory that is there, perhaps from another process, stays. An
+    empty mount point or working directory, which cannot be replaced, is filled instead, with the
+    file ``last`` at the end.
 
     Raises:
         InputError, NotADirectoryError: at once, as `replaced_by`.
@@ -184,6 +188,11 @@ def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False)
         _force_to_disk(temp_path)
         if keep():
             return
+        if _cannot_be_replaced(target):
+            for written in sorted(temp_path.iterdir(), key=lambda one: one.name == last):
+                shutil.move(written, target / written.name)
+            _force_to_disk(target)
+            return
         if target.exists():
             shutil.rmtree(previous, ignore_errors=True)
             target.rename(previous)
@@ -197,6 +206,12 @@ def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False)
             raise
         _force_to_disk(target.parent)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def _cannot_be_replaced(target: Path) -> bool:
+    """Tell whether a directory is empty, and its place taken by a mount or by this process."""
+    is_fixed = target.is_dir() and (target.is_mount() or target.samefile(Path.cwd()))
+    return is_fixed and not any(target.iterdir())
 
 
 def previous_of(target: Path) -> Path:

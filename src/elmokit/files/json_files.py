@@ -27,6 +27,14 @@ def json_bytes(data: object, *, indent: int | None = 1) -> bytes:
     return text.encode("utf-8", "surrogatepass")  # file names may not be UTF-8
 
 
+def is_json(text: str | bytes, kind: type) -> bool:
+    """Tell whether a text is JSON of a kind: ``dict`` for an object, ``list``."""
+    try:
+        return isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
 def jsonable(value: Any) -> Any:
     """Return dataclasses, arrays, paths and collections as JSON has them; NaN is null."""
     if dataclasses.is_dataclass(value):

@@ -57,12 +57,17 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
         if isinstance(path, RemoteFile):
             found = path.found()
         elif path != STANDARD_INPUT and path.is_dir():
-            found = [below for below in sorted(path.rglob("*")) if _is_visible_file(below, path)]
+            found = _files_below(path)
         elif path == STANDARD_INPUT or path.exists():  # or a pipe, as from process substitution
             found = [path]
         else:
             matches = map(Path, sorted(glob.glob(os.fspath(given), recursive=True)))
+            matches = list(matches)
             found = [match for match in matches if match.is_file()]
+            if not found:  # a pattern of folders
+                found = [
+                    file for match in matches if match.is_dir() for file in _files_below(match)
+                ]
         if not found and missing_ok:
             return []
         if not found:
@@ -177,6 +182,23 @@ def _check_magic(path: AnyFile, piece: bytes) -> None:
             raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")
 
 
-def _is_visible_file(path: Path, directory: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-    return path.is_file() and not hidden
+def _files_below(directory: Path) -> list[Path]:
+    """Return the files below a directory, sorted, without hidden ones.
+
+    Links to folders are followed after all others, so that no file is read twice and its path does
+    not depend on the file system.
+    """
+    found, seen, waiting = [], set(), [directory]
+    while waiting:
+        links = []
+        for folder, folders, names in (entry for start in waiting for entry in os.walk(start)):
+            real = os.path.realpath(folder)
+            if real in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            links += [path for name in folders if (path := Path(folder, name)).is_symlink()]
+            found += [Path(folder, name) for name in names if not name.startswith(".")]
+        waiting = sorted(links)
+    return sorted(path for path in found if path.is_file())

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
 from elmokit.files.encodings import guess_encoding
+from elmokit.files.json_files import is_json
 from elmokit.files.lines import BadLine, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import file_kind
@@ -75,12 +76,25 @@ class FileReader:
         elif kind == "jsonl":
             yield from self._split(self._json_values())
         else:
-            yield from self._decode(self._raw_lines())
+            yield from self._decode(self._text_lines())
         self._check_end()
 
     def _raw_lines(self) -> Iterator[bytes | None]:
         for raw in raw_lines(self.path, self.max_line_bytes):
             self._count()
+            yield raw
+
+    def _text_lines(self) -> Iterator[bytes | None]:
+        """Yield the lines of a text; refuse JSON lines, whose braces and keys would be words."""
+        is_first = True
+        for raw in self._raw_lines():
+            if is_first and raw is not None and raw.strip():
+                is_first = False
+                if raw.lstrip().startswith(b"{") and is_json(raw, dict):
+                    raise FormatError(
+                        f"{self.path}: the first line is a JSON object. JSON lines are read from "
+                        f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
+                    )
             yield raw
 
     def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
@@ -154,14 +168,13 @@ class FileReader:
         names = list(schema.names)
         if self.text_field not in names:
             raise FormatError(
-                f"{self.path}: no column {self.text_field!r}; it has: {', '.join(names)}. "
-                f"Say which one holds the text (`text_field`)."
+                f"{self.path}: no column {self.text_field!r}, where the text must be; it has: "
+                f"{', '.join(names)}. Rename the one with the text."
             )
         kind = str(schema.field(self.text_field).type)
         if kind not in ("string", "large_string", "string_view"):
             raise FormatError(
-                f"{self.path}: column {self.text_field!r} must hold strings, got {kind}. "
-                f"Say which column holds the text (`text_field`)."
+                f"{self.path}: column {self.text_field!r} must hold strings, got {kind}."
             )
 
     def _count(self) -> None:
@@ -201,16 +214,17 @@ class FileReader:
     def _advice(self, worst: SkipReason) -> str:
         if worst == "too_long":
             return (
-                f"Lines may have {self.max_line_bytes} bytes (`max_line_bytes`). Put one sentence "
-                f"or paragraph on each line."
+                f"Lines may have at most {self.max_line_bytes} bytes. Put one sentence or "
+                "paragraph on each line."
             )
         if worst == "bad_json":
             return "JSON lines must hold one JSON object per line."
         if worst == "no_text":
             found = f"; the first record without it has: {', '.join(self._found_fields)}"
             return (
-                f"Each record needs a string in the field {self.text_field!r} (`text_field`)"
-                f"{found if self._found_fields else ''}."
+                f"Each record needs a string in the field {self.text_field!r}"
+                f"{found if self._found_fields else ''}. Rename the field with the text: jq -c "
+                f"'{{{self.text_field}: .FIELD}}' IN > OUT.jsonl."
             )
         encoding = guess_encoding(self._sample)
         if encoding is not None:

@@ -1,11 +1,15 @@
 """Work on blocks of text in several processes, here or on a cluster, in the order of the text."""
 
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import Any, Protocol, runtime_checkable
 
 from elmokit.text.normalization import Normalization, normalize
@@ -134,7 +138,16 @@ def _begin(make: Callable[[], Work]) -> None:
     """Set up a worker process; the main process alone answers Ctrl-C."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
     _work = make()
+
+
+def _end_with_parent() -> None:
+    """End this process when the main one has been killed."""
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _call(block: Any) -> Any:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from elmokit.errors import InputError
 
+_MOST = 1e12
+"""Minutes, epochs or tokens of a run."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -101,8 +104,14 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("minutes", "epochs", "tokens"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"--{name} must be above zero, got {value}.")
+            if value is not None and not 0 < value < _MOST:
+                raise InputError(f"--{name} must be above 0 and below {_MOST:g}, got {value}.")
+
+    def describe(self) -> str:
+        """Return the options that give these limits."""
+        given = ((name, getattr(self, name)) for name in ("minutes", "epochs", "tokens"))
+        found = [f"--{name} {value:g}" for name, value in given if value is not None]
+        return " ".join(found) or "train.num_epochs"
 
     def budget(
         self,

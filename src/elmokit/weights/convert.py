@@ -17,11 +17,9 @@ from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, find_model
-from elmokit.weights.mix_file import write_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import (
     FILE_NAMES,
-    MIXES_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     check_replaceable,
@@ -119,6 +117,7 @@ def convert(
     """
     path = Path(source).expanduser()
     target = Path(destination).expanduser()
+    target = target.resolve() if target == Path() else target
     if dtype is not None and target.suffix != ".onnx":
         raise InputError(f"--dtype is for ONNX files (*.onnx), got the destination {target}.")
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
@@ -147,9 +146,8 @@ def convert(
         name=name, encoder_only=encoder_only,
     )  # fmt: skip
     kind, imported = read_foreign(path, choices, scratch=target.absolute().parent)
+    imported.model.mixes = imported.mixes
     imported.model.save(target)
-    if imported.mixes is not None:
-        write_mixes(imported.mixes, target / MIXES_NAME)
     report = _report(
         imported.model, load_model(target), f"{path}: {imported.origin}", str(target), kind
     )
@@ -208,7 +206,14 @@ def _to_original(
     weights_path = destination / (weights or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    for path in (options_path, weights_path, vocab_path, softmax_path):
+    written_paths = [options_path, weights_path, vocab_path, softmax_path]
+    names = [path.resolve() for path in written_paths if path is not None]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"Options, weights, vocabulary and softmax need files of their own, got "
+            f"{', '.join(path.name for path in names)}."
+        )
+    for path in written_paths:
         if path is not None:
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     model = load_model(source)

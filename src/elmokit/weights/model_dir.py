@@ -39,9 +39,11 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME, find_model
+from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from elmokit.weights.model_files import (
     CARD_NAME,
     LEXICON_NAME,
+    MIXES_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
@@ -50,7 +52,7 @@ from elmokit.weights.model_files import (
     read_config,
 )
 from elmokit.weights.storage import Storage, pack, round_parameters
-from elmokit.weights.tensor_files import WithoutStorage
+from elmokit.weights.tensor_files import WithoutStorage, check_name
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,9 @@ class PretrainedBiLM(BiLM):
         ValueError: if vocabulary, ``num_words`` and the word embedding differ in size, or a softmax
             has no size.
     """
+
+    mixes: TrainedMixes | None = None
+    """Trained mixtures of its layers, which imported models can have; saved with the model."""
 
     def __init__(
         self,
@@ -198,6 +203,15 @@ class PretrainedBiLM(BiLM):
             digest.update(tensor.numpy().astype("<f4", copy=False).data)
         return digest.hexdigest()
 
+    def fingerprint(self, model_hash: str | None = None) -> str:
+        """Return the hex SHA-256 of everything that decides the model's numbers.
+
+        Besides the hash of the parameters these are tokenizer, warm text and vocabulary.
+        """
+        vocab = None if self.word_vocab is None else self.word_vocab.sha256
+        parts = [model_hash or self.model_hash(), to_dict(self.tokenizer), self.warm_text, vocab]
+        return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
     def card(self) -> str:
         """Return the model card as Markdown; bytes of names that are not UTF-8 are escaped."""
         return model_card(self).encode("utf-8", "backslashreplace").decode("utf-8")
@@ -213,9 +227,10 @@ class PretrainedBiLM(BiLM):
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
         target = Path(directory).expanduser().resolve()
+        check_name(target)
         tensors = pack(self._tensors(), dtype)
         check_replaceable(target)
-        with atomic_directory(target) as fresh:
+        with atomic_directory(target, last=CONFIG_NAME) as fresh:
             self._write(fresh, dtype, tensors)
 
     def round_to(self, dtype: Storage) -> None:
@@ -246,6 +261,8 @@ class PretrainedBiLM(BiLM):
             self.word_vocab.write(directory / VOCAB_NAME)
         if isinstance(self.char_vocab, LexiconVocab):
             (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
+        if self.mixes is not None:
+            write_mixes(self.mixes, directory / MIXES_NAME)
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -286,6 +303,8 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     load_tensors(model, directory / WEIGHTS_NAME, sha256=config.weights_sha256)
+    if (directory / MIXES_NAME).exists():
+        model.mixes = read_mixes(directory / MIXES_NAME)
     return model.eval()
 
 

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
@@ -45,6 +45,21 @@ def check_finite(tensor: Tensor, name: str, path: Path) -> None:
             f"{path}: tensor `{name}` of shape {tuple(tensor.shape)} has values that are not "
             f"finite ({low} to {high}). The file is damaged, or its training diverged."
         )
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that safetensors could write, but not open.
+
+    Raises:
+        InputError: if it is not valid UTF-8.
+    """
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The path {str(path)!r} is not valid UTF-8, and files of weights cannot be opened "
+            "there. Give another one."
+        ) from error
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """From raw text to shards, vocabulary and held-out sentences."""
 
 import logging
+import os
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -424,3 +427,41 @@ def test_korean_that_is_split_at_spaces_is_told(
     text = TextConfig(tokenizer=TokenizerConfig(name=tokenizer), valid_sentences=2)
     prepared(corpus, run_dir, text=text)
     assert ("--tokenizer korean" in caplog.text) == told
+
+
+class TestWhatIsRead:
+    def test_standard_input_and_pipes_are_never_taken_from_an_earlier_attempt(self, tmp_path):
+        """Nothing tells whether the text is the same."""
+        run_dir, pipe = tmp_path / "run", tmp_path / "pipe"
+        os.mkfifo(pipe)
+        for word in ("river", "bank"):
+            writer = threading.Thread(target=pipe.write_text, args=(f"the {word} .\n" * 60,))
+            writer.start()
+            made = prepared(pipe, run_dir)
+            writer.join()
+            assert {tuple(one) for one in made.shards.sentences()} == {("the", word, ".")}
+
+    def test_a_run_inside_its_corpus_is_no_part_of_it(self, corpus):
+        run_dir = corpus.parent / "run"
+        run_dir.mkdir()
+        (run_dir / "README.md").write_text("a card", encoding="utf-8")
+        sources = find_text([corpus.parent], run_dir=run_dir)
+        assert [source["path"] for source in sources.corpus] == [str(corpus)]
+        named = find_text([run_dir / "README.md"], run_dir=run_dir)
+        assert len(named.corpus) == 1
+
+    def test_standard_input_cannot_be_both_texts(self):
+        with pytest.raises(InputError, match="--valid"):
+            find_text([Path("-")], [Path("-")])
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (VocabConfig, "max_size"), (VocabConfig, "min_count"),
+        (TextConfig, "tokens_per_shard"), (TextConfig, "valid_sentences"),
+    ],
+)  # fmt: skip
+def test_numbers_below_one_are_refused(config, name):
+    with pytest.raises(ConfigError, match=f"`{name}`"):
+        config(**{name: 0})

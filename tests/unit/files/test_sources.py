@@ -194,3 +194,20 @@ def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     with pytest.raises(MissingExtraError, match=r"zstandard.*\[zst\]"):
         list(read_pieces(tmp_path / "a.zst"))
+
+
+def test_linked_folders_are_read_once_and_patterns_may_match_folders(tree, tmp_path_factory):
+    from elmokit.files.sources import find_files
+
+    folder = tmp_path_factory.mktemp("linked") / "more"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/own.txt").write_text("x", encoding="utf-8")
+    (folder / "link").symlink_to(tree)
+    (folder / "loop").symlink_to(folder)
+    (folder / "a").symlink_to(folder / "sub")  # before it in order, but a link
+    (folder / "gone.txt").symlink_to(folder / "nothing")
+    found = find_files(folder)
+    assert len(found) == len(find_files(tree)) + 1
+    assert found[-1] == folder / "sub/own.txt"
+    assert find_files(str(folder.parent / "mo*")) == found
+    assert find_files(str(folder / "sub/**")) == [folder / "sub/own.txt"]

@@ -1,5 +1,9 @@
 """Tokenizing in several processes gives what one process gives."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
 from elmokit.corpus.shards import MANIFEST_NAME
@@ -79,3 +83,36 @@ def test_a_reader_that_stops_early_leaves_no_process():
     assert next(stream)
     stream.close()
     assert not multiprocessing.active_children()
+
+
+def test_workers_end_with_a_main_process_that_is_killed(tmp_path):
+    code = """
+import os, sys, time
+from elmokit.text.worker_processes import ProcessPool
+def work(block):
+    return os.getpid()
+def make():
+    return work
+if __name__ == "__main__":
+    pool = ProcessPool(1, make)
+    print(pool.submit(1).result(), flush=True)
+    time.sleep(60)
+"""
+    script = tmp_path / "main.py"
+    script.write_text(code, encoding="utf-8")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as main:
+        worker = int(main.stdout.readline())
+        main.kill()
+    for _ in range(200):
+        if not _is_running(worker):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"process {worker} still runs")
+
+
+def _is_running(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False

@@ -228,3 +228,11 @@ class TestArchives:
         with pytest.raises(FormatError, match="leads out"):
             convert(tmp_path / "a.zip", tmp_path / "model")
         assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+@pytest.mark.parametrize("names", [{"softmax": "weights.hdf5"}, {"options": "a", "weights": "a"}])
+def test_outputs_of_one_name_are_refused(original, tmp_path, names):
+    convert(original, tmp_path / "model")
+    with pytest.raises(InputError, match="files of their own"):
+        convert(tmp_path / "model", tmp_path / "out", **names)
+    assert not (tmp_path / "out").exists()

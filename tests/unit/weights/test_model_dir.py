@@ -20,6 +20,7 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import model_files
+from elmokit.weights.mix_file import TrainedMixes, write_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 CONFIG = BiLMConfig(
@@ -517,3 +518,27 @@ class TestLoadedParameters:
 def test_packaged_models_are_loaded_by_name():
     assert load_model("ko").tokenizer.name == "korean"
     assert load_model().tokenizer.name == "simple"
+
+
+def test_trained_mixtures_stay_with_the_model(directory, tmp_path):
+    mixes = TrainedMixes(mix_weights=torch.tensor([[0.1, 0.2, 0.3]]), gammas=torch.tensor([2.0]))
+    write_mixes(mixes, directory / model_files.MIXES_NAME)
+    model = load_model(directory)
+    model.round_to("int8")
+    model.save(tmp_path / "rounded", dtype="int8")
+    model.save(directory)
+    for saved in (tmp_path / "rounded", directory):
+        found = load_model(saved).mixes
+        assert torch.equal(found.mix_weights, mixes.mix_weights)
+        assert torch.equal(found.gammas, mixes.gammas)
+
+
+def test_an_empty_working_directory_is_filled(directory, tmp_path, monkeypatch):
+    """It may be the working directory of a shell, or a mount point."""
+    target = tmp_path / "here"
+    target.mkdir()
+    monkeypatch.chdir(target)
+    inode = target.stat().st_ino
+    load_model(directory).save(target)
+    assert target.stat().st_ino == inode
+    assert load_model(target).model_hash() == load_model(directory).model_hash()

@@ -4,31 +4,35 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 """
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import InputError
+from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.sources import STANDARD_INPUT
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
 from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.training.pretraining.validation import ValidationConfig
-from elmokit.training.pretraining.vocab_transfer import with_vocab
+from elmokit.training.pretraining.vocab_transfer import check_vocab, with_vocab
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+
+log = logging.getLogger(__name__)
 
 BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 """Perplexities of the base model and of the fine-tuned one, in the run directory."""
@@ -94,6 +98,29 @@ def finetune(
             "(--vocab FILE) or count one from the corpus (--vocab corpus); its softmax is then "
             "trained first."
         )
+    if options.vocab is not None or count_vocab:
+        check_vocab(base, None if count_vocab else options.vocab)
+    keeps_vocab = not count_vocab and options.vocab in (None, base.word_vocab)
+    keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
+        base.softmax is not None and keeps_vocab
+    )
+    if config.softmax != SoftmaxConfig() and keeps_softmax:
+        raise ConfigError(
+            "`softmax` is set (with --set or in the recipe), but the model has one, which is "
+            "trained further as it is. Leave the settings out."
+        )
+    if config.text.tokenizer.name not in (AUTO, base.tokenizer.name):
+        raise ConfigError(
+            f"`text.tokenizer.name` is {config.text.tokenizer.name!r} (by --set or in the recipe), "
+            f"but fine-tuning splits text with the model's own tokenizer {base.tokenizer.name!r}. "
+            "Leave the setting out."
+        )
+    for path in map(Path, general):
+        if path == STANDARD_INPUT or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise InputError(
+                f"--general {path}: the text is read twice, before and after the training. Give a "
+                "file."
+            )
     base_hash = base.model_hash()
     with start_run(
         config,
@@ -114,7 +141,7 @@ def finetune(
         run = started.training(model, softmax_first_share=first_share)
         before, after = {}, {}
         if processes.is_main and not is_fresh:
-            before = _before(run_dir, lambda: _before_training(model, text, general))
+            before = _before(run_dir, general, lambda: _before_training(model, text, general))
         processes.barrier()
         result = run.run(
             options.on_event, on_validation=options.on_validation,
@@ -158,12 +185,16 @@ def _of_general(model: PretrainedBiLM, general: Sequence[Path]) -> dict[str, Per
 
 
 def _before(
-    run_dir: Path, measure: Callable[[], dict[str, PerplexityReport]]
+    run_dir: Path, general: Sequence[Path], measure: Callable[[], dict[str, PerplexityReport]]
 ) -> dict[str, PerplexityReport]:
     """Measure once; a resumed run reads the result from the file."""
     path = run_dir / BEFORE_FILE
     if path.exists():
         saved = read_json(path, advice=NOT_RESUMABLE)
+        if general and "out_of_domain" not in saved:
+            log.warning(
+                "--general was not given when the run began: the base model is not scored on it"
+            )
         return {
             name: parse_record(
                 PerplexityReport, report, source=f"{path}, {name}", advice=NOT_RESUMABLE

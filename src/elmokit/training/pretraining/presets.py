@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from elmokit.config import from_dict, read_toml, to_dict
+from elmokit.config import from_dict, merged, read_toml, to_dict
 from elmokit.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def pretrain_config(
     if preset not in (names := preset_names()):
         raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(names)}.")
     text = _FOLDER.joinpath(f"{preset}.toml").read_text(encoding="utf-8")
-    settings = _merge(_merge(to_dict(PretrainConfig()), tomllib.loads(text)), own)
+    settings = merged(merged(to_dict(PretrainConfig()), tomllib.loads(text)), own)
     if (input_kind or recipe_input) == "words":
         # num_words is set from the vocabulary, once there is one
         settings["model"] = {**settings["model"], "char_cnn": None, "num_words": 0}
@@ -81,15 +81,6 @@ def finetune_config(
     from elmokit.training.pretraining.finetune import FinetuneConfig
 
     own = {} if recipe is None else read_toml(recipe)
-    settings = _merge(to_dict(FinetuneConfig()), own)
+    settings = merged(to_dict(FinetuneConfig()), own)
     source = str(recipe or "the settings")
     return from_dict(FinetuneConfig, settings, source=source, overrides=overrides)
-
-
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base`` updated with ``over``, table by table."""
-    merged = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if both else value
-    return merged

@@ -16,7 +16,7 @@ from typing import Any
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.preparation import PreparedText
-from elmokit.errors import Stopped
+from elmokit.errors import InputError, Stopped
 from elmokit.evaluation.perplexity import warn_of_unknown
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
@@ -31,6 +31,7 @@ from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import OnValidation, Validation
 from elmokit.training.schedules import Limits, Progress
 from elmokit.training.signals import StopRequest, held_signals
+from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,12 @@ class TrainingRun:
             steps_grow=bool(config.train.batch_growth),
         )
         path = latest_checkpoint(run_dir / CHECKPOINTS) if resume else None
+        if resume and path is None and (run_dir / CONFIG_NAME).exists():
+            raise InputError(
+                f"{run_dir} holds a finished model, but no checkpoint in {CHECKPOINTS}/ to go on "
+                "from. Train it further with `elmokit finetune`, or start a new run in another "
+                "directory."
+            )
         if resume and path is None and processes.is_main:
             log.warning("no checkpoint in %s: starting from the beginning", run_dir)
         checkpoint = None if path is None else load_checkpoint(path)

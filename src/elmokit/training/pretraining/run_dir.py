@@ -15,7 +15,7 @@ from typing import Any
 
 import elmokit
 from elmokit.config import from_dict, known_part, parse_record, to_dict
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
@@ -23,7 +23,9 @@ from elmokit.files.locks import directory_lock
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
+from elmokit.training.schedules import Limits
 from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.tensor_files import check_name
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ def check_run(
             f"{run_dir} is a file, but a run (--output) needs a directory. Name a new or an empty "
             "one."
         )
+    check_name(run_dir)
     if is_recorded(run_dir):
         if not resume:
             raise FileExistsError(
@@ -104,20 +107,57 @@ def exclusive_lock(run_dir: Path) -> AbstractContextManager[Path]:
     return directory_lock(run_dir, busy=busy)
 
 
-def record_run(run_dir: Path, config: Any, origin: Mapping[str, Any]) -> None:
-    """Write ``run.json``, with what `check_run` compares, unless it exists; remove the mark."""
+def record_run(
+    run_dir: Path, config: Any, origin: Mapping[str, Any], limits: Limits | None = None
+) -> None:
+    """Write ``run.json``, with what `check_run` compares, unless it exists; remove the mark.
+
+    Of a recorded run, other limits are recorded.
+    """
+    within = {} if limits is None else {"limits": to_dict(limits)}
     if not is_recorded(run_dir):
         record = {"elmokit_version": elmokit.__version__, "config": to_dict(config), **origin}
-        write_json(run_dir / RUN_FILE, record)
+        write_json(run_dir / RUN_FILE, record | within)
+    elif limits is not None and _recorded_limits(run_dir) not in (None, limits):
+        record = read_json(run_dir / RUN_FILE, advice=NOT_RESUMABLE)
+        write_json(run_dir / RUN_FILE, record | within)
     (run_dir / MARK).unlink(missing_ok=True)
+
+
+def limits_of(run_dir: Path, given: Limits) -> Limits:
+    """Return the limits of a run: those given, else those recorded; log a change."""
+    recorded = _recorded_limits(run_dir) if is_recorded(run_dir) else None
+    if recorded is None or given == recorded:
+        return given
+    if given == Limits():
+        log.info(
+            "the run goes on to its limit: %s. --minutes, --epochs or --tokens sets another",
+            recorded.describe(),
+        )  # fmt: skip
+        return recorded
+    log.info("the limit is now %s (before: %s)", given.describe(), recorded.describe())
+    return given
+
+
+def _recorded_limits(run_dir: Path) -> Limits | None:
+    """Return the limits in ``run.json``; None for a run of an earlier version."""
+    path = run_dir / RUN_FILE
+    found = read_json(path, advice=NOT_RESUMABLE).get("limits")
+    if found is None:
+        return None
+    return parse_record(Limits, found, source=f"{path}, limits", advice=NOT_RESUMABLE)
 
 
 def absolute_paths(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [
-        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
-        for path in paths
-    ]
+    return [as_address(path) or str(_absolute(path)) for path in paths]
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path if path == STANDARD_INPUT else path.resolve()
+    except RuntimeError as error:  # of Python 3.11 and 3.12, for a loop of links
+        raise InputError(f"{path}: {error}. Give another path.") from error
 
 
 def publish_best(run_dir: Path) -> None:
@@ -152,6 +192,7 @@ class _RunRecord:
     valid: tuple[Any, ...] = ()
     vocab: str = ""
     reader: str | None = None
+    limits: dict[str, Any] | None = None
 
 
 def _check_same(

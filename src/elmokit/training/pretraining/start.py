@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from elmokit.training.pretraining.run_dir import (
     check_run,
     exclusive_lock,
     is_recorded,
+    limits_of,
     mark_run,
     record_run,
 )
@@ -91,7 +92,7 @@ class StartedRun:
             softmax_first_share=softmax_first_share,
         )
         if self.processes.is_main:
-            record_run(self.run_dir, self.config, self.origin)
+            record_run(self.run_dir, self.config, self.origin, self.options.limits)
         return run
 
 
@@ -138,7 +139,7 @@ def start_run(
             check_run(run_dir, config, origin, resume=options.resume)
             if not was_begun and not is_finished(corpus):
                 build_tokenizer(text.tokenizer)  # fails before any text is read
-            sources = find_text(corpus, options.valid, may_be_gone=was_begun)
+            sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
             mark_run(run_dir)
             locks.enter_context(exclusive_lock(run_dir))
             is_begun = is_recorded(run_dir)
@@ -161,6 +162,7 @@ def start_run(
                     reader=options.reader,
                 )
             processes.barrier()
+        options = replace(options, limits=limits_of(run_dir, options.limits))
         try:
             yield StartedRun(config, run_dir, options, processes, prepared, origin)
         except InputError as error:

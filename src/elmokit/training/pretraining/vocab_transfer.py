@@ -14,6 +14,19 @@ from elmokit.weights.model_dir import PretrainedBiLM
 log = logging.getLogger(__name__)
 
 
+def check_vocab(base: PretrainedBiLM, vocab: WordVocab | None) -> None:
+    """Check that a model can be given a vocabulary; None: one that is yet to be counted.
+
+    Raises:
+        ConfigError: if it is a word-input model, and the vocabulary not its own.
+    """
+    if base.config.char_cnn is None and base.word_vocab != vocab:
+        raise ConfigError(
+            "A word-input model reads its vocabulary too, so fine-tuning cannot change it: leave "
+            "out --vocab."
+        )
+
+
 def with_vocab(
     base: PretrainedBiLM, vocab: WordVocab, *, softmax: SoftmaxConfig, seed: int = 0
 ) -> tuple[PretrainedBiLM, bool]:
@@ -30,12 +43,8 @@ def with_vocab(
     Raises:
         ConfigError: if a word-input model would need another input vocabulary.
     """
+    check_vocab(base, vocab)
     is_same = base.word_vocab == vocab
-    if base.config.char_cnn is None and not is_same:
-        raise ConfigError(
-            "A word-input model reads its vocabulary too, so fine-tuning cannot change it: leave "
-            "out --vocab."
-        )
     kept = base.softmax if isinstance(base.softmax, FullSoftmax) or is_same else None
     config = softmax if kept is None else base.softmax_config or softmax
     with as_input_error():  # settings meet the vocabulary's size here

@@ -1,7 +1,9 @@
 """Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import torch
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.shards import write_shards
-from elmokit.errors import ConfigError
+from elmokit.corpus.text_shards import TextConfig
+from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
@@ -346,3 +350,25 @@ class TestFinetune:
         domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)
         self.run(save(), domain, tmp_path, count_vocab=True)
         assert "don't" in load_model(tmp_path / "tuned").word_vocab
+
+
+class TestWhatHasNoEffect:
+    def test_settings_are_refused_before_the_text_is_read(self, tmp_path):
+        toy_model().save(tmp_path / "model")
+        for config, name in (
+            (replace(CONFIG, softmax=FULL), "softmax"),
+            (replace(CONFIG, text=TextConfig(tokenizer=TokenizerConfig(name="korean"))), "korean"),
+        ):
+            with pytest.raises(ConfigError, match=name):
+                finetune(config, str(tmp_path / "model"), [tmp_path / "none.txt"], tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_general_text_is_read_twice(self, tmp_path):
+        toy_model().save(tmp_path / "model")
+        os.mkfifo(tmp_path / "pipe")
+        for general in (Path("-"), tmp_path / "pipe"):
+            with pytest.raises(InputError, match=r"--general .*twice"):
+                finetune(
+                    CONFIG, str(tmp_path / "model"), [tmp_path / "none.txt"], tmp_path / "run",
+                    general=[general],
+                )  # fmt: skip

@@ -1,6 +1,9 @@
 """Pre-training as a function: from text files to a model directory."""
 
 import dataclasses
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +13,7 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
@@ -169,6 +172,35 @@ class TestRunDirectory:
         config = dataclasses.replace(CONFIG, text=TextConfig())
         assert pretrain(config, [corpus], run_dir, options).progress.tokens == 200
         assert load_model(run_dir).tokenizer.name == "whitespace"
+
+    def test_a_finished_run_without_checkpoints_is_not_begun_again(self, corpus, tmp_path):
+        run_dir = tmp_path / "other"
+        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
+        before = load_model(run_dir).model_hash()
+        shutil.rmtree(run_dir / "checkpoints")
+        with pytest.raises(InputError, match="finished model, but no checkpoint"):
+            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
+        assert load_model(run_dir).model_hash() == before
+
+    def test_a_resumed_run_keeps_its_limit_unless_another_is_given(self, corpus, tmp_path, caplog):
+        run_dir = tmp_path / "other"
+
+        def run(limits, **options):
+            options = RunOptions(limits=limits, device="cpu", **options)
+            return pretrain(CONFIG, [corpus], run_dir, options).progress.tokens
+
+        assert run(SHORT) == 100
+        with caplog.at_level("INFO"):
+            assert run(Limits(), resume=True) == 100
+            assert "--tokens 100" in caplog.text
+            assert run(Limits(tokens=140), resume=True) == 140
+            assert run(Limits(), resume=True) == 140
+
+    def test_a_name_that_weights_cannot_be_read_from_is_refused_at_once(self, corpus, tmp_path):
+        run_dir = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xe9"))
+        with pytest.raises(InputError, match="not valid UTF-8"):
+            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
+        assert not run_dir.exists()
 
     def test_files_of_the_user_are_not_touched(self, tmp_path):
         project = tmp_path / "project"
