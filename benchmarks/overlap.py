@@ -27,7 +27,7 @@ from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import COMPRESSIONS, find_files
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.nli import FIELDS
-from elmokit.tasks.sampling import lines_of, paragraphs_of
+from elmokit.tasks.sampling import paragraphs_of, records_of
 from elmokit.tasks.sentiment import TEXT_FIELDS
 from elmokit.text.normalization import normalize
 
@@ -114,7 +114,7 @@ def measure(
         check_target(rest, inputs=[data], overwrite=True)
         if rest.suffix != ending:
             raise InputError(f"{rest} must end in {ending}, as {data} does, without compression.")
-    divided = paragraphs_of(data) if task == "qa" else lines_of(data)
+    divided = paragraphs_of(data) if task == "qa" else records_of(data)
     texts = texts_of(task, data, divided.units)
     by_text = {text: probes_of(text, num_characters) for text in texts}
     search = ProbeSearch(probe for probes in by_text.values() for probe in probes)

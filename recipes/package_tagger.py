@@ -204,6 +204,11 @@ def package(
     lower = run.evaluate(dev, lowercase=True) if recipe.run.train.lowercase_share else None
     run.metadata["data"] |= dict(zip(("train", "dev"), PART_NAMES, strict=True))
     run.metadata["card"] = facts(name, recipe, result, score, lower, dev)
+    made = result.run_dir.parent / "packaged"
+    run.save(made, dtype="int8")
+    size = size_of(made)
+    if size > MAX_BYTES:
+        raise SystemExit(f"{made} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship.")
     target = PACKAGED_RUNS / name
     target.parent.mkdir(exist_ok=True)
     run.save(target, dtype="int8")
@@ -265,14 +270,10 @@ def main() -> None:
     vectors = first_vectors(recipe, options.vectors, directory)
     result = train(recipe, sources[0], directory, vectors, options.further)
     target = package(options.name, recipe, result, sources[1], vectors)
-    size = size_of(target)
-    if size > MAX_BYTES:
-        raise SystemExit(
-            f"{target} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
-        )
     for page, language in PAGES.items():
         publish(ROOT / page, PACKAGED_RUNS, language)
-    print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
+    card = (target / "README.md").read_text(encoding="utf-8")
+    print(f"{target}: {size_of(target):,} bytes\n{card}")
 
 
 if __name__ == "__main__":

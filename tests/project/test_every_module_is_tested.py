@@ -33,7 +33,7 @@ COVERED_BY = {
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": (
-        "tasks/classification tasks/ner tasks/nli tasks/registry tasks/sentiment tasks/srl"
+        "tasks/classification tasks/ner tasks/nli tasks/registry tasks/srl"
         " tasks/tagging tasks/task tasks/networks/bcn tasks/networks/classifier"
         " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
     ),

@@ -190,7 +190,7 @@ def test_a_finished_training_is_packaged_again_without_training(package, tmp_pat
 
 def test_a_tagger_too_large_to_ship_is_told(package, module, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    with pytest.raises(SystemExit, match=r"/ner-xx .*,.* 1,000"):
+    with pytest.raises(SystemExit, match=r"/packaged .*,.* 1,000"):
         package()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS
+from elmokit.tasks.formats.records import plain_suffix
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 
@@ -93,7 +94,7 @@ def _divide_training(source: Path, task: str, subset: str) -> DataFile:
 
 
 def _divide(source: Path, task: str, subset: str) -> DataFile:
-    if ".csv" in source.suffixes:
+    if plain_suffix(source) == ".csv":
         raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
     return find_task(task).divide(source, subset)
 

@@ -13,7 +13,7 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.given_sentences import split_sentences
-from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 Layers = Literal["top", "average"] | int
 
@@ -125,8 +125,13 @@ def find_occurrences(
     """Return the first occurrences of ``word`` or of its parts, one per distinct sentence.
 
     Sentences are lists of words.
+
+    Raises:
+        InputError: if the word has no parts.
     """
     parts = _parts(word)
+    if not parts:
+        raise InputError("`word` must have at least one part, got none.")
     found: dict[tuple[str, ...], Occurrence] = {}
     for tokens in map(tuple, split_sentences(sentences, None)):
         if parts[0] in tokens and tokens not in found:
@@ -265,7 +270,7 @@ def nearest_words(
         InputError: if the word has no vector.
     """
     own = static.id_of(word)
-    if own == 1:
+    if own == UNKNOWN_ID:
         raise InputError(f"The static vectors have no vector for {word!r}.")
     vectors = unit_rows(static.values)
     cosines = vectors @ vectors[own]

@@ -16,7 +16,7 @@ from elmokit.errors import InputError, as_input_error
 from elmokit.inference.results import Layers, check_layers
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.vectors.vector_files import read_vectors
+from elmokit.vectors.vector_files import read_vectors, read_vectors_of
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import load_model
 
@@ -151,10 +151,7 @@ def static_source(vectors: Path, words: Collection[str] | None = None) -> Static
         FormatError: if it is damaged.
         InputError: if it has none of the words.
     """
-    static = read_vectors(vectors, only=words)
-    if not static.words:
-        raise InputError(f"{vectors} has vectors for none of the words of the data.")
-    return StaticSource(static)
+    return StaticSource(read_vectors(vectors) if words is None else read_vectors_of(vectors, words))
 
 
 def check_names(sources: Sequence[VectorSource]) -> list[str]:

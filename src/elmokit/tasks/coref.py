@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.location import Location
 from elmokit.metrics.coref import average_f1_of, score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
@@ -22,6 +22,8 @@ from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
+
+SENTENCE_ENDS = ".!?…。！？"
 
 MAX_TRAINING_SENTENCES = 50
 """Sentences of a document in one update."""
@@ -110,7 +112,16 @@ class CorefTask(Task[CorefDocument]):
         return replace(example, text=text)
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        """Make a document of a list of sentences, each a string or a list of words."""
+        """Make a document of a list of sentences, each a string or a list of words.
+
+        Raises:
+            InputError: for a list of words, which is not a document.
+        """
+        if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
+            raise InputError(
+                f"A document is a list of sentences, each a string or a list of words, got a list "
+                f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
+            )
         return self._example_of(words, tokenize)
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
@@ -158,3 +169,8 @@ def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
     speakers = None if document.speakers is None else document.speakers[start:end]
     clusters = tuple(cluster for cluster in inside if cluster)
     return replace(document, sentences=sentences, clusters=clusters, speakers=speakers)
+
+
+def _is_word(text: str) -> bool:
+    """Tell a word from a sentence: neither spaces inside nor the end of a sentence."""
+    return len(text.split()) < 2 and (len(text) < 2 or text.rstrip()[-1] not in SENTENCE_ENDS)

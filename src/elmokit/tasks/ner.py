@@ -1,5 +1,6 @@
 """Named entities."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,22 @@ from elmokit.tasks.formats.characters import (
     read_characters,
     spans_of_characters,
 )
-from elmokit.tasks.formats.conll import TaggedSentence, read_columns
+from elmokit.tasks.formats.conll import TaggedSentence, find_scheme, read_columns
+from elmokit.tasks.formats.reading import existing_file
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Tokenize
 from elmokit.text.alignment import align
 
+log = logging.getLogger(__name__)
+
+SCHEME_NAMES = {"iob1": "IOB1", "bioul": "BIOUL or IOBES"}
+
 
 class NerTask(SpanTaggingTask[TaggedSentence]):
-    """Named entities, from columns of words or characters and IOB2 tags; BIOUL inside.
+    """Named entities, from columns of words or characters and their tags; BIOUL inside.
+
+    Tags of words are IOB1, IOB2, BIOUL or IOBES, by the file; those of characters IOB2.
 
     Characters are read as the tokens that the tokenizer makes of their text, but scored as they
     are: an entity whose boundary is inside a token cannot be found.
@@ -30,11 +38,13 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     default_hidden_dims = (200, 100)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
-        sentences: Iterator[TaggedSentence] = (
-            read_columns(path, spaces="drop")
-            if self.units == "words"
-            else read_characters(path, tokenize)
-        )
+        if self.units == "characters":
+            sentences: Iterator[TaggedSentence] = read_characters(path, tokenize)
+        else:
+            scheme = find_scheme(existing_file(path))
+            if scheme != "iob2":
+                log.info("%s: the tags are %s", path, SCHEME_NAMES[scheme])
+            sentences = read_columns(path, scheme=scheme, spaces="drop")
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:

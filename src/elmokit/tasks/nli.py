@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.tasks.classification import ClassificationTask, with_probs
+from elmokit.tasks.classification import (
+    ClassificationTask,
+    check_length,
+    read_at,
+    with_probs,
+)
 from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
@@ -56,8 +61,8 @@ class NliTask(ClassificationTask[TokenizedPair]):
         pairs = read_pairs(path, first=first, second=second, label=label, labels=None)
         return [
             TokenizedPair(
-                first=tuple(tokenize(pair.first)),
-                second=tuple(tokenize(pair.second)),
+                first=read_at(pair.location, tokenize, pair.first),
+                second=read_at(pair.location, tokenize, pair.second),
                 label=pair.label,
                 texts=(pair.first, pair.second),
             )
@@ -68,7 +73,7 @@ class NliTask(ClassificationTask[TokenizedPair]):
         return (example.first, example.second)
 
     def example_of(self, *sentences: Sentence) -> TokenizedPair:
-        first, second = sentences
+        first, second = map(check_length, sentences)
         texts = " ".join(first), " ".join(second)
         return TokenizedPair(first=first, second=second, label="", texts=texts)
 

@@ -184,8 +184,9 @@ class QaTask(Task[QaExample]):
         self, example: QaExample, prediction: FoundAnswer, probs: None = None
     ) -> dict[str, Any]:
         """Return the answer; ``start`` and ``end`` count characters of the context."""
+        name = {"id": example.name} if example.name else {}
         return {
-            "id": example.name, "question": example.question_text, "context": example.context,
+            **name, "question": example.question_text, "context": example.context,
             "answer": prediction.text, "start": prediction.start, "end": prediction.end,
             "probability": prediction.probability,
         }  # fmt: skip

@@ -1,7 +1,7 @@
 """Division of task data files into units, for smaller data sets in the same format."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,17 @@ class DataFile:
 
 
 def lines_of(path: Path) -> DataFile:
-    """Divide JSON lines, trees or a TSV table into lines; samples keep a table's header."""
-    lines = [line for _, line in numbered_lines(path)]
-    header = lines[:1] if ".tsv" in path.suffixes else []
-    units = [line for line in lines[len(header) :] if line.strip()]
-    return DataFile(units, lambda chosen: _join_lines([*header, *chosen]))
+    """Divide a file without a header into its lines."""
+    return DataFile([line for _, line in numbered_lines(path) if line.strip()], _join_lines)
 
 
-def records_of(path: Path, key: Callable[[Record], str]) -> DataFile:
-    """Divide JSON lines or a table into the records with the same key; samples keep the header."""
+def records_of(
+    path: Path, key: Callable[[Record], Hashable] = lambda record: record.location.line
+) -> DataFile:
+    """Divide JSON lines or a table into the records with the same key; samples keep the header.
+
+    By default every record is by itself.
+    """
     lines, header, groups = dict(numbered_lines(path)), [], {}
     for record in read_records(path):
         number = record.location.line

@@ -7,6 +7,8 @@ import numpy as np
 from elmokit.errors import FormatError
 from elmokit.text.normalization import normalize
 
+UNKNOWN_ID = 1
+"""Of a word without a vector; 0 is padding."""
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
 
@@ -65,7 +67,7 @@ class StaticVectors:
 
     def id_of(self, word: str) -> int:
         """Return the id of the first of the word's `spellings` that has a vector, or 1."""
-        return next((self._ids[form] for form in spellings(word) if form in self._ids), 1)
+        return next((self._ids[form] for form in spellings(word) if form in self._ids), UNKNOWN_ID)
 
 
 class KeptVectors:

@@ -1,4 +1,6 @@
-"""Word vectors as text (GloVe, word2vec, .vec): a word and its numbers per line, with blanks.
+"""Word vectors as text (GloVe, word2vec, .vec): a word and its numbers per line.
+
+They are separated by blanks; a tab may follow the word.
 
 word2vec and fastText begin with a line of two numbers, the word count and the width.
 """
@@ -32,7 +34,7 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     dim = num_words = 0
     promised = None
     for number, line in numbered_lines(file):
-        fields = line.rstrip().split(" ")
+        fields = _fields(line)
         if number == 1 and is_header(fields):
             promised, dim = map(int, fields)
             continue
@@ -66,6 +68,12 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
             "file is truncated or was concatenated; correct the first line if it is complete."
         )
     return kept.vectors(dim)
+
+
+def _fields(line: str) -> list[str]:
+    """Divide a line into its word, which may contain blanks, and its numbers."""
+    word, tab, numbers = line.rstrip().partition("\t")
+    return [word, *numbers.split()] if tab else word.split(" ")
 
 
 def is_header(fields: list[str]) -> bool:

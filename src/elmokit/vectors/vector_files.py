@@ -6,7 +6,8 @@ A new format is a module with ``recognizes(head)`` and ``read(stream, only)``, a
 
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.byte_stream import ByteStream
 from elmokit.files.hashing import file_sha256
 from elmokit.vectors import fasttext_file, text_file, word2vec_file
-from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,8 @@ FORMATS = (fasttext_file, word2vec_file, text_file)
 """In the order in which they are tried; text accepts anything."""
 WRITERS = {".bin": word2vec_file, ".txt": text_file, ".vec": text_file}
 """By file suffix."""
+FEW_KNOWN = 0.5
+"""A smaller share of words with a vector causes a warning."""
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"
 """How gensim's own files begin."""
@@ -51,6 +54,28 @@ def read_vectors(
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
     return next(one for one in FORMATS if one.recognizes(head)).read(stream, only)
+
+
+def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> StaticVectors:
+    """Read the vectors of the words of a text; log for how many of them there is one.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        FormatError: if it is damaged.
+        InputError: if it has none of the words.
+    """
+    counts = Counter(words)
+    static = read_vectors(path, only=counts.keys())
+    known = sum(count for word, count in counts.items() if static.id_of(word) != UNKNOWN_ID)
+    if counts and not known:
+        raise InputError(
+            f"{path} has vectors for none of the words of the data: it is for another language, or "
+            "its words were made by another tokenizer."
+        )
+    share = known / max(1, counts.total())
+    level = logging.INFO if share >= FEW_KNOWN else logging.WARNING
+    log.log(level, "%s has vectors for %.0f %% of the words of the data", path, 100 * share)
+    return static
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
     answer = FoundAnswer("Minji Kim", 0, 9, 0.25)
     assert TASK.show(example, answer) == "Minji Kim\tWho ?"
     assert TASK.as_json(example, answer) == {
-        "id": "", "question": "Who ?", "context": "Minji Kim sat .", "answer": "Minji Kim",
+        "question": "Who ?", "context": "Minji Kim sat .", "answer": "Minji Kim",
         "start": 0, "end": 9, "probability": 0.25,
     }  # fmt: skip
 

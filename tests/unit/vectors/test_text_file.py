@@ -51,7 +51,7 @@ def test_compressed_files_are_read(tmp_path):
         ("\n\n", ": "),
         ("the 1 2\nbank\n", r", line 2: .*'bank'\."),
         ("# vectors\nthe 1 2\n", ", line 1: .*'#': .*'vectors'"),
-        ("\nthe\t1\t2\n", r", line 2: .*'the\\t1\\t2'"),
+        ("\nthe\t\n", r", line 2: .*'the'\."),
         ("3 2\nthe 1 2\nbank\nriver 3 4\n", ", line 3: .*'bank'"),
         ("the 1 2\nbank nan 3\n", ", line 2: .*'bank' .*nan"),
         ("5 2\n" + GLOVE, ": .* 5 .* 4 "),
@@ -99,3 +99,13 @@ def test_blank_lines_are_passed_over(tmp_path):
 def test_damage_of_words_that_are_not_wanted_is_no_matter(tmp_path):
     vectors = read_vectors(write(tmp_path, "the 1 2\nbank nan 3\n"), only=["the"])
     assert vectors.words == ["the"]
+
+
+@pytest.mark.parametrize("header", ["", "2 2\n", "2\t2\n"])
+@pytest.mark.parametrize("between", [" ", "\t"])
+def test_a_tab_may_follow_the_word(tmp_path, header, between):
+    path = tmp_path / "vectors.txt"
+    path.write_text(f"{header}the\t1{between}2\nNew York\t3{between}4\n", encoding="utf-8")
+    read = read_vectors(path)
+    assert read.words == ["the", "New York"]
+    np.testing.assert_array_equal(read.values[2:], [[1, 2], [3, 4]])

@@ -12,6 +12,7 @@ from elmokit.vectors.vector_files import (
     LaterWords,
     VectorsReference,
     read_vectors,
+    read_vectors_of,
     write_vectors,
 )
 
@@ -218,3 +219,24 @@ class TestLaterWords:
     def test_a_missing_file_cannot_be_referred_to(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"/none\.bin"):
             VectorsReference.of(tmp_path / "none.bin")
+
+
+class TestVectorsOfAText:
+    def test_few_known_words_are_told(self, tmp_path, caplog):
+        path = tmp_path / "vectors.txt"
+        path.write_text("the 1\nbank 2\n", encoding="utf-8")
+        with caplog.at_level("INFO"):
+            assert read_vectors_of(path, ["the", "bank", "The", "shore"]).words == ["the", "bank"]
+            read_vectors_of(path, ["the", "shore", "of", "the", "lake"])
+        levels = [(record.levelname, record.getMessage()) for record in caplog.records]
+        assert [(level, "75 %" in text) for level, text in levels] == [
+            ("INFO", True), ("WARNING", False)
+        ]  # fmt: skip
+        assert "40 %" in levels[1][1]
+
+    def test_none_at_all_are_an_error(self, tmp_path):
+        path = tmp_path / "vectors.txt"
+        path.write_text("the 1\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"vectors\.txt .*none"):
+            read_vectors_of(path, ["강", "물"])
+        assert read_vectors_of(path, []).words == []

@@ -71,6 +71,7 @@ def neighbors(
     )
     from elmokit.text.normalization import normalize
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+    from elmokit.vectors.static_vectors import UNKNOWN_ID
     from elmokit.vectors.vector_files import read_vectors
 
     if sentence is None and any_word:
@@ -95,7 +96,13 @@ def neighbors(
         query = occurrence_in(splitter.tokenize(normalize(sentence, form)), parts)
     static = []
     if vectors is not None:
-        static = nearest_words(read_vectors(vectors), word, num_neighbors=STATIC_NEIGHBORS)
+        read = read_vectors(vectors)
+        if read.id_of(word) == UNKNOWN_ID:  # fastText makes one of n-grams
+            read = read.extended(read_vectors(vectors, only=[word]))
+        if read.id_of(word) == UNKNOWN_ID:
+            log.warning("%s has no vector for %r: no static neighbors", vectors, word)
+        else:
+            static = nearest_words(read, word, num_neighbors=STATIC_NEIGHBORS)
     sentences = read_sentences(text, splitter, normalization=form)
     how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}
     if query is not None and any_word:

@@ -1,10 +1,11 @@
 """Tagged sentences in columns: one word per line, a blank line after each sentence.
 
-Two or more columns with IOB tags; `elmokit.tasks.formats.conllu` reads treebanks.
+Two or more columns with tags of spans; `elmokit.tasks.formats.conllu` reads treebanks.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,14 +13,17 @@ from typing import Literal
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
+from elmokit.metrics.span_f1 import convert_tags
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
-TagCheck = Literal["iob1", "iob2"]
+ColumnScheme = Literal["iob1", "iob2", "bioul"]
+"""``bioul`` includes IOBES, which has E for L and S for U."""
 Block = list[tuple[int, str]]
 """Numbered lines."""
 
 _COMMENT = re.compile(r"#+( |$)")
 _IOB_TAG = re.compile(r"O|[BI]-\S+")
+_TAG = re.compile(r"O|[BILUES]-\S+")
 _DOCUMENT_MARK = "-DOCSTART-"
 
 
@@ -38,16 +42,17 @@ class TaggedSentence:
 def read_columns(
     path: StrPath,
     *,
-    scheme: TagCheck = "iob2",
+    scheme: ColumnScheme = "iob2",
     spaces: Literal["keep", "drop"] = "keep",
     report: ExampleReport | None = None,
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a file with words in the first column and tags in the last.
 
     The first row decides whether columns are separated by tabs or by runs of spaces. ``# ...`` is a
-    comment before a sentence, but not inside one. Sentences with an empty token are skipped.
+    comment before a sentence, but not inside one, unless it has as many columns as other rows and
+    ends with a tag. Sentences with an empty token are skipped.
 
-    Tags must be IOB2; those of the scheme ``iob1`` are converted. ``spaces="drop"`` leaves out rows
+    Tags of ``scheme`` become IOB2, which is checked. ``spaces="drop"`` leaves out rows
     for spaces between words (a token of spaces, or ``_`` in every column but the tag); if a chunk
     began there, it begins at the next word.
 
@@ -67,23 +72,48 @@ def check_iob(tag: str, tag_before: str, location: Location) -> None:
     Raises:
         FormatError: if it is ill-formed or continues a chunk that did not begin.
     """
-    _check_iob_form(tag, location)
+    _check_form(tag, _IOB_TAG, "O, B-TYPE and I-TYPE", location)
     if tag.startswith("I-") and tag_before[2:] != tag[2:]:
         raise location.error(
             f"tag {tag!r} continues a chunk that did not begin; the tag before is {tag_before!r}. "
-            f"In IOB2 a chunk begins with 'B-{tag[2:]}'; from Python, read_columns(scheme='iob1') "
-            "reads IOB1."
+            f"In IOB2 a chunk begins with 'B-{tag[2:]}'."
         )
 
 
-def _check_iob_form(tag: str, location: Location) -> None:
-    if not _IOB_TAG.fullmatch(tag):
-        raise location.error(
-            f"ill-formed tag {shown(tag)}; allowed are O, B-TYPE and I-TYPE, in the last column."
-        )
+def _check_form(tag: str, form: re.Pattern[str], allowed: str, location: Location) -> None:
+    if not form.fullmatch(tag):
+        raise location.error(f"ill-formed tag {shown(tag)}; allowed are {allowed}, last in a row.")
 
 
-def read_blocks(path: Path) -> Iterator[Block]:
+def find_scheme(path: Path) -> ColumnScheme:
+    """Tell the scheme of a file.
+
+    It is ``bioul`` if prefixes that only this scheme has are as frequent as B, ``iob1`` if more
+    chunks begin with I than with B. What can be read only once, such as standard input or a pipe,
+    is taken as IOB2.
+    """
+    prefixes: Counter[str] = Counter()
+    begins: Counter[str] = Counter()
+    for block in read_blocks(path) if path.is_file() else ():
+        before = "O"
+        for _, line in block:
+            tag = line.split()[-1] if line.split() else "O"
+            prefixes[tag[0] if _TAG.fullmatch(tag) else ""] += 1
+            if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
+                begins[tag[0]] += 1
+            before = tag
+    only_bioul = sum(prefixes[prefix] for prefix in "LUES")
+    if only_bioul and only_bioul >= prefixes["B"]:
+        return "bioul"
+    return "iob1" if begins["I"] > begins["B"] else "iob2"
+
+
+def is_comment(line: str) -> bool:
+    """Tell whether a line before a sentence is a comment."""
+    return _COMMENT.match(line) is not None
+
+
+def read_blocks(path: Path, is_comment: Callable[[str], bool] = is_comment) -> Iterator[Block]:
     """Yield the numbered rows between blank lines, without comments."""
     rows: Block = []
     for number, line in numbered_lines(path):
@@ -91,7 +121,7 @@ def read_blocks(path: Path) -> Iterator[Block]:
             if rows:
                 yield rows
             rows = []
-        elif rows or not _COMMENT.match(line):
+        elif rows or not is_comment(line):
             rows.append((number, line))
     if rows:
         yield rows
@@ -101,29 +131,33 @@ def read_blocks(path: Path) -> Iterator[Block]:
 class _ColumnReader:
     path: Path
     report: ExampleReport
-    scheme: TagCheck
+    scheme: ColumnScheme
     spaces: Literal["keep", "drop"]
     has_tabs: bool | None = None  # None until the first row is read
     num_columns: int = 0  # of the first row
 
     def sentences(self) -> Iterator[TaggedSentence]:
-        for block in read_blocks(self.path):
+        for block in read_blocks(self.path, self._is_comment):
             rows = [row for row in block if not row[1].startswith(_DOCUMENT_MARK)]
             sentence = self._sentence(rows) if rows else None
             if sentence is not None:
                 yield sentence
 
+    def _is_comment(self, line: str) -> bool:
+        """Tell a comment from a row of the word ``#``: columns, the last of them a tag."""
+        fields = line.split()
+        is_row = len(fields) == (self.num_columns or 2) and _TAG.fullmatch(fields[-1])
+        return is_comment(line) and not is_row
+
     def _sentence(self, rows: Block) -> TaggedSentence | None:
         tokens: list[str] = []
         tags: list[str] = []
         has_empty_token = False
-        tag_before = "O"  # of the previous row, dropped or not
         begin_lost = False
-        for number, line in rows:
-            location = Location(path=self.path, line=number)
-            fields = self._split(line, location)
+        locations = [Location(path=self.path, line=number) for number, _ in rows]
+        split = [self._split(line, at) for (_, line), at in zip(rows, locations, strict=True)]
+        for fields, tag in zip(split, self._tags(split, locations), strict=True):
             token = fields[0]
-            tag = tag_before = self._check_tag(fields[-1], tag_before, location)
             if self.spaces == "drop" and _is_space(fields):
                 begin_lost = begin_lost or tag.startswith("B-")
                 continue
@@ -161,14 +195,19 @@ class _ColumnReader:
             )
         return fields
 
-    def _check_tag(self, tag: str, tag_before: str, location: Location) -> str:
-        """Return the tag in IOB2."""
+    def _tags(self, rows: Sequence[Sequence[str]], locations: Sequence[Location]) -> list[str]:
+        """Return the tags of the rows, as IOB2."""
+        tags = [fields[-1] for fields in rows]
         if self.scheme == "iob2":
-            check_iob(tag, tag_before, location)
-            return tag
-        _check_iob_form(tag, location)
-        begins = tag.startswith("I-") and tag_before[2:] != tag[2:]
-        return f"B-{tag[2:]}" if begins else tag
+            for before, tag, location in zip(["O", *tags], tags, locations, strict=False):
+                check_iob(tag, before, location)
+            return tags
+        for tag, location in zip(tags, locations, strict=True):
+            if self.scheme == "iob1":
+                _check_form(tag, _IOB_TAG, "O, B-TYPE and I-TYPE", location)
+            else:
+                _check_form(tag, _TAG, "O, and B, I, L, U, E or S with a type", location)
+        return convert_tags(tags, scheme="iob2")
 
 
 def _is_space(fields: list[str]) -> bool:

@@ -9,6 +9,8 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import labeled_texts
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
+NO_AGREEMENT = ("", "-")
+"""In place of a label: the annotators did not agree on one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +50,9 @@ def read_pairs(
         path,
         lambda path, report: (
             TextPair(first=first, second=second, label=label, location=location)
-            for (first, second), label, location in labeled_texts(path, fields, labels, report)
+            for (first, second), label, location in labeled_texts(
+                path, fields, labels, report, missing=NO_AGREEMENT
+            )
         ),
         report,
     )

@@ -27,6 +27,7 @@ SkipReason = Literal[
     "empty_document",
     "empty_text",
     "no_answer",
+    "unanswerable",
     "answer_not_in_context",
     "target_not_in_text",
     "no_gold_label",
@@ -34,7 +35,8 @@ SkipReason = Literal[
 ]
 RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
 
-_HARMLESS: tuple[SkipReason, ...] = ("no_gold_label",)  # intended by the authors of the data
+_HARMLESS: tuple[SkipReason, ...] = ("no_gold_label", "unanswerable")
+"""Intended by the authors of the data."""
 
 Example = TypeVar("Example")
 
@@ -134,7 +136,7 @@ def _counted(
         raise FormatError(
             f"{path}: {num_faults} of {num_read + num_faults} examples are unusable; the allowed "
             f"share is {report.max_skipped_share:g} ({report.describe()}). Correct the data, or "
-            f"from Python allow more with `ExampleReport(max_skipped_share=...)`."
+            "leave these examples out."
         )
     if num_read == 0:
         reason = report.describe() if num_skipped else "it is empty, blank or only a header"

@@ -1,7 +1,8 @@
 """Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
 
 The file name decides, apart from the suffix of a compression: ``.jsonl`` or ``.ndjson``, ``.csv``,
-otherwise TSV. In TSV a quotation mark is an ordinary character.
+otherwise TSV, unless the first line is a JSON object. In TSV a quotation mark is an ordinary
+character.
 """
 
 import csv
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmokit.files.json_files import is_json
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import COMPRESSIONS, file_kind
@@ -113,8 +115,10 @@ class Record:
             return value
         raise self.location.error(f"field {name!r} must be true or false, got {shown(value)}.")
 
-    def label(self, name: str, labels: Collection[str] | None) -> str | None:
-        """Return a class label (a string or a whole number), None if it is empty or ``-``.
+    def label(
+        self, name: str, labels: Collection[str] | None, *, missing: Collection[str] = ("",)
+    ) -> str | None:
+        """Return a class label (a string or a whole number), None for one of ``missing``.
 
         Raises:
             FormatError: for a label that is not in ``labels``, if they are given.
@@ -127,7 +131,7 @@ class Record:
                 f"field {name!r} must be a label (a string or a whole number), got {shown(value)}."
             )
         label = str(value).strip()
-        if label in ("", "-"):
+        if label in missing:
             return None
         if labels is not None and label not in labels:
             raise self.location.error(
@@ -143,9 +147,9 @@ def read_records(path: Path) -> Iterator[Record]:
         FormatError: for a line that is not a record, with file and line.
     """
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
-    if file_kind(path) == "jsonl":
+    if _is_json(path):
         return (Record.from_json(line, Location(path=path, line=number)) for number, line in lines)
-    if _plain_suffix(path) == ".csv":
+    if plain_suffix(path) == ".csv":
         return _with_header(path, _csv_rows(path))
     return _with_header(path, ((number, line.split("\t")) for number, line in lines))
 
@@ -155,13 +159,17 @@ def labeled_texts(
     fields: tuple[Sequence[str], str],
     labels: Collection[str] | None,
     report: ExampleReport,
+    *,
+    missing: Collection[str] = ("",),
 ) -> Iterator[tuple[list[str], str, Location]]:
     """Yield the texts and the label of every record with a label and no blank text.
 
-    ``fields`` are those of the texts and that of the label; ``labels`` None allows any.
+    ``fields`` are those of the texts and that of the label; ``labels`` None allows any;
+    ``missing`` stand for no label.
     """
     for record in read_records(path):
-        texts, label = [record.text(name) for name in fields[0]], record.label(fields[1], labels)
+        texts = [record.text(name) for name in fields[0]]
+        label = record.label(fields[1], labels, missing=missing)
         if label is None:
             report.skip("no_gold_label", record.location)
         elif not all(text.strip() for text in texts):
@@ -194,7 +202,28 @@ def check_unicode(text: str, location: Location) -> str:
     return text
 
 
-def _plain_suffix(path: Path) -> str:
+def _is_json(path: Path) -> bool:
+    if file_kind(path) == "jsonl":
+        return True
+    if plain_suffix(path) == ".csv":
+        return False
+    number, line = first_line(path)
+    if line.strip() == "[" or is_json(line, list):
+        raise Location(path=path, line=number).error(
+            "a list in JSON, but each line must be an object of its own (JSON lines). Convert it: "
+            "jq -c '.[]' IN > OUT.jsonl."
+        )
+    return is_json(line, dict)
+
+
+def first_line(path: Path) -> tuple[int, str]:
+    """Return the first line that is not blank, with its number; an empty one if there is none."""
+    lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
+    return next(lines, (0, ""))
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the suffix of a file in lower case, without that of a compression."""
     name = path.name.lower()
     for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)

@@ -37,7 +37,8 @@ def read_squad(path: StrPath, *, report: ExampleReport | None = None) -> Iterato
 
     Offsets count code points. An answer that is not at its offset is moved to the nearest match
     (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
-    question without answers left is skipped. The JSON is read as a whole.
+    question without answers left is skipped; so are the ``unanswerable`` ones of SQuAD 2.0, which
+    are not a fault. The JSON is read as a whole.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -64,7 +65,9 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                 given = record.records("answers")
                 answers = [_answer(one, context, report) for one in given]
                 kept = tuple(answer for answer in answers if answer is not None)
-                if not question.strip() or not context.strip():
+                if record.fields.get("is_impossible") is True:
+                    report.skip("unanswerable", record.location)
+                elif not question.strip() or not context.strip():
                     report.skip("empty_text", record.location)
                 elif not kept:
                     reason = "answer_not_in_context" if given else "no_answer"

@@ -45,8 +45,9 @@ from elmokit.weights.versions import adding_version_hint
 
 log = logging.getLogger(__name__)
 
-LINES_TOGETHER = 256
-"""Lines of raw text that are read and looked up together."""
+LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
+"""Lines of raw text that are read together, at first and at most: more while words are looked up
+in a file of static vectors, which is read as a whole each time."""
 
 
 class TaskRun:
@@ -93,7 +94,7 @@ class TaskRun:
         run_dir: str | PathLike[str],
         *,
         model: str | None = None,
-        vectors: Path | None = None,
+        vectors: str | PathLike[str] | None = None,
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
@@ -123,7 +124,7 @@ class TaskRun:
         if vectors is not None and metadata.get(KEEPS_VECTORS):
             log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
         elif given is not None and vectors is not None:
-            given = replace(given, path=str(vectors.absolute()))
+            given = replace(given, path=str(Path(vectors).absolute()))
         config = config.resolved(with_static=given is not None)
         reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
         path = model or (_recorded_bilm(reference, run_dir) if reference else None)
@@ -216,7 +217,7 @@ class TaskRun:
         save_run(target, metadata, self._network, static, card, dtype)
         self.metadata = metadata
 
-    def evaluate(self, path: Path, *, lowercase: bool = False) -> TaskScore:
+    def evaluate(self, path: str | PathLike[str], *, lowercase: bool = False) -> TaskScore:
         """Score the predictions for a file with gold answers.
 
         Args:
@@ -229,6 +230,7 @@ class TaskRun:
             InputError: if it has none of the labels that the model gives; if ``lowercase`` is asked
                 of a task that does not tag words.
         """
+        path = Path(path)
         examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         if lowercase:
             task = check_tags_words(self.task, wanted="`lowercase`")
@@ -282,14 +284,30 @@ class TaskRun:
     ) -> Iterator[tuple[Any, Any]]:
         numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
-        while block := list(islice(numbered, LINES_TOGETHER)):
-            examples = [self._example(number, text, tokenizer) for number, text in block]
-            self._look_up(examples)
+        num_lines, bad = LINES_TOGETHER, None
+        while bad is None and (block := list(islice(numbered, num_lines))):
+            examples, bad = self._examples(block, tokenizer)
+            if self._look_up(examples) and self.task.batched_by != "document":
+                num_lines = min(2 * num_lines, MAX_LINES_TOGETHER)
             for start in range(0, len(examples), together):
                 some = examples[start : start + together]
                 held = Examples(self.task, some, self._bilm.compute)
                 answers = predict(self._network, self._maker, held, with_probs=with_probs)
                 yield from zip(some, answers, strict=True)
+        if bad is not None:
+            raise bad
+
+    def _examples(
+        self, block: Sequence[tuple[int, str | Sequence[Any]]], tokenizer: Tokenizer
+    ) -> tuple[list[Any], Exception | None]:
+        """Return the examples before the first text that cannot be read, and its error."""
+        examples = []
+        for number, text in block:
+            try:
+                examples.append(self._example(number, text, tokenizer))
+            except (InputError, TypeError) as error:
+                return examples, error
+        return examples, None
 
     def _example(self, number: int, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
@@ -301,16 +319,21 @@ class TaskRun:
             kind = TypeError if isinstance(error, TypeError) else InputError
             raise kind(f"Text {number}: {error}") from error
 
-    def _look_up(self, examples: Sequence[Any]) -> None:
-        """Add the static vectors of words that the run does not have in just this spelling."""
+    def _look_up(self, examples: Sequence[Any]) -> bool:
+        """Add the static vectors of words that the run does not have in just this spelling.
+
+        Returns:
+            Whether the file of the vectors was read.
+        """
         with self._lock:
             static = self._maker.static
             if static is None or self._later_words is None:
-                return
+                return False
             words = dict.fromkeys(self.task.words(examples))
             found = self._later_words.find([word for word in words if word not in static])
             if found is not None and found.words:
                 self._extend_static(found)
+            return found is not None
 
     def _extend_static(self, found: StaticVectors) -> None:
         assert self._maker.static is not None

@@ -32,7 +32,7 @@ from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
-from elmokit.vectors.vector_files import VectorsReference, read_vectors
+from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,8 @@ def train_task(
         FormatError: if the data is damaged.
         ValueError: if the condition lacks what it reads, or is given what it does not read; if the
             task cannot read layers where ``config`` says.
-        InputError: if the dev or test set has none of the labels of the training set; for a
+        InputError: if the training set has a single label; if the dev or test set has none of
+            those of the training set; if there are static vectors of none of the words; for a
             ``lowercase_share`` of a task that does not tag words.
         FloatingPointError: if the loss is not finite.
     """
@@ -143,6 +144,10 @@ def train_task(
         task, training, share=config.train.lowercase_share, seed=config.train.seed
     )
     labels = task.labels(training)
+    if task.labels_are_answers and len(labels) == 1:
+        raise InputError(
+            f"{train_path}: every example has the label {labels[0]!r}: there is nothing to learn."
+        )
     check_labels(dev_path, task, labels, dev)
     if test_path is not None and test is not None:
         check_labels(test_path, task, labels, test)
@@ -154,7 +159,7 @@ def train_task(
     static = vectors_reference = None
     if vectors is not None:
         vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors(vectors, only=set(task.words([*training, *dev])))
+        static = read_vectors_of(vectors, task.words([*training, *dev]))
     kept_static = static if static is None or keep_static else static.first(0)
     with as_input_error():  # impossible widths
         network = build_network(task, config, labels, bilm, static)

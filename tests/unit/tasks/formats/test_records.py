@@ -54,6 +54,20 @@ class TestJsonLines:
 
 
 class TestTables:
+    def test_json_lines_with_another_suffix(self, write):
+        assert len(list(read_records(write('\n{"a": 1}\n{"a": 2}\n', name="a.json")))) == 2
+
+    @pytest.mark.parametrize(("name", "between"), [("a.csv", ","), ("a.tsv", "\t")])
+    @pytest.mark.parametrize("column", ["[id]", "{id}"])
+    def test_a_header_in_brackets_is_no_json(self, write, name, between, column):
+        path = write(f"{column}{between}text\n1{between}a\n", name=name)
+        (record,) = read_records(path)
+        assert record.fields == {column: "1", "text": "a"}
+
+    def test_a_json_list_says_how_to_convert_it(self, write):
+        with pytest.raises(FormatError, match=r"a\.json, line 2: .*JSON lines.* jq "):
+            read_records(write('\n[\n{"a": 1}\n]\n', name="a.json"))
+
     def test_tsv_knows_no_quotes(self, write):
         path = write('id\ttext\n1\t"그는\n2\t 갔다" \n', name="a.tsv")
         assert fields(path) == [
@@ -134,14 +148,17 @@ class TestFields:
             ('"pos"', "pos"),
             ('" pos "', "pos"),
             ("1", "1"),
-            ('"-"', None),
+            ('"-"', "-"),
             ("null", None),
             ('""', None),
         ],
     )
     def test_labels(self, record, value, label):
-        assert record(f'{{"a": {value}}}').label("a", ("pos", "1")) == label
+        assert record(f'{{"a": {value}}}').label("a", ("pos", "1", "-")) == label
         assert record(f'{{"a": {value}}}').label("a", None) == label
+
+    def test_what_stands_for_no_label(self, record):
+        assert record('{"a": "-"}').label("a", None, missing=("", "-")) is None
 
     def test_an_unknown_label_names_the_allowed_ones(self, record):
         with pytest.raises(FormatError, match=r"line 1: .*'good' .*'a'; .*: pos, neg"):

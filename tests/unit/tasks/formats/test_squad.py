@@ -78,6 +78,14 @@ def test_questions_of_no_use_are_skipped_and_counted(read, report, bad, reason):
         read(content)
 
 
+def test_unanswerable_questions_of_squad_2_are_no_fault(read, report):
+    unanswerable = question(name="q2") | {"is_impossible": True}
+    answerable = question(("서울", 12)) | {"is_impossible": False}
+    examples = read(document(answerable, unanswerable), report=report)
+    assert [example.name for example in examples] == ["q1"]
+    assert (report.skipped, report.num_faults) == ({"unanswerable": 1}, 0)
+
+
 def test_a_blank_context_is_of_no_use(read):
     with pytest.raises(FormatError, match=r"/a\.json: 1 of 1 .*empty_text: 1 "):
         read(document(question((" ", 0)), context=" "))

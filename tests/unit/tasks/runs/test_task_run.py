@@ -350,6 +350,26 @@ class TestStaticVectors:
         with pytest.raises(FormatError, match=r"/model\.safetensors has no vectors .*vectors\.txt"):
             TaskRun.load(run_dir)
 
+    def test_more_texts_are_looked_up_together_after_each_reading(
+        self, train, vectors, monkeypatch
+    ):
+        from elmokit.tasks.runs import task_run
+        from elmokit.vectors import vector_files
+
+        asked = []
+
+        def read(path, *, only):
+            asked.append(sorted(only))
+            return read_vectors(path, only=only)
+
+        read_vectors = vector_files.read_vectors
+        run = TaskRun.load(str(train("sentiment", vectors=vectors)), vectors=str(vectors))
+        monkeypatch.setattr(vector_files, "read_vectors", read)
+        monkeypatch.setattr(task_run, "LINES_TOGETHER", 1)
+        monkeypatch.setattr(task_run, "MAX_LINES_TOGETHER", 2)
+        assert len(list(run.predict(f"new{number}" for number in range(6)))) == 6
+        assert asked == [["new0"], ["new1", "new2"], ["new3", "new4"], ["new5"]]
+
     @pytest.mark.parametrize("task", ["coref", "sentiment"])
     def test_many_texts_need_one_look_up(self, task, train, vectors, monkeypatch):
         from elmokit.vectors import vector_files
@@ -664,3 +684,45 @@ class TestCopies:
         run = TaskRun.load(run_dir)
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(lambda some: list(run.predict(some)), texts)) == expected
+
+
+def test_answers_before_a_bad_text_are_given(train):
+    run = TaskRun.load(train("nli"))
+    answers = run.predict(["a\tb", ["a", "b"], "only one", "c\td"])
+    assert len([next(answers), next(answers)]) == 2
+    with pytest.raises(InputError, match=r"^Text 3: "):
+        next(answers)
+
+
+def test_a_list_of_words_is_not_a_document(train):
+    run = TaskRun.load(train("coref"))
+    with pytest.raises(InputError, match=r"Text 1: .*list of words.*'Anna'"):
+        list(run.predict([["Anna", "said", "she", "slept"]]))
+    for document in (
+        [["Anna", "sat"], ["She", "slept"]],
+        ["Anna sat.", "She slept."],
+        ["我喜欢猫。", "它很可爱。"],
+        ["Hush"],
+    ):
+        assert len(list(run.predict([document]))) == 1
+
+
+@pytest.mark.parametrize("task", ["sentiment", "nli"])
+def test_texts_longer_than_attention_can_read_are_refused(task, train, monkeypatch):
+    from elmokit.tasks import classification
+
+    run = TaskRun.load(train(task))
+    monkeypatch.setattr(classification, "MAX_TEXT_WORDS", 3)
+    words = ["a", "b", "c"]
+    assert len(list(run.predict([words if task == "sentiment" else [words, words]]))) == 1
+    words.append("d")
+    with pytest.raises(InputError, match=r"Text 1: .* 4 words; at most 3"):
+        list(run.predict([words if task == "sentiment" else [["a"], words]]))
+
+
+def test_one_label_teaches_nothing(tmp_path):
+    data = tmp_path / "data.tsv"
+    data.write_text("text\tlabel\ngood\t+\nfine\t+\n", encoding="utf-8")
+    config = TaskRunConfig(task="sentiment", inputs=InputSettings(embeddings="none"))
+    with pytest.raises(InputError, match=r"data\.tsv: .*'\+'"):
+        train_task(config, data, data, tmp_path / "run")
