@@ -20,17 +20,11 @@ def pick_device(device: str | torch.device) -> torch.device:
         )
     try:
         chosen = torch.device(device)
-        if chosen.type not in ("cuda", "meta"):  # cuda is checked above
+        if chosen.type != "cuda":  # which is checked above
             torch.empty(0, device=chosen)
+        return chosen
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
-        raise _refused(device) from error
-    if chosen.type == "meta":  # which has shapes, but no numbers
-        raise _refused(device)
-    return chosen
-
-
-def _refused(device: str) -> InputError:
-    return InputError(
-        f"PyTorch cannot compute on the device {device!r} here. Use 'auto', 'cpu', 'cuda' or "
-        "'cuda:1'."
-    )
+        raise InputError(
+            f"PyTorch cannot compute on the device {device!r} here. Use 'auto', 'cpu', 'cuda' or "
+            "'cuda:1'."
+        ) from error
