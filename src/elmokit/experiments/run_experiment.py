@@ -103,7 +103,7 @@ def run_experiment(
     options.output.mkdir(parents=True, exist_ok=True)
     busy = (
         f"Another process works on the experiment in {options.output}. Wait for it, or give "
-        "another --output: experiments with outputs in one folder share their finished runs."
+        "another --output: processes with outputs in one folder divide the runs among them."
     )
     with directory_lock(options.output, busy=busy):
         return session.run()

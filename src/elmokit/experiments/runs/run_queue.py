@@ -1,12 +1,14 @@
 """Executes runs one by one within a time limit; finished runs are not repeated.
 
-If the process is killed, only the current run is lost.
+If the process is killed, only the current run is lost. Several processes may share a store: each
+run is executed by one of them.
 """
 
 import logging
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from elmokit.experiments.plan import PlannedRun
@@ -17,6 +19,9 @@ log = logging.getLogger(__name__)
 SMALLEST_SCALE = 0.15
 """Least share of the full time for a run with few labels: the dev set stays the same."""
 NO_TIME = "no time left"
+ELSEWHERE = "another process is training it"
+WAIT_SECONDS = 1.0
+"""How long to wait before the runs of other processes are looked at again."""
 
 
 class OutOfTime(Exception):
@@ -50,8 +55,10 @@ class RunQueue:
         store: Where results are stored.
         execute: Executes a run.
         minutes: Limit for all calls of `run_all` together.
-        on_advance: Called when a run starts and when it has a result.
+        on_advance: Called when a run starts and when it has a result, also one that another process
+            has made meanwhile.
         clock: Returns seconds.
+        sleep: Waits for some seconds.
     """
 
     def __init__(
@@ -62,9 +69,10 @@ class RunQueue:
         minutes: float | None = None,
         on_advance: Callable[[Advance], None] = lambda advance: None,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store, self._execute, self._on_advance = store, execute, on_advance
-        self._clock = clock
+        self._clock, self._sleep = clock, sleep
         self._deadline = None if minutes is None else clock() + 60 * minutes
         self._runs: Sequence[PlannedRun] = ()
         self._finished: list[tuple[PlannedRun, RunResult]] = []
@@ -73,20 +81,40 @@ class RunQueue:
         """Execute the runs without a result, in order, except those that have diverged.
 
         A run is not started if it or the rest of its comparison would exceed the time limit. A run
-        of unknown duration is started, and stopped at the limit. Returns the ids of the runs that
-        have no result, and why.
+        of unknown duration is started, and stopped at the limit. Runs that other processes execute
+        are waited for at the end. Returns the ids of the runs that have no result, and why.
         """
         self._runs = runs
         results = [(run, self.store.read(run)) for run in runs]
         self._finished = [(run, result) for run, result in results if result is not None]
-        reasons = {}
-        for run in runs:
-            if run in self.store:
-                continue
-            reason = self.store.divergence(run) or self._try(run)
-            if reason is not None:
-                reasons[run.id] = reason
+        remaining = [run for run, result in results if result is None]
+        reasons: dict[str, str] = {}
+        while remaining:
+            elsewhere = []
+            for run in remaining:
+                with ExitStack() as held:
+                    try:
+                        held.enter_context(self.store.held(run))
+                    except FileExistsError:
+                        elsewhere.append(run)
+                        continue
+                    reason = self._settle(run)
+                if reason is not None:
+                    reasons[run.id] = reason
+            remaining = elsewhere
+            left = self._seconds_left()
+            if remaining and left is not None and left <= 0:
+                return reasons | {run.id: ELSEWHERE for run in remaining}
+            if remaining:
+                self._sleep(WAIT_SECONDS)
         return reasons
+
+    def _settle(self, run: PlannedRun) -> str | None:
+        """See to the result of a run that this process holds; return why it has none, or none."""
+        if (result := self.store.read(run)) is not None:  # by another process, meanwhile
+            self._add(run, result)
+            return None
+        return self.store.divergence(run) or self._try(run)
 
     def _try(self, run: PlannedRun) -> str | None:
         """Execute one run; return why it has no result, or none if it has one."""
@@ -102,9 +130,12 @@ class RunQueue:
             self.store.write_divergence(run, str(error))
             return self.store.divergence(run)
         self.store.write(run, result)
+        self._add(run, result)
+        return None
+
+    def _add(self, run: PlannedRun, result: RunResult) -> None:
         self._finished.append((run, result))
         self._report(run, result)
-        return None
 
     def _seconds_left(self) -> float | None:
         return None if self._deadline is None else self._deadline - self._clock()

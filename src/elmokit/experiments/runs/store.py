@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.locks import held_directory
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
 
@@ -93,6 +95,11 @@ class RunStore:
 
     def __contains__(self, run: PlannedRun) -> bool:
         return (self.path(run) / RESULT_FILE).is_file()
+
+    def held(self, run: PlannedRun) -> AbstractContextManager[None]:
+        """Hold a run while it is executed; `FileExistsError` if another process does."""
+        busy = f"Another process executes the run {run.id} in {self.directory}."
+        return held_directory(self.directory / "running" / run.id, busy=busy)
 
     def is_settled(self, run: PlannedRun) -> bool:
         """Return whether a run has a result or has diverged, so it is not repeated."""

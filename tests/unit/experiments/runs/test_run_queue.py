@@ -1,6 +1,8 @@
+from contextlib import ExitStack
+
 import pytest
 
-from elmokit.experiments.runs.run_queue import NO_TIME, OutOfTime, RunQueue, estimate
+from elmokit.experiments.runs.run_queue import ELSEWHERE, NO_TIME, OutOfTime, RunQueue, estimate
 from elmokit.experiments.runs.store import RunStore
 
 from ....builders.experiment_runs import planned, result
@@ -99,6 +101,42 @@ def test_what_diverges_is_told_and_the_rest_goes_on(tmp_path):
     advances, again = [], Trainer()
     later = runner(tmp_path, again, on_advance=advances.append).run_all(PLAN)
     assert (later, again.made, advances) == (outcome, [], [])  # and it is not tried again
+
+
+def test_runs_of_another_process_are_left_to_it_and_waited_for(tmp_path):
+    store, trainer, advances, other = RunStore(tmp_path), Trainer(), [], ExitStack()
+    other.enter_context(store.held(PLAN[2]))
+
+    def sleep(seconds):
+        assert trainer.made == [run for run in PLAN if run != PLAN[2]]
+        store.write(PLAN[2], result(71.0))
+        other.close()
+
+    queue = runner(tmp_path, trainer, sleep=sleep, on_advance=advances.append)
+    assert queue.run_all(PLAN) == {}
+    assert len(trainer.made) == len(PLAN) - 1  # the other one's is not repeated
+    assert (advances[-1].run, advances[-1].result.value) == (PLAN[2], 71.0)
+    assert (advances[-1].done, advances[-1].seconds_left) == (8, 0)
+
+
+def test_a_run_that_another_process_gave_up_is_made(tmp_path):
+    trainer, other = Trainer(), ExitStack()
+    other.enter_context(RunStore(tmp_path).held(PLAN[2]))
+    assert runner(tmp_path, trainer, sleep=lambda seconds: other.close()).run_all(PLAN) == {}
+    assert trainer.made == [*PLAN[:2], *PLAN[3:], PLAN[2]]
+    assert list((tmp_path / "running").iterdir()) == []
+
+
+def test_nobody_waits_beyond_the_time_limit(tmp_path):
+    trainer = Trainer()
+
+    def sleep(seconds):
+        trainer.now += 100
+
+    with RunStore(tmp_path).held(PLAN[0]):
+        outcome = runner(tmp_path, trainer, minutes=20, sleep=sleep).run_all(PLAN)
+    assert outcome == {PLAN[0].id: ELSEWHERE}
+    assert 1200 <= trainer.now < 1300
 
 
 def test_the_rest_is_estimated_from_what_is_finished(tmp_path):
