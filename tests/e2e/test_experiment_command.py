@@ -92,6 +92,25 @@ def test_killed_and_started_again(folder, table, tmp_path):
     assert values == whole
 
 
+def test_two_processes_divide_the_runs(folder, table, tmp_path):
+    first = start_elmokit(
+        *experiment(folder, "table1", "--tasks", "ner", *OPTIONS, tmp_path / "out/one", "--json"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    second = elmokit(
+        *experiment(folder, "table1", "--tasks", "ner", *OPTIONS, tmp_path / "out/two", "--json")
+    )
+    stdout, stderr = first.communicate()
+    assert first.returncode == 0
+    assert (stderr + second.stderr).count("the task model computes on") == 4  # each run once
+    whole = [run for run in json.loads(table.stdout)["runs"] if run["task"] == "ner"]
+    for report in map(json.loads, (stdout, second.stdout)):
+        assert report["missing"] == []
+        assert [(run["id"], run["value"]) for run in report["runs"]] == [
+            (run["id"], run["value"]) for run in whole
+        ]
+
+
 def test_wrong_input_has_exit_code_2(folder, tmp_path):
     done = elmokit(*experiment(folder, "table9"), expect=2)
     assert "choose one of table1" in done.stderr
