@@ -20,7 +20,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.location import shown
 
@@ -123,6 +123,41 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
                 f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
+
+
+def check_choice(value: T, choices: Any, *, name: str) -> T:
+    """Return ``value``; raise `InputError` with the choices if it is none of a ``Literal``."""
+    allowed = get_args(choices)
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"`{name}` must be one of {', '.join(allowed)}, got {shown(value)}.")
+    return value
+
+
+def check_choices(config: object) -> None:
+    """Check all fields of a dataclass that hold one of some names (``Literal``).
+
+    Raises:
+        ConfigError: for the first other value.
+    """
+    for name, (choices, may_be_none) in _choices_of(type(config)).items():
+        value = getattr(config, name)
+        if not (value is None and may_be_none):
+            try:
+                check_choice(value, choices, name=name)
+            except InputError as error:
+                raise ConfigError(str(error)) from None
+
+
+@functools.cache
+def _choices_of(cls: type) -> dict[str, tuple[Any, bool]]:
+    """Return the ``Literal`` of each field that has one, and whether None is allowed, too."""
+    found = {}
+    for name, hint in get_type_hints(cls).items():
+        kinds = _alternatives(hint)
+        literals = [kind for kind in kinds if get_origin(kind) is Literal]
+        if len(literals) == 1 and set(kinds) <= {literals[0], type(None)}:
+            found[name] = literals[0], type(None) in kinds
+    return found
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:
@@ -323,6 +358,10 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 
 def _dataclass_in(hint: Any) -> type | None:
     """Return the dataclass in ``X`` or ``X | None``."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    types = (kind for kind in kinds if isinstance(kind, type))
+    types = (kind for kind in _alternatives(hint) if isinstance(kind, type))
     return next(filter(dataclasses.is_dataclass, types), None)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the only one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

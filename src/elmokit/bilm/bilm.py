@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from elmokit.bilm.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
-from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
 from elmokit.config import check_ranges, is_number
 from elmokit.errors import ConfigError
 from elmokit.files.location import shown
@@ -262,7 +262,7 @@ class BiLM(nn.Module):
 
     def _forward_block(self, ids: Tensor, state: BiLMState) -> BiLMOutput:
         """Encode a batch whose number of rows is a multiple of `ROW_BLOCK`."""
-        mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+        mask = mask_of(ids)
         lengths = lengths_of(mask)
         tokens = self.encode_tokens(ids.flatten(0, 1)).unflatten(0, tuple(mask.shape))
         tokens = tokens * mask.unsqueeze(2)  # (B, T, D)

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
-from elmokit.config import check_ranges, is_number
+from elmokit.config import check_choices, check_ranges, is_number
 from elmokit.errors import ConfigError
 from elmokit.files.location import shown
 from elmokit.text import lexicon as lexicons
@@ -46,6 +46,7 @@ class CharCNNConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
+        check_choices(self)
         is_valid = isinstance(self.filters, tuple | list) and all(map(_is_filter, self.filters))
         if not (is_valid and 0 < len(self.filters) <= MAX_LAYERS and self.num_filters <= MAX_DIM):
             raise ConfigError(

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
+from elmokit.config import check_choice
 
 LayerChoice = Literal["mix", "average", "top", "layer0"]
 """The layers of a mixture.
@@ -28,6 +29,9 @@ class LayerMixes(nn.Module):
         layer_norm: Normalization before mixing; True means ``token``.
         l2: λ of `penalty`.
 
+    Raises:
+        InputError: for an unknown name of layers or norm.
+
     Source: Peters et al. 2018, sections 3.2 and 3.3.
     """
 
@@ -42,10 +46,8 @@ class LayerMixes(nn.Module):
         l2: float = 1e-3,
     ) -> None:
         super().__init__()
-        if isinstance(layer_norm, bool):
-            layer_norm = "token" if layer_norm else "none"
         self.l2 = l2
-        self.layers: LayerChoice = layers
+        self.layers: LayerChoice = check_choice(layers, LayerChoice, name="layers")
         count = num_layers if layers in ("mix", "average") else 1
         self.scalar_mixes = nn.ModuleList(
             ScalarMix(count, layer_norm=layer_norm, trainable=layers == "mix")

@@ -15,6 +15,11 @@ def reverse_sequences(
     return x.gather(1, index.unsqueeze(2).expand_as(x))
 
 
+def mask_of(ids: Int[Tensor, "B T C"] | Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+    """Return where ids of characters or words are those of real positions: padding has id 0."""
+    return (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+
+
 def lengths_of(mask: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
     """Return the number of real positions of each row.
 

@@ -8,6 +8,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.config import check_choice
+
 LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
 """How layers are normalized before mixing, without gain or bias.
 
@@ -25,7 +27,7 @@ class ScalarMix(nn.Module):
 
     Computes ``gamma * sum_l softmax(mix_weights)[l] * layers[l]``. ``gamma`` starts at 1 and
     ``mix_weights`` at ``initial_weights`` or zeros, a plain average. ``gamma`` is always learned,
-    ``mix_weights`` if ``trainable``.
+    ``mix_weights`` if ``trainable``. ``layer_norm``: True means ``token``.
 
     Shape: layers (L, B, T, 2D), mask (B, T) -> (B, T, 2D).
     Source: Peters et al. 2018, section 3.2, equation 1.
@@ -38,7 +40,7 @@ class ScalarMix(nn.Module):
         self,
         num_layers: int,
         *,
-        layer_norm: LayerNorm = "none",
+        layer_norm: bool | LayerNorm = False,
         initial_weights: Sequence[float] | None = None,
         trainable: bool = True,
     ) -> None:
@@ -51,7 +53,9 @@ class ScalarMix(nn.Module):
                 f"`initial_weights` must hold {num_layers} values, one per layer, got "
                 f"{values.numel()}."
             )
-        self.layer_norm = layer_norm
+        if isinstance(layer_norm, bool):
+            layer_norm = "token" if layer_norm else "none"
+        self.layer_norm: LayerNorm = check_choice(layer_norm, LayerNorm, name="layer_norm")
         self.mix_weights = nn.Parameter(values, requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(()))
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_ranges, is_number
+from elmokit.config import check_choices, check_ranges, is_number
 from elmokit.files.location import shown
 
 MAX_CLUSTERS = 100  # of an adaptive softmax
@@ -44,6 +44,7 @@ class SoftmaxConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
+        check_choices(self)
         if len(self.cutoffs) > MAX_CLUSTERS:
             raise ValueError(f"`cutoffs` must be at most {MAX_CLUSTERS} numbers")
         if not all(is_number(first, whole=True) for first in self.cutoffs):

@@ -56,6 +56,12 @@ class ShardSet:
     def __len__(self) -> int:
         return len(self.entries)
 
+    @property
+    def tokenizer(self) -> TokenizerConfig | None:
+        """The tokenizer that split the text, if it is recorded."""
+        stored = self.metadata.get("tokenizer")
+        return None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, stored))
+
     @cached_property
     def num_sentences(self) -> int:
         """Sentences in all shards."""

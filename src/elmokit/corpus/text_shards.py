@@ -93,8 +93,7 @@ class TextShards:
                 version that is given, or if a fixed normalization is not theirs.
         """
         wanted, form = self.text.tokenizer, self.normalization
-        stored = shards.metadata.get("tokenizer")
-        tokenizer = wanted if stored is None else TokenizerConfig(**stored)
+        tokenizer = shards.tokenizer or wanted
         normalization = shards.metadata.get("normalization", form)
         if not wanted.matches(tokenizer) and wanted.name != AUTO:
             found, needed = f"the tokenizer {tokenizer}", str(wanted)

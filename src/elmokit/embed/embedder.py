@@ -23,6 +23,7 @@ from elmokit.embed.streaming import (
     check_state_policy,
 )
 from elmokit.embed.word_checks import WordChecks
+from elmokit.errors import InputError
 from elmokit.files.hashing import text_sha256
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
@@ -54,10 +55,15 @@ class Embedder:
         self,
         model: PretrainedBiLM,
         *,
-        device: str | torch.device = "cpu",
+        device: str | torch.device = "auto",
         precision: Precision | str = "fp32",
         word_cache: bool = True,
     ) -> None:
+        if not isinstance(model, PretrainedBiLM):
+            raise TypeError(
+                f"`Embedder` takes a loaded model, got {type(model).__name__}. Directories and "
+                "names are for Embedder.load(…)."
+            )
         self._model: PretrainedBiLM | None = model
         self._source: ModelSource | None = None
         self._device, self._word_cache = str(device), word_cache
@@ -111,7 +117,7 @@ class Embedder:
         check_precision(precision)
         if num_threads is not None:
             if num_threads < 1:
-                raise ValueError(f"`num_threads` must be at least 1, got {num_threads}.")
+                raise InputError(f"`num_threads` must be at least 1, got {num_threads}.")
             torch.set_num_threads(num_threads)
         options: Any = {"device": device, "precision": precision, "word_cache": word_cache}
         if isinstance(model, PretrainedBiLM):
@@ -269,6 +275,11 @@ class Embedder:
         beyond the batch stay unchanged; new rows start at zero, as all do by default. Raise what
         `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
+        if isinstance(state, str):
+            raise InputError(
+                f"`state` of embed_batch is what its last call returned, or None for zeros, got "
+                f"{state!r}. The names are for `embed` and its kin."
+            )
         which = check_layers(layers, self.num_layers)
         vectors, tokens = self._encode(list(self._tokenized(sentences)))
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
@@ -286,12 +297,20 @@ class Embedder:
         """Like `embed_stream`, but yield (vectors, state after the sentence) so a job can resume.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
-        state to continue from.
+        state to continue from. Raise what `embed` raises, and `InputError` for another
+        ``initial_state``.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
+        if initial_state is not None and policy != "carry":
+            raise InputError(f'`initial_state` is for state="carry", got state={state!r}.')
+        if initial_state is not None and initial_state.hidden.shape[2] != 1:
+            raise InputError(
+                "`initial_state` must hold one row, that of the running text, got "
+                f"{initial_state.hidden.shape[2]}."
+            )
         if batch_tokens < 1:
-            raise ValueError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
+            raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
         return self._stream(self._tokenized(sentences), which, policy, batch_tokens, initial_state)
 
     def metadata(

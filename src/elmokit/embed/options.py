@@ -78,7 +78,9 @@ class EmbedOptions:
                 f"does not have: leave out `shard`, got {index}/{count}."
             )
         if self.resume and self.overwrite:
-            raise InputError("Give either --resume or --overwrite, not both.")
+            raise InputError(
+                "Give either `resume` or `overwrite` (--resume, --overwrite), not both."
+            )
         return output_format
 
     def check_values(self, *, num_layers: int) -> None:

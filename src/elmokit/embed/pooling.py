@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from elmokit.errors import InputError
 from elmokit.files.location import shown
 
 
@@ -21,13 +22,13 @@ POOLINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mean": _mean, "max":
 
 
 def check_pooling(pooling: str, *, name: str = "pooling", others: Sequence[str] = ()) -> str:
-    """Return ``pooling``; raise `ValueError` with the choices if there is no such pooling.
+    """Return ``pooling``; raise `InputError` with the choices if there is no such pooling.
 
     ``name`` is what the caller's users call it, ``others`` are poolings that it allows besides.
     """
     if pooling not in (allowed := (*POOLINGS, *others)):
         *first, last = (f'"{one}"' for one in allowed)
-        raise ValueError(f"`{name}` must be {', '.join(first)} or {last}, got {shown(pooling)}.")
+        raise InputError(f"`{name}` must be {', '.join(first)} or {last}, got {shown(pooling)}.")
     return pooling
 
 

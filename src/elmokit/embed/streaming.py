@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.errors import InputError
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.engine import Engine
@@ -25,9 +26,9 @@ BATCHES_PER_BUFFER = 4
 
 
 def check_state_policy(state: str) -> StatePolicy:
-    """Return ``state``; raise `ValueError` with the choices if it is not a policy."""
+    """Return ``state``; raise `InputError` with the choices if it is not a policy."""
     if state not in get_args(StatePolicy):
-        raise ValueError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
+        raise InputError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
     return cast(StatePolicy, state)
 
 

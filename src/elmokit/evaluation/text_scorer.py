@@ -206,7 +206,7 @@ def _has_quick_bf16(model: PretrainedBiLM) -> bool:
 
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
-    """Return the vocabulary, or raise `ValueError` if the model has no vocabulary or softmax."""
+    """Return the vocabulary, or raise `InputError` if the model has no vocabulary or softmax."""
     if model.word_vocab is None or model.softmax is None:
         if model.softmax is not None:
             raise InputError(

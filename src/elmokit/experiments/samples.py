@@ -119,7 +119,7 @@ def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
 def _write(data: DataFile, chosen: Sequence[int], source: Path, directory: Path) -> Path:
     """Write units in file order."""
     units: list[Any] = [data.units[index] for index in sorted(chosen)]
-    suffixes = [suffix for suffix in source.suffixes if suffix not in COMPRESSIONS]
+    suffixes = [suffix for suffix in source.suffixes if suffix.lower() not in COMPRESSIONS]
     suffix = suffixes[-1] if suffixes else ""
     target = directory / f"{source.name.partition('.')[0]}{suffix}"
     with atomic_file(target) as temp_path:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
 from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
-from elmokit.bilm.masking import lengths_of
+from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.bilm.scalar_mix import LayerNorm
+from elmokit.errors import InputError
 from elmokit.inference.packed_weights import PackedWeights
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.weights.mix_file import read_mixes
@@ -50,52 +51,64 @@ class ELMo(LayerMixes):
         model: The biLM, which shares its weights with this layer; its directory or name; default:
             the English model in the package. Frozen and in evaluation mode unless
             ``trainable_bilm``.
-        num_mixes: This and ``layers``, ``dropout``, ``layer_norm``, ``l2``: see `LayerMixes`.
+        num_mixes: This and ``layers``, ``dropout``, ``layer_norm``, ``l2``: see `LayerMixes`;
+            default: one mixture, not normalized, or those of ``mixes``.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
         mixes: File of trained mixtures (`elmokit.weights.mix_file`), which says how many there are
-            and how layers are normalized, instead of ``num_mixes`` and ``layer_norm``.
+            and how layers are normalized.
 
     Shape: char_ids (B, W, C) without boundaries, as from `elmokit.batch_to_ids` -> `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
 
     Raises:
-        ValueError: if ``num_mixes`` is below 1, or ``layer_norm="batch"`` has boundaries to keep.
+        InputError: if ``num_mixes`` is below 1, ``num_mixes`` or ``layer_norm`` is not that of
+            ``mixes``, ``layer_norm="batch"`` has boundaries to keep, or a name is unknown.
     """
 
     def __init__(
         self,
         model: BiLM | str | PathLike[str] | None = None,
         *,
-        num_mixes: int = 1,
+        num_mixes: int | None = None,
         layers: LayerChoice = "mix",
         dropout: float = 0.5,
-        layer_norm: bool | LayerNorm = False,
+        layer_norm: bool | LayerNorm | None = None,
         l2: float = 1e-3,
         trainable_bilm: bool = False,
         keep_boundaries: bool = False,
         mixes: str | PathLike[str] | None = None,
     ) -> None:
         trained = None if mixes is None else read_mixes(mixes)
+        if isinstance(layer_norm, bool):
+            layer_norm = "token" if layer_norm else "none"
         if trained is not None:
+            found = {"num_mixes": len(trained.gammas), "layer_norm": trained.layer_norm}
+            for name, given in (("num_mixes", num_mixes), ("layer_norm", layer_norm)):
+                if given not in (None, found[name]):
+                    raise InputError(
+                        f"`{name}` is {given!r}, but that of {mixes} is {found[name]!r}. Leave it "
+                        "out."
+                    )
             num_mixes, layer_norm = len(trained.gammas), trained.layer_norm
+        num_mixes = 1 if num_mixes is None else num_mixes
         if num_mixes < 1:
-            raise ValueError(f"`num_mixes` must be at least 1, got {num_mixes}.")
+            raise InputError(f"`num_mixes` must be at least 1, got {num_mixes}.")
         if layer_norm == "batch" and keep_boundaries:
-            raise ValueError(
+            raise InputError(
                 "layer_norm='batch' leaves out the boundaries, so they cannot be kept; use "
                 "layer_norm='batch_with_boundaries'."
             )
         if not isinstance(model, BiLM):
             model = load_model(model)
         if trained is not None and (trained.num_layers != model.num_layers or layers != "mix"):
-            raise ValueError(
+            raise InputError(
                 f"{mixes} holds mixtures of {trained.num_layers} layers; the model has "
                 f"{model.num_layers}, and `layers` is {layers!r} (expected 'mix')."
             )
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
-            layer_norm=layer_norm, l2=l2,
+            layer_norm=layer_norm or "none", l2=l2,
         )  # fmt: skip
         if trained is not None:
             self.set_mixes(trained.mix_weights, trained.gammas)
@@ -140,7 +153,7 @@ class ELMo(LayerMixes):
             state: Memory to start from; none: zeros.
         """
         self.bilm.check_shape(ids)
-        mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+        mask = mask_of(ids)
         out = self._run_bilm(self._add_boundaries(ids, lengths_of(mask)), state)
         mixes = [
             self.dropout(self._at_words(index, out.layers, out.mask, mask))

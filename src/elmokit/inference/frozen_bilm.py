@@ -15,7 +15,7 @@ from elmokit.bilm.bilm import (
     check_ids_shape,
     check_state_rows,
 )
-from elmokit.bilm.masking import lengths_of
+from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.inference.backend import Precision
 from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
 from elmokit.inference.engine import Engine
@@ -77,7 +77,7 @@ class FrozenBiLM:
         """
         check_ids_shape(ids, row_length=self._row_length)
         check_state_rows(state, len(ids))
-        mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+        mask = mask_of(ids)
         lengths = lengths_of(mask).tolist()
         real = ids[mask].numpy()
         _check_ids(real, self._num_ids)

@@ -14,6 +14,7 @@ from typing import cast, get_args
 import torch
 
 from elmokit.bilm.bilm import BiLM
+from elmokit.errors import InputError
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
 from elmokit.inference.torch_backend import ModuleNetwork
@@ -23,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 def check_precision(precision: str) -> Precision:
-    """Return ``precision``; raise `ValueError` with the choices if it is unknown."""
+    """Return ``precision``; raise `InputError` with the choices if it is unknown."""
     if precision not in get_args(Precision):
         allowed = " or ".join(repr(choice) for choice in get_args(Precision))
-        raise ValueError(f"`precision` must be {allowed}, got {precision!r}.")
+        raise InputError(f"`precision` must be {allowed}, got {precision!r}.")
     return cast(Precision, precision)
 
 

@@ -9,20 +9,35 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
+from elmokit.errors import InputError
+
 Layers = Literal["all", "top", "average"] | int
 """Layers to return: all, the last, their plain mean, or one by its number."""
 
 
 def check_layers(layers: str | int, num_layers: int) -> Layers:
-    """Return ``layers``; raise `ValueError` with the choices if a model of L layers lacks them."""
+    """Return ``layers``; raise `InputError` with the choices if a model of L layers lacks them."""
     named = isinstance(layers, str) and layers in ("all", "top", "average")
     numbered = isinstance(layers, int) and not isinstance(layers, bool) and 0 <= layers < num_layers
     if not (named or numbered):
-        raise ValueError(
+        raise InputError(
             f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
             f"{num_layers - 1} for this model, got {layers!r}."
         )
     return cast(Layers, layers)
+
+
+def check_one_layer(layers: object) -> None:
+    """Check that ``layers`` gives one vector per word; `check_layers` checks the rest.
+
+    Raises:
+        InputError: for ``"all"``.
+    """
+    if layers == "all":
+        raise InputError(
+            '`layers` must give one vector per word: "top", "average" or the number of a layer, '
+            'got "all".'
+        )
 
 
 class Results:

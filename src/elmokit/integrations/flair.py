@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, MissingExtraError
-from elmokit.inference.results import Layers, check_layers
+from elmokit.errors import MissingExtraError
+from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.integrations.stored_model import embedder_of, files_of
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -44,10 +44,7 @@ class ElmoEmbeddings(TokenEmbeddings):
         layers: Layers | str = "average",
     ) -> None:
         super().__init__()
-        if layers == "all":
-            raise InputError(
-                '`layers` must give one vector per token: "average", "top" or a number.'
-            )
+        check_one_layer(layers)
         self.embedder = model if isinstance(model, Embedder) else Embedder.load(model)
         self.layers = check_layers(layers, self.embedder.num_layers)
         self.name = f"elmokit-{layers}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.inference.results import Layers
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.given_sentences import GivenSentence, check_is_list
 from elmokit.text.normalization import normalize
@@ -50,8 +50,7 @@ def keyed_vectors(
         InputError: without words and sentences, or if no word is left.
         TypeError, ValueError: as `Embedder.embed`.
     """
-    if layers == "all":
-        raise InputError('`layers` must give one vector per word: "average", "top" or a number.')
+    check_one_layer(layers)
     if words is None and sentences is None:
         raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
     if words is not None:

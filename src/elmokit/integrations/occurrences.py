@@ -16,7 +16,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import METADATA_KEY
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.inference.results import Layers
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.alignment import align
 from elmokit.text.given_sentences import check_is_list
@@ -55,8 +55,7 @@ def occurrence_batches(
     Raises:
         TypeError, ValueError: as `Embedder.embed`.
     """
-    if layers == "all":
-        raise InputError('`layers` must give one vector per word: "average", "top" or a number.')
+    check_one_layer(layers)
     if rows < 1:
         raise InputError(f"`rows` must be at least 1, got {rows}.")
     check_is_list(texts, name="texts")

@@ -19,7 +19,7 @@ from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sif import SIF
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.files.changes import changes
 from elmokit.inference.precision import check_precision
 from elmokit.integrations.arrow_table import TableEmbedder
@@ -123,8 +123,7 @@ class RayLines:
                 'state="carry" reads the text as one stream, which one process must do: leave out '
                 "--engine ray, or give another state."
             )
-        with as_input_error():
-            check_precision(precision)
+        check_precision(precision)
         loaded = _loaded(model)
         self.options.check_values(num_layers=loaded.num_layers)
         self.num_layers = loaded.num_layers

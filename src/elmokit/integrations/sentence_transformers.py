@@ -10,12 +10,14 @@ class, so loading it needs ``trust_remote_code=True``.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from elmokit.bilm.layer_mixes import LayerChoice
+from elmokit.bilm.masking import mask_of
+from elmokit.config import check_choice
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -57,14 +59,12 @@ class ElmoWords(InputModule):
         max_seq_length: int | None = None,
     ) -> None:
         super().__init__()
-        if layers not in get_args(LayerChoice):
-            choices = ", ".join(get_args(LayerChoice))
-            raise InputError(f"`layers` must be one of {choices}, got {layers!r}.")
+        if max_seq_length is not None and max_seq_length < 1:
+            raise InputError(f"`max_seq_length` must be at least 1, got {max_seq_length}.")
         source = model if isinstance(model, PretrainedBiLM) else load_model(model)
-        self.layers, self.trainable_bilm, self.max_seq_length = (
-            layers, trainable_bilm, max_seq_length,
-        )  # fmt: skip
-        self.elmo = ELMo(source, layers=layers, dropout=0.0, trainable_bilm=trainable_bilm)  # pyright: ignore[reportArgumentType]
+        self.layers = check_choice(layers, LayerChoice, name="layers")
+        self.trainable_bilm, self.max_seq_length = trainable_bilm, max_seq_length
+        self.elmo = ELMo(source, layers=self.layers, dropout=0.0, trainable_bilm=trainable_bilm)  # pyright: ignore[reportArgumentType]
         if layers != "mix":  # the vectors themselves, not a learned multiple
             self.elmo.scalar_mixes.requires_grad_(False)
         self.tokenizer = self.bilm.tokenize  # pyright: ignore[reportAttributeAccessIssue]
@@ -82,7 +82,7 @@ class ElmoWords(InputModule):
         """Return ids (B, W, C) without boundaries, and the mask (B, W)."""
         texts = self._prepend_prompt(list(inputs), prompt) if prompt else inputs
         ids = self.bilm.encode(texts, boundaries=False)[:, : self.max_seq_length]
-        mask = (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
+        mask = mask_of(ids)
         return {"input_ids": ids, "attention_mask": mask.to(torch.int64)}
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from elmokit.embed.sif import (
     word_probabilities,
 )
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.text.given_sentences import split_sentences
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -121,10 +121,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         check_pooling(self.pooling, others=[SIF])
-        if self.layers == "all":
-            raise InputError(
-                '`layers` must give one vector per word: "average", "top" or a number.'
-            )
+        check_one_layer(self.layers)
 
     def _words(self, X: Any) -> Iterable[list[str]]:
         return split_sentences(X, self.embedder_.tokenizer.tokenize)

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
@@ -192,7 +193,7 @@ class ElmoModel(_OwnCode, PreTrainedModel):
         if attention_mask is not None:
             keep = attention_mask.bool().to(input_ids.device)
             input_ids = input_ids * (keep.unsqueeze(2) if input_ids.dim() == 3 else keep)
-        mask = (input_ids > 0).any(dim=2) if input_ids.dim() == 3 else input_ids > 0
+        mask = mask_of(input_ids)
         layers = self._layers(input_ids) * mask.unsqueeze(2)  # (L, B, T, 2D)
         wanted = self.config.output_hidden_states if output_hidden_states is None else (
             output_hidden_states

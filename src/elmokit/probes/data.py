@@ -182,4 +182,4 @@ def _files(data: Path) -> dict[str, Path]:
     if not data.is_dir():
         raise FileNotFoundError(f"There is no directory {data}. Give the probe's data directory.")
     files = [path for path in sorted(data.iterdir()) if path.is_file()]
-    return {path.stem if path.suffix in COMPRESSIONS else path.name: path for path in files}
+    return {path.stem if path.suffix.lower() in COMPRESSIONS else path.name: path for path in files}

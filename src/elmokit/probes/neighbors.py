@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from elmokit.errors import InputError
+from elmokit.inference.results import check_one_layer
 from elmokit.probes.occurrences import blocks, unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
@@ -160,8 +161,9 @@ def find_neighbors(
     compared; sentences that repeat the query's are taken out of the text.
 
     Raises:
-        InputError: if the text has too few occurrences of the word.
+        InputError: if the text has too few occurrences of the word, or ``layers`` are all.
     """
+    check_one_layer(layers)
     found = find_occurrences(sentences, word, limit=limit)
     if query is not None:
         others = (one for one in found if not is_same_text(query.tokens, one.tokens))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers, check_layers
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors
@@ -61,8 +61,7 @@ class LayerSource:
         cache_dir: Path | None = None,
         on_sentence: OnSentence | None = None,
     ) -> None:
-        with as_input_error():
-            self.layers = check_layers(layers, embedder.num_layers)
+        self.layers = check_layers(layers, embedder.num_layers)
         self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
         ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
         self.names = tuple(f"{label} {way}" for way in ways)
@@ -134,8 +133,7 @@ def layer_sources(
         loaded = load_model(path)
         if seed is not None:
             loaded.reset_parameters(torch.Generator().manual_seed(seed))
-        with as_input_error():
-            embedder = Embedder.load(loaded, device=device, precision=precision)
+        embedder = Embedder.load(loaded, device=device, precision=precision)
         label = TRAINED if seed is None else UNTRAINED
         sources.append(LayerSource(
             embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence

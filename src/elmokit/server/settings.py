@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from elmokit.embed.embedder import StatePolicy, check_state_policy
 from elmokit.embed.pooling import check_pooling
-from elmokit.errors import InputError, as_input_error
-from elmokit.inference.results import Layers
+from elmokit.errors import InputError
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.server import limits
 
 
@@ -42,18 +42,13 @@ class ServerSettings:
     """In which a request is computed, or refused."""
 
     def __post_init__(self) -> None:
-        with as_input_error():
-            check_pooling(self.pooling)
-            if check_state_policy(self.state) == "carry":
-                raise InputError(
-                    'state="carry" would let an answer depend on the requests before it: a server '
-                    'has "reset" and "warm".'
-                )
-        if self.layers == "all":
+        check_pooling(self.pooling)
+        if check_state_policy(self.state) == "carry":
             raise InputError(
-                'A server returns one vector per word: `layers` must be "top", "average" or the '
-                'number of a layer, got "all".'
+                'state="carry" would let an answer depend on the requests before it: a server '
+                'has "reset" and "warm".'
             )
+        check_one_layer(self.layers)
         for name in ("max_words", "max_texts", "batch_tokens", "max_requests"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}` must be at least 1, got {getattr(self, name)}.")

@@ -10,12 +10,11 @@ Source: bilm-tf ``data.py`` (``UnicodeCharsVocabulary``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from elmokit.config import check_ranges
-from elmokit.errors import ConfigError
+from elmokit.config import check_choices, check_ranges
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
@@ -53,15 +52,7 @@ class CharVocabConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, max_characters=(3, MAX_CHARACTERS))
-        if self.normalization not in get_args(Normalization):
-            raise ConfigError(
-                f"`normalization` must be one of {', '.join(get_args(Normalization))}, got "
-                f"{self.normalization!r}."
-            )
-        if self.truncation not in ("character", "byte"):
-            raise ConfigError(
-                f'`truncation` must be "character" or "byte", got {self.truncation!r}.'
-            )
+        check_choices(self)
 
 
 class CharVocab:

@@ -105,7 +105,9 @@ class Limits:
         for name in ("minutes", "epochs", "tokens"):
             value = getattr(self, name)
             if value is not None and not 0 < value < _MOST:
-                raise InputError(f"--{name} must be above 0 and below {_MOST:g}, got {value}.")
+                raise InputError(
+                    f"`{name}` (--{name}) must be above 0 and below {_MOST:g}, got {value}."
+                )
 
     def describe(self) -> str:
         """Return the options that give these limits."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import elmokit
-from elmokit.config import to_dict
+from elmokit.config import check_choices, to_dict
 from elmokit.corpus.sentence_file import (
     SentenceFile,
     TokenizedCorpus,
@@ -64,6 +64,7 @@ class VectorsConfig:
     """Of initial vectors, windows and random words."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("dim", "window", "min_count", "epochs", "negative", "buckets"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"`{name}` must be at least 1, got {getattr(self, name)}.")

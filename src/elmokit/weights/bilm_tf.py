@@ -134,9 +134,10 @@ def write_bilm_tf(
     softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it.
 
     Raises:
-        ValueError: for an adaptive softmax, which the format cannot hold, and if ``softmax`` is
-            given for a model without one.
+        InputError: for an adaptive softmax, which the format cannot hold, if ``softmax`` is given
+            for a model without one, and if two of the files are the same.
     """
+    check_distinct(options=options, weights=weights, softmax=softmax)
     if isinstance(model.softmax, AdaptiveSoftmax):
         raise InputError(
             "The original format has no adaptive softmax. Write the model without its output layer "
@@ -169,6 +170,17 @@ def write_bilm_tf(
         _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays)
         data = json_bytes(options_of(model), indent=2)
         files.enter_context(atomic_file(options)).write_bytes(data)
+
+
+def check_distinct(**files: StrPath | None) -> None:
+    """Check that files to write, by what they are, are different ones."""
+    given = {name: Path(path) for name, path in files.items() if path is not None}
+    if len({path.resolve() for path in given.values()}) < len(given):
+        *first, last = given
+        raise InputError(
+            f"{', '.join(first).capitalize()} and {last} need files of their own, got "
+            f"{', '.join(str(path) for path in given.values())}."
+        )
 
 
 def format_losses(model: PretrainedBiLM) -> list[str]:

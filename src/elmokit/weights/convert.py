@@ -15,7 +15,13 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.archives import archive_kind
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
-from elmokit.weights.bilm_tf import StrPath, format_losses, read_bilm_tf, write_bilm_tf
+from elmokit.weights.bilm_tf import (
+    StrPath,
+    check_distinct,
+    format_losses,
+    read_bilm_tf,
+    write_bilm_tf,
+)
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import (
@@ -119,7 +125,9 @@ def convert(
     target = Path(destination).expanduser()
     target = target.resolve() if target == Path() else target
     if dtype is not None and target.suffix != ".onnx":
-        raise InputError(f"--dtype is for ONNX files (*.onnx), got the destination {target}.")
+        raise InputError(
+            f"`dtype` (--dtype) is for ONNX files (*.onnx), got the destination {target}."
+        )
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
         path = path.with_name(path.name + INDEX_SUFFIX)
     elif not path.is_file():
@@ -207,12 +215,9 @@ def _to_original(
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
     written_paths = [options_path, weights_path, vocab_path, softmax_path]
-    names = [path.resolve() for path in written_paths if path is not None]
-    if len(set(names)) < len(names):
-        raise InputError(
-            f"Options, weights, vocabulary and softmax need files of their own, got "
-            f"{', '.join(path.name for path in names)}."
-        )
+    check_distinct(
+        options=options_path, weights=weights_path, vocabulary=vocab_path, softmax=softmax_path
+    )
     for path in written_paths:
         if path is not None:
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
+from elmokit.config import check_choice
+
 Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
 STORAGES: tuple[Storage, ...] = get_args(Storage)
@@ -29,6 +31,7 @@ def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, ".
     Raises:
         ValueError: if a number is not finite, or too large for the format.
     """
+    check_choice(storage, Storage, name="dtype")
     if storage == "float32":
         return tensor
     if storage == "float16":
@@ -45,8 +48,10 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
     """Turn fp32 parameters into the tensors of a file; they must be rounded to its format.
 
     Raises:
+        InputError: for an unknown ``storage``.
         ValueError: if a tensor has digits that ``storage`` cannot hold; names it.
     """
+    check_choice(storage, Storage, name="dtype")
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if storage in _INTEGERS and tensor.dim() >= 2:
@@ -92,8 +97,10 @@ def round_parameters(module: nn.Module, storage: Storage) -> None:
     """Round all parameters in place to numbers that ``storage`` holds exactly.
 
     Raises:
+        InputError: for an unknown ``storage``.
         ValueError: if a parameter is too large or not finite; names it.
     """
+    check_choice(storage, Storage, name="dtype")
     with torch.no_grad():
         for name, tensor in module.state_dict().items():
             try:

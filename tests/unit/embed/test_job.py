@@ -423,7 +423,7 @@ def test_the_tokenizer_of_the_model_keeps_its_version_if_it_is_named(tmp_path):
         ({"file_format": "bilm-tf", "layers": "top"}, "bilm-tf .*`layers` .*\"all\", .*'top'"),
         ({"shard": (4, 4)}, "`shard` .*0 <= i < N.* 4/4"),
         ({"shard": (1, 2), "state": "carry"}, 'state="carry" .*`shard`.* 1/2'),
-        ({"resume": True, "overwrite": True}, "--resume .*--overwrite"),
+        ({"resume": True, "overwrite": True}, "--resume.*--overwrite"),
     ],
 )
 def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, message):

@@ -98,3 +98,5 @@ def test_a_loss_trains_the_mixture_and_the_bilm_on_request(model, trainable_bilm
 def test_unknown_layers_are_refused(model):
     with pytest.raises(ValueError, match=r"average.*'first'"):
         ElmoWords(model, layers="first")
+    with pytest.raises(ValueError, match="`max_seq_length` must be at least 1, got -1"):
+        ElmoWords(model, max_seq_length=-1)

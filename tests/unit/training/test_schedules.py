@@ -67,7 +67,7 @@ class TestLimits:
         [("minutes", -1), ("tokens", 0), ("epochs", -3), ("minutes", float("nan"))],
     )
     def test_limits_that_are_not_positive_are_refused_by_name(self, name, value):
-        with pytest.raises(ValueError, match=rf"--{name} .* {value}\."):
+        with pytest.raises(ValueError, match=rf"`{name}` \(--{name}\) .* {value}\."):
             Limits(**{name: value})
 
 

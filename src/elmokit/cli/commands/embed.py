@@ -12,7 +12,7 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.embed.formats.registry import describe_formats, suffixes
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
 
 if TYPE_CHECKING:
@@ -153,8 +153,7 @@ def _own_lines(
     from elmokit.embed.line_embedder import OwnLines
 
     choose_threads(threads)
-    with as_input_error():  # checks precision and device
-        embedder = Embedder.load(model, device=device, precision=precision)
+    embedder = Embedder.load(model, device=device, precision=precision)
     return OwnLines(embedder, chosen)
 
 

@@ -9,7 +9,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.files.location import counted
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def neighbors(
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
     choose_threads(threads)
-    with as_input_error():  # checks the device
-        embedder = Embedder.load(model, device=device)
+    embedder = Embedder.load(model, device=device)
     chosen = _check_layers(layers, embedder.num_layers)
     splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     form = embedder.normalization
@@ -128,8 +127,7 @@ def _check_layers(text: str, num_layers: int) -> "Layers":
 
     if text == "all":
         raise InputError("Neighbors need one vector per word: --layers top, average or a number.")
-    with as_input_error():
-        return check_layers(options.layers_of(text), num_layers)  # pyright: ignore[reportReturnType]
+    return check_layers(options.layers_of(text), num_layers)  # pyright: ignore[reportReturnType]
 
 
 def _as_json(found: "Neighborhood") -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
-from elmokit.errors import InputError, MissingExtraError, as_input_error
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.server import limits
 
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ def serve(
         batch_tokens=batch_tokens, max_requests=max_requests, timeout_seconds=timeout,
     )  # fmt: skip
     with listen(host, port) as listener:
-        with as_input_error():  # checks the options; loads tokenizer and warm state
-            embedder = Embedder.load(directory, device=device, precision=precision)
-            embedder.embed(["Ready."], layers=settings.layers, state=settings.state)
+        embedder = Embedder.load(directory, device=device, precision=precision)
+        # checks the options; loads tokenizer and warm state
+        embedder.embed(["Ready."], layers=settings.layers, state=settings.state)
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
-        service = Service(embedder, settings, runs=_runs(task or []), vocab=vocab)
+        service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
         url = url_of(host, listener.getsockname()[1])
         if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
             log.warning("anyone who can reach %s may use it; --api-key requires a key", url)
@@ -133,7 +133,7 @@ def _key(given: str | None) -> str | None:
     return os.environ.get(KEY_VARIABLE) if given is None else given
 
 
-def _runs(given: list[str]) -> "dict[str, TaskRun]":
+def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
     from elmokit.tasks.runs.task_run import TaskRun
 
@@ -143,5 +143,5 @@ def _runs(given: list[str]) -> "dict[str, TaskRun]":
         name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
         if name in runs:
             raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
-        runs[name] = TaskRun.load(path)
+        runs[name] = TaskRun.load(path, device=device)
     return runs

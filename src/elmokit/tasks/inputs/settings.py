@@ -7,6 +7,7 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from elmokit.config import check_choices
 from elmokit.evaluation.text_scorer import StartState
 
 EmbeddingKind = Literal[
@@ -67,6 +68,7 @@ class InputSettings:
     """Scale of the static vectors."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
         if self.layer_l2 is not None and self.layer_l2 < 0:

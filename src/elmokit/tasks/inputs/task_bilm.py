@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
@@ -139,8 +139,7 @@ class TaskBiLM:
         if finetune:
             loaded = loaded.encoder()
         elif settings.has_layers:
-            with as_input_error():  # the precision is checked there
-                embedder = Embedder(loaded, device=device, precision=precision)
+            embedder = Embedder(loaded, device=device, precision=precision)
         tokenizer = NormalizingTokenizer(
             build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
         )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.config import check_choices
 from elmokit.tasks.networks.gru import gru_steps
 
 FORGET_BIAS = 1.0
@@ -55,6 +56,7 @@ class SentenceEncoderConfig:
     """Variational dropout at every layer's input."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not self.hidden_dims or min(self.hidden_dims) < 1:
             raise ValueError(
                 f"`hidden_dims` must hold one width of at least 1 per layer, got {self.hidden_dims}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from elmokit.config import check_choices
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenInputs
@@ -32,6 +33,7 @@ class TaskRunConfig:
     """How the model is trained."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
 

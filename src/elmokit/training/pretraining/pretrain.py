@@ -89,8 +89,7 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
 
 def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
     """Return the tokenizer of the shards; finished shards may differ from the configuration."""
-    stored = text.shards.metadata.get("tokenizer")
-    if stored is not None:
-        return TokenizerConfig(**stored)
+    if text.shards.tokenizer is not None:
+        return text.shards.tokenizer
     given = config.text.tokenizer
     return dataclasses.replace(given, name=build_tokenizer(given).name)

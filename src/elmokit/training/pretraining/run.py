@@ -19,7 +19,7 @@ from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import InputError, Stopped
 from elmokit.evaluation.perplexity import warn_of_unknown
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
+from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint, restoring
 from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport
 from elmokit.training.memory import kept_memory
@@ -113,7 +113,8 @@ class TrainingRun:
         self.validation = Validation(config.validation, text, scored, run_dir, processes, seed=seed)
         if checkpoint is not None:
             share = self.budget.share(self.updates.progress)
-            self.validation.restore(checkpoint.metadata, share)
+            with restoring(checkpoint):
+                self.validation.restore(checkpoint.metadata, share)
         self._has_checkpoint = checkpoint is not None
         self._saved_step = self.updates.progress.step
 

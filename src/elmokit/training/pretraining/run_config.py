@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
 
+from elmokit.config import check_choices
+from elmokit.corpus.order import Shuffle
 from elmokit.errors import ConfigError
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.precision import Precision
@@ -26,7 +27,7 @@ class TrainConfig:
     """Share of the rows that begin each window with a new sentence and the zero state in both
     directions, so that the model learns to start from it. The rest of the row's old sentence is
     skipped, half of it on average."""
-    shuffle: Literal["sentences", "none"] = "sentences"
+    shuffle: Shuffle = "sentences"
     """``none`` keeps the order of the corpus."""
     num_epochs: float = 10.0
     """Passes over the corpus if no minutes, epochs or tokens are given."""
@@ -47,6 +48,7 @@ class TrainConfig:
     """Updates between checkpoints, instead of the time."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -1,6 +1,7 @@
 """Validation during training: when it is due, its results, and keeping the best model."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 import elmokit
+from elmokit.config import from_dict, known_part
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.metrics.perplexity import PerplexityReport
@@ -18,6 +20,7 @@ from elmokit.training.pretraining.run_dir import BEST, publish_best
 from elmokit.training.schedules import Progress
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_files import read_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +43,16 @@ class ValidationConfig:
 
 OnValidation = Callable[[int, int], None]
 """Called with the number of sentences scored and in total."""
-SAVED = ("best", "validations_without_best", "validated_step")
-"""Attributes of `Validation` that a checkpoint stores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Saved:
+    """Attributes of `Validation` that a checkpoint stores."""
+
+    best: float | None
+    """None before the first validation (infinity in checkpoints of earlier versions)."""
+    validations_without_best: int
+    validated_step: int
 
 
 class Validation:
@@ -65,7 +76,7 @@ class Validation:
         self.config, self.text, self.model = config, text, model
         self.run_dir, self.processes, self.seed = run_dir, processes, seed
         self.sentences = _evenly_chosen(text, config.max_sentences)
-        self.best = float("inf")
+        self.best = math.inf
         self.validations_without_best = 0
         self.next_validation = 1
         self.validated_step = 0
@@ -73,12 +84,22 @@ class Validation:
 
     def metadata(self) -> dict[str, Any]:
         """Return the values that a checkpoint stores."""
-        return {name: getattr(self, name) for name in SAVED}
+        stored = {one.name: getattr(self, one.name) for one in dataclasses.fields(_Saved)}
+        return stored | {"best": None if self.best == math.inf else self.best}
 
     def restore(self, metadata: dict[str, Any], share: float) -> None:
-        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent."""
-        for name in SAVED:
-            setattr(self, name, metadata[name])
+        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent.
+
+        Raises:
+            ConfigError: if a value is missing or of another type.
+        """
+        known = known_part(_Saved, metadata)
+        if known.get("best") == math.inf:
+            known["best"] = None
+        saved = from_dict(_Saved, known, source="the checkpoint")
+        self.best = math.inf if saved.best is None else saved.best
+        self.validations_without_best = saved.validations_without_best
+        self.validated_step = saved.validated_step
         self.next_validation = self._next_after(share)
 
     def is_due(self, share: float) -> bool:
@@ -136,7 +157,7 @@ class Validation:
             if (self.run_dir / BEST).exists():
                 self._score_best(on_validation)
                 publish_best(self.run_dir)
-            figures = load_model(self.run_dir).training_metadata["perplexity"]
+            figures = read_config(self.run_dir).training["perplexity"]
             report = None if figures is None else PerplexityReport(**figures)
         self.processes.barrier()
         return report

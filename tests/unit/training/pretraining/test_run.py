@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText
-from elmokit.errors import ConfigError, Stopped
+from elmokit.errors import ConfigError, FormatError, Stopped
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
@@ -252,6 +253,17 @@ class TestResuming:
         result = again.run()
         assert result.stopped_early
         assert result.progress.step == first.updates.progress.step == 1
+
+    def test_a_checkpoint_without_its_best_score_is_damaged(self, build):
+        run = build(30)
+        run.save()
+        (path,) = run.run_dir.glob("checkpoints/*/*.json")
+        for best in ({}, {"best": "low"}):
+            data = json.loads(path.read_text("utf-8"))
+            data.pop("best", None)
+            path.write_text(json.dumps({**data, **best}), encoding="utf-8")
+            with pytest.raises(FormatError, match=r"`best`.* Delete the folder"):
+                build(30, resume=True)
 
     def test_without_a_checkpoint_it_says_so(self, build, caplog):
         assert build(resume=True).updates.progress.step == 0
