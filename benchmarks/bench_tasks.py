@@ -23,9 +23,9 @@ from common import Spread, describe, markdown_page, markdown_table, write_page
 from shapes import CACHE_DIR, SHAPES, model_folder
 from texts import Sentence, batches, read_text
 
+from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import find_split
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport, TaskTrainConfig
 

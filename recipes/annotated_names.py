@@ -13,7 +13,7 @@ from pathlib import Path
 from elmokit.files.atomic import atomic_file
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.runs.run_dir import find_split
+from elmokit.tasks.formats.splits import find_split
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",

@@ -21,10 +21,11 @@ from elmokit.config import from_dict
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json, write_json
+from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, find_split, read_metadata
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.tasks.task import TaskScore

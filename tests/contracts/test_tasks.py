@@ -141,10 +141,10 @@ def run_task(
     epochs=60,
     device="auto",
 ):
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
-    from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.train_task import train_task
     from elmokit.tasks.runs.training import TaskTrainConfig
 
@@ -175,8 +175,8 @@ def test_every_task_is_checked():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_score_follows_from_the_counts(task, data):
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.run_dir import find_split
 
     found = find_task(task)
     examples = found.read(find_split(data, "dev"), training=False, tokenize=str.split)
@@ -222,7 +222,7 @@ def words_of(task, text):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
-    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.runs.task_run import TaskRun
 
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=EPOCHS.get(task, 30))
@@ -250,9 +250,9 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     task, data, tmp_path, model_dir, monkeypatch
 ):
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.scoring import predict
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.tasks.runs.training import TaskTraining
@@ -278,12 +278,12 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 @pytest.fixture
 def network(task, data, tmp_path, model_dir):
     """A fresh network of a task's own inputs, and a function that makes batches of its data."""
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.task_bilm import TaskBiLM
     from elmokit.tasks.inputs.token_inputs import BatchMaker
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig, build_network
     from elmokit.tasks.runs.examples import Examples
-    from elmokit.tasks.runs.run_dir import find_split
 
     found = find_task(task)
     dims = tuple(8 for _ in found.default_hidden_dims[:2])
@@ -317,7 +317,7 @@ def test_a_network_makes_its_tensors_where_its_batches_are(network):
 @pytest.mark.gpu
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path, model_dir):
-    from elmokit.tasks.runs.run_dir import find_split
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.runs.task_run import TaskRun
 
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=200, device="cuda")

@@ -18,8 +18,8 @@ def bench(pytestconfig):
 
 
 def test_made_examples_are_those_of_each_task(bench, tmp_path):
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.registry import TASKS, find_task
-    from elmokit.tasks.runs.run_dir import find_split
 
     plan = bench.PLANS["tiny"]
     folders = bench.make_data(tmp_path, plan)

@@ -10,10 +10,10 @@ from elmokit.experiments.inputs import find_all
 from elmokit.experiments.settings import TaskSettings
 from elmokit.files.hashing import file_sha256
 from elmokit.probes.data import SplitFiles
+from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import find_split
 from elmokit.tasks.runs.scoring import check_labels
 
 

@@ -1,6 +1,6 @@
 """The interface between the engine and a network: token vectors, and a reader per direction."""
 
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -9,8 +9,10 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMConfig, Direction, DirectionState
 from elmokit.inference.results import OutputSlots
+from elmokit.kernels.library import Kind
 
-Precision = Literal["fp32", "bf16", "int8"]
+Precision = Kind
+"""Of the matrix products, as the kernels name it."""
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ from elmokit.bilm.layer_mixes import LayerChoice
 from elmokit.bilm.masking import mask_of
 from elmokit.config import check_choice
 from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -105,7 +106,8 @@ class ElmoWords(InputModule):
         self.save_config(output_path)
         self.bilm.save(Path(output_path) / _MODEL_DIR)
         mixes = {name: tensor.contiguous() for name, tensor in self._mix_state().items()}
-        save_file(mixes, Path(output_path) / "model.safetensors", metadata={"format": "pt"})
+        with atomic_file(Path(output_path) / "model.safetensors") as temp_path:
+            save_file(mixes, temp_path, metadata={"format": "pt"})
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "ElmoWords":  # pyright: ignore[reportIncompatibleMethodOverride]

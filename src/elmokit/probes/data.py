@@ -17,8 +17,8 @@ from elmokit.tasks.formats.senses import (
     read_sense_inventory,
     read_senses,
 )
+from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.formats.word_in_context import ContextPair, read_kobest_wic, read_wic
-from elmokit.tasks.runs.run_dir import find_split
 from elmokit.tasks.task import Units
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"

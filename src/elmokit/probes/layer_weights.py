@@ -11,7 +11,7 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.tasks.inputs.settings import EmbeddingKind, MixPosition
+from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS, MixPosition
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -21,8 +21,6 @@ from elmokit.tasks.runs.run_dir import (
 )
 from elmokit.weights.locate import TASK_RUNS
 
-LEARNING_CONDITIONS: tuple[EmbeddingKind, ...] = ("elmo", "random")
-"""Conditions of `elmokit train` with learned layer weights."""
 POSITIONS: tuple[MixPosition, ...] = ("input", "output")
 """Where a task model can use the mixture."""
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -47,7 +45,7 @@ class LayerWeights:
     """Name of its directory."""
     task: str
     embeddings: str
-    """The condition, one of `LEARNING_CONDITIONS`."""
+    """The condition, one of `WITH_LAYER_WEIGHTS`."""
     mixes: tuple[MixWeights, ...]
 
 
@@ -69,7 +67,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
             f"{run_dir / CONFIG_FILE} does not name the task and its embeddings: {error}. Train "
             "the task again."
         ) from error
-    if condition not in LEARNING_CONDITIONS:
+    if condition not in WITH_LAYER_WEIGHTS:
         raise InputError(
             f"{run_dir} was trained with --embeddings {condition}, which learns no layer weights. "
             "Train the task with --embeddings elmo."

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import find_split
 from elmokit.tasks.task import Task, Units
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer

@@ -9,12 +9,12 @@ import torch
 
 log = logging.getLogger(__name__)
 
-Precision = Literal["fp32", "bf16"]
+TrainingPrecision = Literal["fp32", "bf16"]
 MAX_RELATIVE_ERROR = 1e-5
 
 
 def autocast(
-    precision: Precision, device: torch.device
+    precision: TrainingPrecision, device: torch.device
 ) -> Callable[[], AbstractContextManager[Any]]:
     """Return the context of a forward pass: bf16 autocast, or none for fp32."""
     if precision == "fp32":

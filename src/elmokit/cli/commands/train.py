@@ -60,10 +60,10 @@ def train(
     """
     from elmokit.config import from_dict
     from elmokit.errors import InputError
+    from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.settings import EmbeddingKind
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
-    from elmokit.tasks.runs.run_dir import find_split
     from elmokit.tasks.runs.train_task import train_task
 
     choose_threads(threads)

@@ -18,7 +18,8 @@ from elmokit.experiments.runs.run_queue import CheckTime, OutOfTime
 from elmokit.experiments.runs.store import FileScore, RunResult
 from elmokit.experiments.samples import TrainingParts, divide_training_set, sample_file
 from elmokit.probes.data import SplitFiles
-from elmokit.probes.layer_weights import LEARNING_CONDITIONS, MixWeights, read_layer_weights
+from elmokit.probes.layer_weights import MixWeights, read_layer_weights
+from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.train_task import train_task
@@ -138,6 +139,6 @@ class TaskRuns:
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:
-    if config.inputs.embeddings not in LEARNING_CONDITIONS:
+    if config.inputs.embeddings not in WITH_LAYER_WEIGHTS:
         return ()
     return read_layer_weights(run_dir).mixes

@@ -7,6 +7,7 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from elmokit.bilm.layer_mixes import LayerChoice
 from elmokit.config import check_choices
 from elmokit.evaluation.text_scorer import StartState
 
@@ -23,8 +24,16 @@ vector at the input and, where a mixture is read at the output, there too. ``sta
 static vector, and wherever a mixture is read a learned linear map of it that is as wide. ``none``:
 nothing.
 """
-WITH_LAYERS: tuple[EmbeddingKind, ...] = ("elmo", "layer0", "random", "top", "average")
+LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
+    "elmo": "mix", "layer0": "layer0", "random": "mix", "top": "top", "average": "average",
+}  # fmt: skip
+"""The layers of a biLM that a condition reads, where it reads any."""
+WITH_LAYERS: tuple[EmbeddingKind, ...] = tuple(LAYER_CHOICES)
 """Conditions that read the layers of a biLM."""
+WITH_LAYER_WEIGHTS: tuple[EmbeddingKind, ...] = tuple(
+    kind for kind, layers in LAYER_CHOICES.items() if layers == "mix"
+)
+"""Conditions that learn the weights of the layers."""
 WITH_BILM: tuple[EmbeddingKind, ...] = (*WITH_LAYERS, "static_projected")
 """Conditions that need a biLM: for its layers, or for their width."""
 ONLY_STATIC: tuple[EmbeddingKind, ...] = ("static", "static_output", "static_projected")

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
-from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings, MixPosition
+from elmokit.bilm.layer_mixes import LayerMixes
+from elmokit.tasks.inputs.settings import LAYER_CHOICES, InputSettings, MixPosition
 from elmokit.tasks.inputs.static_inputs import StaticInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
@@ -17,9 +17,6 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 CHAR_FILTERS = ((3, 128),)
 CHAR_EMBEDDING_DIM = 16
-LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
-    "elmo": "mix", "random": "mix", "average": "average", "top": "top", "layer0": "layer0",
-}  # fmt: skip
 START_RMS = 0.25
 """Root mean square, before training, of a mixture's values and of static vectors whose scale is
 learned: about that of skip-gram vectors."""

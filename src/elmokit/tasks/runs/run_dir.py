@@ -1,4 +1,4 @@
-"""The directory of a task run, and the files of a data set.
+"""The directory of a task run.
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors that are
@@ -7,7 +7,6 @@ that `save_run` wrote has weights in a smaller format and a card, ``README.md``,
 resumed.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -18,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 
 from elmokit.config import from_dict, parse_record
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.damage import damage
@@ -45,40 +44,6 @@ KEEPS_VECTORS = "keeps_vectors"
 """Key of `task.json`: whether the run holds all static vectors of their file."""
 _ADVICE = "Copy the whole directory again, or train the task again."
 _TRAIN_AGAIN = "Train the task again."
-
-
-def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
-    """Return the file of a data directory whose name says that it is this split.
-
-    ``split`` must be a whole part of the name: ``train`` is in ``en-train.tsv``, not in
-    ``constraints.tsv``. Of several such files, the one with one of ``suffixes`` is taken.
-
-    Raises:
-        FileNotFoundError: if there is none, or the directory is missing.
-        InputError: if there are several.
-    """
-    if not data.is_dir():
-        fault = f"{data} is not a directory." if data.exists() else f"There is no directory {data}."
-        raise FileNotFoundError(
-            f"{fault} Give the directory with the task's files (train… and dev…)."
-        )
-    part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
-    found = sorted(
-        path
-        for path in data.iterdir()
-        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
-    )
-    if len(found) > 1 and suffixes:
-        found = [path for path in found if set(path.suffixes) & set(suffixes)] or found
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise InputError(
-            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
-            "there."
-        )
-    if not found:
-        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
-    return found[0]
 
 
 def write_best(

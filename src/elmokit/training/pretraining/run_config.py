@@ -7,7 +7,7 @@ from elmokit.config import check_choices
 from elmokit.corpus.order import Shuffle
 from elmokit.errors import ConfigError
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.precision import Precision
+from elmokit.training.precision import TrainingPrecision
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.schedules import ScheduleConfig
 
@@ -33,7 +33,7 @@ class TrainConfig:
     """Passes over the corpus if no minutes, epochs or tokens are given."""
     seed: int = 0
     """Of weights, shuffling, dropout and candidates."""
-    precision: Precision = "fp32"
+    precision: TrainingPrecision = "fp32"
     """``bf16`` computes products in bf16; weights, state and loss stay fp32."""
     ema_decay: float | None = None
     """Decay of an exponential moving average of the weights, such as 0.999. Validation scores it

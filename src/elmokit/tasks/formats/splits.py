@@ -1,0 +1,41 @@
+"""The files of a data set: which is for training, which for development."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from elmokit.errors import InputError
+
+
+def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
+    """Return the file of a data directory whose name says that it is this split.
+
+    ``split`` must be a whole part of the name: ``train`` is in ``en-train.tsv``, not in
+    ``constraints.tsv``. Of several such files, the one with one of ``suffixes`` is taken.
+
+    Raises:
+        FileNotFoundError: if there is none, or the directory is missing.
+        InputError: if there are several.
+    """
+    if not data.is_dir():
+        fault = f"{data} is not a directory." if data.exists() else f"There is no directory {data}."
+        raise FileNotFoundError(
+            f"{fault} Give the directory with the task's files (train… and dev…)."
+        )
+    part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
+    found = sorted(
+        path
+        for path in data.iterdir()
+        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
+    )
+    if len(found) > 1 and suffixes:
+        found = [path for path in found if set(path.suffixes) & set(suffixes)] or found
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise InputError(
+            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
+            "there."
+        )
+    if not found:
+        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
+    return found[0]
