@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -208,6 +209,48 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():
         assert two[step][0] == pytest.approx(loss, abs=1e-5)
+
+
+def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
+    """The sums of two processes have one order only; those of three must keep theirs."""
+    options = [*TOY, "--set", "train.batch_size=18", "--set", "train.checkpoint_steps=6"]
+
+    def run(directory, *more):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+        ranks = [
+            start_elmokit(
+                "pretrain", corpus, "-o", directory, *options, "--tokens", 2160, *more,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                env={**os.environ, **place, "WORLD_SIZE": "3", "RANK": rank, "LOCAL_RANK": rank},
+            )
+            for rank in "012"
+        ]  # fmt: skip
+        for process in ranks:
+            _, message = process.communicate(timeout=120)
+            assert process.returncode == 0, message
+            assert "find_unused_parameters" not in message
+
+    run(tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    *_, last = sorted((tmp_path / "resumed/checkpoints").iterdir())
+    shutil.rmtree(last)
+    run(tmp_path / "resumed", "--resume")
+    assert losses(tmp_path / "resumed") == losses(tmp_path / "whole")
+    whole, resumed = (tmp_path / name / "model.safetensors" for name in ("whole", "resumed"))
+    assert resumed.read_bytes() == whole.read_bytes()
+
+
+def test_under_torchrun_a_device_is_checked(corpus, tmp_path):
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "RANK": "0", "LOCAL_RANK": "0"}
+    process = start_elmokit(
+        "pretrain", corpus, "-o", tmp_path / "run", *TOY, "--device", "frob",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, **place, "WORLD_SIZE": "2"},
+    )  # fmt: skip
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "cannot compute on the device 'frob'" in message
 
 
 def test_a_directory_with_a_run_is_not_overwritten(corpus, whole_run):

@@ -23,6 +23,10 @@ from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
+_NOT_EMBEDDINGS = (
+    "Of such files, `info` describes embedding files that elmokit wrote. Weights of other software "
+    "are read by `elmokit convert`."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,11 @@ def describe(name_or_path: str) -> Description:
             also = f"Task runs in the package: {', '.join(taggers)}."
             raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
+    if any((path.parent / mark).is_file() for mark in DIRECTORIES):
+        raise InputError(
+            f"{path} is a file of the directory {path.parent}: `elmokit info {path.parent}` "
+            "describes the whole."
+        )
     is_embedding = path.suffix.lower() in suffixes()
     return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
 
@@ -139,7 +148,7 @@ def _shards(directory: Path) -> Description:
 
 
 def _embeddings(path: Path) -> Description:
-    metadata = read_embedding_metadata(path)
+    metadata = read_embedding_metadata(path, advice=_NOT_EMBEDDINGS)
     return {
         "kind": "embedding file",
         "version": metadata.pop("elmokit_version", ""),

@@ -73,6 +73,14 @@ StartStateOption = Annotated[
         "--state", help="LSTM state before each sentence: warm (as in training) or reset."
     ),
 ]
+ScoringPrecisionOption = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        help="fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the "
+        "figures by less than 0.1 %.",
+    ),
+]
 LayersOption = Annotated[
     str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
 ]

@@ -96,7 +96,9 @@ def _perplexity(
     counter = PerplexityCounter()
     for scored in scorer.score(sentences, on_sentences=on_sentences):
         count(scored, counter)
-    return counter.report(vocabulary=len(scorer.vocab), state=scorer.state)
+    return counter.report(
+        vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision
+    )
 
 
 def warn_of_unknown(report: PerplexityReport) -> None:

@@ -108,7 +108,10 @@ class SurprisalRows(Iterator[WordSurprisal]):
         Raises:
             InputError: if there was none.
         """
-        return self._counter.report(vocabulary=len(self._scorer.vocab), state=self._scorer.state)
+        return self._counter.report(
+            vocabulary=len(self._scorer.vocab), state=self._scorer.state,
+            precision=self._scorer.precision,
+        )  # fmt: skip
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         for scored in self._scorer.score(self._words(sentences)):

@@ -92,7 +92,7 @@ class TextScorer:
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
         chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
-        self.softmax, self.state = model.softmax, state
+        self.softmax, self.state, self.precision = model.softmax, state, chosen
         self.bilm = FrozenBiLM(model, precision=chosen)
         self._scores = TargetScores(model.softmax, precision=chosen)
         self._distributions = None if top is None else self._named(top)
@@ -189,6 +189,7 @@ def open_scorer(
     device: str = "auto",
     batch_size: int = 64,
     state: StartState | str = "warm",
+    precision: ScoringPrecision | str = "auto",
     top: int | None = None,
 ) -> tuple[TextScorer, Tokenizer]:
     """Load a model to score raw text, and its tokenizer; warn if another one is named.
@@ -196,7 +197,7 @@ def open_scorer(
     The other arguments are those of `TextScorer`.
     """
     model = load_model(model_path).to(pick_device(device))
-    scorer = TextScorer(model, batch_size=batch_size, state=state, top=top)
+    scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision, top=top)
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 

@@ -25,14 +25,25 @@ _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "oss", "oci"})
 
 
 def as_address(path: StrPath) -> str | None:
-    """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two."""
+    """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two.
+
+    Raises:
+        InputError: if it looks like an address of a storage that fsspec does not know, and there is
+            no folder of this name; also for ``file://``, which is a path already.
+    """
     found = _ADDRESS.fullmatch(os.fspath(path))
-    if found is None or found[1] in ("file", "local") or os.path.exists(path):
+    if found is None or os.path.exists(path) or os.path.isdir(f"{found[1]}:"):
         return None
     from fsspec.registry import known_implementations, registry
 
-    is_known = found[1] in known_implementations or found[1] in registry
-    return f"{found[1]}://{found[2]}" if is_known else None
+    if found[1] in ("file", "local"):
+        raise InputError(f"{os.fspath(path)}: give the path itself, without {found[1]}://.")
+    if found[1] not in known_implementations and found[1] not in registry:
+        raise InputError(
+            f"{os.fspath(path)}: fsspec knows no storage {found[1]!r}. Check the word before the "
+            "colon, as in s3://BUCKET/KEY."
+        )
+    return f"{found[1]}://{found[2]}"
 
 
 @dataclass(frozen=True)

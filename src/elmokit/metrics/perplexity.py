@@ -27,6 +27,8 @@ class PerplexityReport:
     """Its size V; perplexities over different vocabularies are not comparable."""
     state: str
     """The initial state of each sentence: ``warm`` or ``reset``."""
+    precision: str = "fp32"
+    """Of the products: ``fp32`` or ``bf16``."""
 
 
 @dataclass
@@ -41,7 +43,7 @@ class PerplexityCounter:
     text_bytes: int = 0
     """UTF-8 bytes of all words."""
 
-    def report(self, *, vocabulary: int, state: str) -> PerplexityReport:
+    def report(self, *, vocabulary: int, state: str, precision: str = "fp32") -> PerplexityReport:
         """Return the figures.
 
         Raises:
@@ -59,7 +61,7 @@ class PerplexityCounter:
             tokens=self.tokens, sentences=self.sentences,
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=mean * self.tokens / math.log(2) / (self.text_bytes + self.tokens),
-            vocabulary=vocabulary, state=state,
+            vocabulary=vocabulary, state=state, precision=precision,
         )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
@@ -33,7 +34,11 @@ class World:
         if self.size == 1:
             return module
         device_ids = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=device_ids)
+        # Otherwise gradients are put into another order after the first update, and with it the
+        # sums of three or more processes: a resumed run would differ in its last bits.
+        return DistributedDataParallel(
+            _WithUnused(module, self.device), device_ids=device_ids, find_unused_parameters=True
+        )
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of ``values`` over all processes."""
@@ -68,6 +73,18 @@ class World:
             distributed.barrier()
 
 
+class _WithUnused(torch.nn.Module):
+    """A module with a parameter that it does not use: without any, each process prints a warning."""
+
+    def __init__(self, module: torch.nn.Module, device: torch.device) -> None:
+        super().__init__()
+        self.module = module
+        self.unused = torch.nn.Parameter(torch.zeros((), device=device))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+
 @contextmanager
 def world(device: str = "auto") -> Iterator[World]:
     """Join the processes that `torchrun` started; without it, yield a world of one.
@@ -79,9 +96,10 @@ def world(device: str = "auto") -> Iterator[World]:
         yield World(device=pick_device(device))
         return
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    use_cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
-    own = torch.device("cuda", local_rank) if use_cuda else torch.device("cpu")
+    own = pick_device(device)
+    use_cuda = own.type == "cuda"
     if use_cuda:
+        own = torch.device("cuda", local_rank)
         torch.cuda.set_device(own)
     # The functions of this module keep the group that exists when it is imported, and with it its
     # threads, as a default argument; DistributedDataParallel would import it later.

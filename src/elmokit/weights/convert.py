@@ -46,6 +46,8 @@ SAMPLE_SENTENCES = (
 """Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
+_FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt")
+"""Suffixes of files, which would be odd names of folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +129,11 @@ def convert(
     if dtype is not None and target.suffix != ".onnx":
         raise InputError(
             f"`dtype` (--dtype) is for ONNX files (*.onnx), got the destination {target}."
+        )
+    if target.suffix.lower() in _FILE_SUFFIXES and not target.is_dir():
+        raise InputError(
+            f"{target} is the name of a file, but what is written is a folder of several. Give the "
+            f"name of a folder, such as {target.with_suffix('')}; only ONNX is one file (.onnx)."
         )
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
         path = path.with_name(path.name + INDEX_SUFFIX)

@@ -19,12 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import elmokit
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
+from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.storage import Storage, pack, round_parameters
 
 OPSET = 18
@@ -37,7 +39,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     """Write the biLM, without its softmax, as one ONNX file.
 
     ``float16`` and ``int8`` (one scale per row) round the weights to a half and a quarter of the
-    file, as `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case.
+    file, as `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
+    the file name the model's hash, tokenizer and normalization, and the version of elmokit.
 
     Raises:
         MissingExtraError: if the library onnx is missing.
@@ -53,6 +56,9 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
         import onnx
     except ImportError as error:
         raise MissingExtraError("onnx", extra="onnx") from error
+    made = {"normalization": model.config.char_vocab.normalization}
+    if isinstance(model, PretrainedBiLM):
+        made |= {"model_hash": model.model_hash(), "tokenizer": str(model.tokenizer)}
     if dtype != "float32":
         model = copy.deepcopy(model)
         round_parameters(model, dtype)
@@ -75,11 +81,13 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
             graph.initializers,
         ),
         producer_name="elmokit",
+        producer_version=elmokit.__version__,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
     )
     for name, found in zip((LAYERS, MASK), outputs, strict=True):
         proto.graph.node.append(onnx.helper.make_node("Identity", [found], [name]))
+    onnx.helper.set_model_props(proto, made | {"dtype": dtype})
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
         temp_path.write_bytes(proto.SerializeToString())

@@ -15,12 +15,14 @@ def cache(
     ] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Show or clear compiled kernels and cached biLM layers.
+    """Show or clear compiled kernels and cached biLM layers; show outputs not sent yet.
 
     The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
-    allows; the least recently used entries are removed first.
+    allows; the least recently used entries are removed first. Finished outputs that could not be
+    sent to their address are kept: the same command with --resume sends them.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
+    from elmokit.files.locks import LOCK_NAME
     from elmokit.kernels.library_files import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 
@@ -36,6 +38,12 @@ def cache(
         found[name] = {
             "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
         }  # fmt: skip
+    folder = cache_dir("uploads")
+    waiting = [path for path in folder.glob("*/*") if path.name != LOCK_NAME]
+    found["unsent"] = {
+        "path": folder, "entries": len(waiting),
+        "bytes": sum(path.stat().st_size for path in waiting), "limit_bytes": None,
+    }  # fmt: skip
     if json:
         emit_json({"cleared": clear, **found})
         return
@@ -44,4 +52,5 @@ def cache(
             "" if one["limit_bytes"] is None else f" of at most {one['limit_bytes'] / 1e6:,.0f} MB"
         )
         counts = f"{one['entries']:6,d} entries {one['bytes'] / 1e6:10,.1f} MB{limit}"
-        typer.echo(f"{name:8}{counts}{', removed' if clear else ''}   {one['path']}")
+        what = ", kept" if name == "unsent" else ", removed"
+        typer.echo(f"{name:8}{counts}{what if clear else ''}   {one['path']}")

@@ -108,3 +108,5 @@ def _print(result: "FinetuneResult", *, as_json: bool) -> None:
     for name, after in result.after.items():
         before = f"{result.before[name].mean:10.1f}" if name in result.before else f"{'–':>10s}"
         typer.echo(f"{name:16s}{before}{after.mean:10.1f}   {after.oov_rate:.1%}, {after.tokens:,}")
+    if len(result.after) == 1:
+        typer.echo("With --general FILE it also shows what the model forgets.", err=True)

@@ -116,7 +116,9 @@ def neighbors(
         })  # fmt: skip
         return
     if query is None:
-        typer.echo(f"{word}: {counted(len(found), 'occurrence')}, {options.name_layers(chosen)}")
+        first = f" (the first; --limit {limit})" if len(found) == limit else ""
+        counts = f"{counted(len(found), 'occurrence')}{first}"
+        typer.echo(f"{word}: {counts}, {options.name_layers(chosen)}")
     _print(found if query is not None else spread(found, show), context)
     if static:
         typer.echo(f"\nstatic: {', '.join(f'{other} {cosine:.2f}' for other, cosine in static)}")

@@ -16,6 +16,7 @@ def perplexity(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: options.OtherTokenizerOption = None,
     state: options.StartStateOption = "warm",
+    precision: options.ScoringPrecisionOption = "auto",
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
@@ -31,15 +32,16 @@ def perplexity(
     choose_threads(threads)
     read = ReadReport()
     scorer, splitter = open_scorer(
-        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state
-    )
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
+        precision=precision,
+    )  # fmt: skip
     report = perplexity_of_files(scorer, splitter, text, read=read)
     if json:
         emit_json({**dataclasses.asdict(report), "skipped": read.skipped})
         return
     typer.echo(f"forward        {report.forward:10.2f}")
     typer.echo(f"backward       {report.backward:10.2f}")
-    typer.echo(f"mean           {report.mean:10.2f}")
+    typer.echo(f"mean           {report.mean:10.2f}   (computed in {report.precision})")
     typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
     typer.echo(f"sentences      {report.sentences:10d}")
     if read.num_bad:

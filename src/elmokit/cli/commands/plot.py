@@ -12,11 +12,16 @@ from elmokit.files.location import counted
 
 def plot(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or finetune.")],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Write .png, .pdf or .svg."),
-    ],
     *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write .png, .pdf or .svg; default: plot.png in RUN.",
+        ),
+    ] = None,
     overwrite: options.OverwriteOption = False,
     json: options.JsonOption = False,
 ) -> None:
@@ -28,10 +33,11 @@ def plot(
     from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target
 
-    check_target(output, overwrite=overwrite)
-    drawn = plot_run(run, output)
+    target = output or run / "plot.png"
+    check_target(target, overwrite=overwrite)
+    drawn = plot_run(run, target)
     if json:
-        emit_json({"run": run, "output": output, "rows": len(drawn.rows)})
+        emit_json({"run": run, "output": target, "rows": len(drawn.rows)})
     else:
         state = "running" if drawn.is_running else "ended"
-        typer.echo(f"{output}: {counted(len(drawn.rows), 'row')} of {run} ({state})")
+        typer.echo(f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})")

@@ -126,15 +126,17 @@ def write_embeddings(
     writer.close()
 
 
-def read_metadata(path: Path) -> dict[str, Any]:
-    """Read how an embedding file was made.
+REPLACE = "Remove it, or replace it with --overwrite."
+
+
+def read_metadata(path: Path, *, advice: str = REPLACE) -> dict[str, Any]:
+    """Read how an embedding file was made; ``advice`` ends the messages of errors.
 
     Raises:
         FormatError: if the file is damaged, or was not written by elmokit.
     """
     module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
     path.open("rb").close()  # system errors name the path here, but not in the libraries
-    advice = "Remove it, or replace it with --overwrite."
     try:
         with damage(path, "", what="damaged, or not an embedding file of elmokit"):
             text = module.read_metadata(path)

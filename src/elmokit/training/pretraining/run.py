@@ -186,7 +186,8 @@ class TrainingRun:
         report = self.validation.validate(progress, share, on_validation)
         if run_log is not None and report is not None:
             figures = dataclasses.asdict(report).items()
-            run_log.write({"step": progress.step, **{f"valid_{k}": value for k, value in figures}})
+            where = {"step": progress.step, "tokens": progress.tokens}
+            run_log.write(where | {f"valid_{name}": value for name, value in figures})
         return report
 
     def _save_is_due(self, seconds_since_save: float, was_validated: bool) -> bool:
