@@ -107,6 +107,18 @@ def test_a_file_of_another_program_is_not_explained_as_vectors_alone(name, tmp_p
     assert f"{tmp_path / name} is not a file that elmokit writes" in message
 
 
+def test_of_files_of_another_program_none_is_to_be_removed(folder, tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "weights.hdf5", "w") as file:
+        file["a"] = [1.0]
+    message = elmokit("info", tmp_path / "weights.hdf5", expect=2).stderr
+    assert "elmokit convert" in message
+    assert "Remove" not in message
+    weights = folder / "model/model.safetensors"
+    assert f"elmokit info {folder / 'model'}" in elmokit("info", weights, expect=2).stderr
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_several_those_that_can_be_described_are(folder, order):
     names = [folder / "model", folder / "text.txt"][::order]
@@ -137,8 +149,14 @@ class TestCache:
         assert found["layers"]["entries"] == 1
         assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
         assert found["layers"]["limit_bytes"] == 10**10
+        unsent = cache / "uploads/0123456789abcdef/x.h5"
+        unsent.parent.mkdir(parents=True)
+        unsent.write_bytes(b"123")
         shown = elmokit("cache", "--clear").stdout
         assert "removed" in shown
+        assert "kept" in shown
+        found = json.loads(elmokit("cache", "--json").stdout)["unsent"]
+        assert (found["entries"], found["bytes"]) == (1, 3)
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]

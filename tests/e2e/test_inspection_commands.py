@@ -65,6 +65,19 @@ def test_surprisal_json_is_a_row_a_line_and_with_a_file_the_report(places, tmp_p
     assert report == printed
 
 
+def test_the_precision_of_a_perplexity_is_said_and_may_be_chosen(places):
+    model, text = places
+    for precision in ("fp32", "bf16"):
+        done = elmokit("perplexity", model, text, "--json", "--precision", precision)
+        assert json.loads(done.stdout)["precision"] == precision
+    shown = elmokit("perplexity", model, text, "--precision", "fp32").stdout
+    assert "(computed in fp32)" in shown
+    assert (
+        "auto, fp32, bf16"
+        in elmokit("perplexity", model, text, "--precision", "int8", expect=2).stderr
+    )
+
+
 def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
     model, text = places
     out = tmp_path / "rows.tsv"
@@ -240,3 +253,5 @@ def test_plot_draws_a_run(tmp_path):
     assert "1 row" in done.stdout
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert "--overwrite" in elmokit("plot", tmp_path, "-o", tmp_path / "x.png", expect=2).stderr
+    elmokit("plot", tmp_path)
+    assert (tmp_path / "plot.png").read_bytes() == (tmp_path / "x.png").read_bytes()

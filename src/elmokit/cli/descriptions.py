@@ -69,13 +69,13 @@ def describe(name_or_path: str) -> Description:
             also = f"Task runs in the package: {', '.join(taggers)}."
             raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
-    if any((path.parent / mark).is_file() for mark in DIRECTORIES):
-        raise InputError(
-            f"{path} is a file of the directory {path.parent}: `elmokit info {path.parent}` "
-            "describes the whole."
-        )
     is_embedding = path.suffix.lower() in suffixes()
-    return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
+    try:
+        return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
+    except FormatError as error:
+        if any((path.parent / mark).is_file() for mark in DIRECTORIES):
+            error.add_note(f"`elmokit info {path.parent}` describes its directory.")
+        raise
 
 
 def _model(directory: Path) -> Description:

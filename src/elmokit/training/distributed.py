@@ -74,7 +74,7 @@ class World:
 
 
 class _WithUnused(torch.nn.Module):
-    """A module with a parameter that it does not use: without any, each process prints a warning."""
+    """A module with a parameter that it does not use: without any, DDP prints a warning."""
 
     def __init__(self, module: torch.nn.Module, device: torch.device) -> None:
         super().__init__()

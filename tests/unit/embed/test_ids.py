@@ -36,3 +36,16 @@ def test_nothing_gives_an_empty_tensor():
 def test_a_string_is_not_a_sentence():
     with pytest.raises(TypeError, match=r"sentence 0 .*list of words"):
         batch_to_ids(["not tokenized"])
+
+
+def test_a_word_that_our_models_normalize_is_named_once(caplog, monkeypatch):
+    monkeypatch.setattr("elmokit.embed.ids._has_warned", False)
+    batch_to_ids([["plain", "words"], ["배"]])
+    assert caplog.messages == []
+    for _ in range(2):
+        batch_to_ids([["a", "“b”"], ["e\u0301"]])
+    (message,) = caplog.messages
+    assert "encodes '“b”' as it is" in message
+    assert "elmo.encode(sentences)" in message
+    batch_to_ids([["e\u0301"]], char_vocab=CharVocab(CharVocabConfig()))
+    assert len(caplog.messages) == 1

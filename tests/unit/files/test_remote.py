@@ -66,11 +66,13 @@ def test_what_is_an_address(tmp_path, monkeypatch):
         "C:/texts",
         "C:\\texts",
         "-",
-        "file:///etc/hosts",
-        "nobody://a",
         "s3:",
     ):
         assert as_address(local) is None
+    with pytest.raises(InputError, match="the path itself, without file://"):
+        as_address("file:///etc/hosts")
+    with pytest.raises(InputError, match=r"knows no storage 's4'.* s3://BUCKET"):
+        as_address("s4://bucket/a")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s3:" / "b").mkdir(parents=True)
     assert as_address("s3:/b") is None  # a folder of that name

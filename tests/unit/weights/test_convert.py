@@ -111,6 +111,15 @@ def test_a_vocabulary_for_a_model_directory_is_refused(tmp_path):
         convert(tmp_path / "model", tmp_path / "out", vocab=tmp_path / "vocab.txt")
 
 
+@pytest.mark.parametrize("name", ["out.hdf5", "out.safetensors", "model.bin"])
+def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
+    build().save(tmp_path / "model")
+    for source in (tmp_path / "model", original):
+        with pytest.raises(ValueError, match=r"name of a file.*such as .*/(out|model); only ONNX"):
+            convert(source, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 class TestFindingFiles:
     """A source is what its files hold, whatever they are called."""
 

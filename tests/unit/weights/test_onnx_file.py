@@ -14,6 +14,7 @@ from elmokit.weights.storage import STORAGES
 
 from ...builders.embedding_models import toy_model
 
+onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 SENTENCES = {
     "en": [["The", "bank", "raised", "its", "rates", "."], ["a" * 80], [], ["🙂"] * 60],
@@ -39,6 +40,8 @@ def check(model, path, ids):
 def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
     model = load_model(name)
     write_onnx(model, tmp_path / "model.onnx", dtype=dtype)
+    made = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert (made["model_hash"], made["dtype"]) == (model.model_hash(), dtype)
     model.round_to(dtype)
     check(model, tmp_path / "model.onnx", model.char_vocab.encode(SENTENCES[name]))
 
