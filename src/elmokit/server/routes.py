@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from elmokit import __version__
@@ -27,6 +27,7 @@ from elmokit.server.answers import (
 from elmokit.server.batcher import Batcher, Computation, Job
 from elmokit.server.computations import Embedding, Prediction, Text, Tokens
 from elmokit.server.gate import BODY, HAS_GONE
+from elmokit.server.home_page import home_page
 from elmokit.server.metrics import Metrics
 from elmokit.server.schemas import (
     EmbedRequest,
@@ -79,6 +80,7 @@ class Service:
             "/v1/embeddings": self.openai_embeddings, "/embeddings": self.openai_embeddings,
         }  # fmt: skip
         gets = {
+            "/": self.home,
             "/info": self.info, "/health": self.health, "/metrics": self.show_metrics,
             "/v1/models": self.openai_models, "/v1/models/{model:path}": self.openai_model,
         }  # fmt: skip
@@ -162,6 +164,11 @@ class Service:
                 },
             }
         )
+
+    async def home(self, request: Request) -> Response:
+        """Return a page for people."""
+        page = home_page(self._settings.name, url=str(request.base_url), runs=self._predictions)
+        return HTMLResponse(page)
 
     async def health(self, request: Request) -> Response:
         """Return whether texts are being computed."""
