@@ -30,7 +30,7 @@ def unchecked_annotations():
     ("config", "given", "named"),
     [
         (CharCNNConfig, {"activation": "gelu"}, "relu, tanh, got 'gelu'"),
-        (SoftmaxConfig, {"kind": "smapled"}, "`kind` must be one of full, sampled, adaptive"),
+        (SoftmaxConfig, {"kind": "sample"}, "`kind` must be one of full, sampled, adaptive"),
         (TrainConfig, {"shuffle": "yes"}, "`shuffle` must be one of sentences, none"),
         (TrainConfig, {"precision": "fp8"}, "`precision` must be one of fp32, bf16"),
         (VectorsConfig, {"kind": "glove"}, "skipgram, cbow, fasttext"),

@@ -329,6 +329,7 @@ def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_pat
     arguments = ("perplexity", whole_run[0], tmp_path / "text.txt", "--json", "--batch-size")
     reports = [json.loads(elmokit(*arguments, size).stdout) for size in (1, 7, 64)]
     assert {report.pop("state") for report in reports} == {"warm"}
+    assert len({report.pop("precision") for report in reports}) == 1
     assert [report.pop("skipped") for report in reports] == [{}, {}, {}]
     for report in reports[1:]:
         assert report == pytest.approx(reports[0], rel=1e-6)
