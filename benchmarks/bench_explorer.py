@@ -171,7 +171,7 @@ def processor_seconds():
 
 def differences(model, sentences, found):
     """Return the largest differences of layers and of bits."""
-    expected = elmokit.Embedder(model).embed(sentences)
+    expected = elmokit.Embedder(model, device="cpu").embed(sentences)
     layers = max(
         float(np.abs(np.array(one, np.float32).reshape(other.shape) - other).max())
         for (one, _), other in zip(found, expected, strict=True)

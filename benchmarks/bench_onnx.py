@@ -45,7 +45,7 @@ def main() -> None:
     ids = [model.char_vocab.encode(batch).astype(np.int64) for batch in batches]
     results: dict[str, Any] = {}
     for precision, dtype in PRECISIONS.items():
-        embedder = Embedder(model, precision=precision, word_cache=False)
+        embedder = Embedder(model, device="cpu", precision=precision, word_cache=False)
         session = _session(model, dtype, arguments.threads)
 
         def ours(embedder: Embedder = embedder) -> float:

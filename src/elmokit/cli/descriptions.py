@@ -24,8 +24,8 @@ from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
 _NOT_EMBEDDINGS = (
-    "Of such files, `info` describes embedding files that elmokit wrote. Weights of other software "
-    "are read by `elmokit convert`."
+    "`info` describes only embedding files that elmokit wrote; `elmokit convert` reads weights of "
+    "other software."
 )
 
 

@@ -79,7 +79,7 @@ def bench(
     sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
     speeds = []
     for precision in get_args(Precision):
-        embedder = Embedder(loaded, precision=precision, word_cache=False)
+        embedder = Embedder(loaded, device="cpu", precision=precision, word_cache=False)
         ceilings = measure_ceilings(precision)
         for batch in BATCHES:
             speeds.append(

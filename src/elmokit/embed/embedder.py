@@ -275,7 +275,7 @@ class Embedder:
         beyond the batch stay unchanged; new rows start at zero, as all do by default. Raise what
         `embed` raises, and `ValueError` if ``state`` belongs to another model.
         """
-        if isinstance(state, str):
+        if not isinstance(state, BiLMState | None):
             raise InputError(
                 f"`state` of embed_batch is what its last call returned, or None for zeros, got "
                 f"{state!r}. The names are for `embed` and its kin."

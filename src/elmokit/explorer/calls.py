@@ -120,7 +120,7 @@ class Calls:
 
     def _layers(self, given: Mapping[str, Any]) -> bytes:
         model, name = self._model(given), str(given["model"])
-        embedder = self._embedders.setdefault(name, Embedder(model))
+        embedder = self._embedders.setdefault(name, Embedder(model, device="cpu"))
         words = _words(given)
         (layers,) = embedder.embed([words], state=given.get("state", "reset"))
         text = json.dumps({"words": words, "shape": layers.shape}).encode()

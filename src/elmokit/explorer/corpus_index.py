@@ -60,7 +60,7 @@ class CorpusIndex:
         max_bytes: int = MAX_INDEX_BYTES,
     ) -> None:
         self._model, self._paths, self._max_bytes = model, paths, max_bytes
-        self._embedder = Embedder(model)
+        self._embedder = Embedder(model, device="cpu")
         self._sentences: list[list[str]] = []
         self._layers: list[np.ndarray] = []  # of L - 1 layers (N, 2D), of length 1
         self._starts = np.zeros(1, np.int64)  # of each sentence in them

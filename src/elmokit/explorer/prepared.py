@@ -39,7 +39,7 @@ def prepared_layers(model: PretrainedBiLM) -> bytes:
     path = STATIC / f"packs/senses.{pack_language(model)}.json"
     entries: list[dict[str, Any]] = json.loads(path.read_bytes())["entries"]
     sentences = [one["words"] for entry in entries for one in entry["sentences"]]
-    embedder = Embedder(model)
+    embedder = Embedder(model, device="cpu")
     layers = np.concatenate(embedder.embed(sentences), axis=1)  # (L, N, 2D)
     words = [word for sentence in sentences for word in sentence]
     first = {word: i for i, word in reversed(list(enumerate(words)))}

@@ -3,7 +3,7 @@
 import errno
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -44,8 +44,14 @@ def directory_lock(directory: Path, *, busy: str) -> Iterator[Path]:
 @contextmanager
 def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
     """Make a directory and lock it as `directory_lock`; at the end it is removed if it is empty."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with directory_lock(directory, busy=busy) as lock:
+    with ExitStack() as stack:
+        while True:
+            directory.mkdir(parents=True, exist_ok=True)
+            try:
+                lock = stack.enter_context(directory_lock(directory, busy=busy))
+                break
+            except FileNotFoundError:  # removed by its last holder meanwhile
+                continue
         try:
             yield
         finally:

@@ -108,7 +108,7 @@ class ELMo(LayerMixes):
             )
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
-            layer_norm=layer_norm or "none", l2=l2,
+            layer_norm="none" if layer_norm is None else layer_norm, l2=l2,
         )  # fmt: skip
         if trained is not None:
             self.set_mixes(trained.mix_weights, trained.gammas)

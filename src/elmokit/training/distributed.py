@@ -13,6 +13,7 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from elmokit.bilm.device import pick_device
+from elmokit.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class World:
             return module
         device_ids = [self.device] if self.device.type == "cuda" else None
         # Otherwise gradients are put into another order after the first update, and with it the
-        # sums of three or more processes: a resumed run would differ in its last bits.
+        # sums of three or more processes: a resumed run would differ in its last bits. The price
+        # is a search of the graph in every update.
         return DistributedDataParallel(
             _WithUnused(module, self.device), device_ids=device_ids, find_unused_parameters=True
         )
@@ -98,6 +100,8 @@ def world(device: str = "auto") -> Iterator[World]:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     own = pick_device(device)
     use_cuda = own.type == "cuda"
+    if own.type not in ("cpu", "cuda"):
+        raise InputError(f"Several processes train on CPUs or CUDA GPUs, got device={device!r}.")
     if use_cuda:
         own = torch.device("cuda", local_rank)
         torch.cuda.set_device(own)

@@ -46,7 +46,7 @@ SAMPLE_SENTENCES = (
 """Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
-_FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt")
+_FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
 
 
@@ -132,8 +132,8 @@ def convert(
         )
     if target.suffix.lower() in _FILE_SUFFIXES and not target.is_dir():
         raise InputError(
-            f"{target} is the name of a file, but what is written is a folder of several. Give the "
-            f"name of a folder, such as {target.with_suffix('')}; only ONNX is one file (.onnx)."
+            f"{target} is the name of a file, but what is written is a folder of several. Give a "
+            "name without such an ending; only ONNX is one file (.onnx)."
         )
     if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
         path = path.with_name(path.name + INDEX_SUFFIX)

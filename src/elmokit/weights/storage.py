@@ -31,7 +31,7 @@ def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, ".
     Raises:
         ValueError: if a number is not finite, or too large for the format.
     """
-    check_choice(storage, Storage, name="dtype")
+    check_choice(storage, Storage, name="storage")
     if storage == "float32":
         return tensor
     if storage == "float16":
@@ -51,7 +51,7 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
         InputError: for an unknown ``storage``.
         ValueError: if a tensor has digits that ``storage`` cannot hold; names it.
     """
-    check_choice(storage, Storage, name="dtype")
+    check_choice(storage, Storage, name="storage")
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if storage in _INTEGERS and tensor.dim() >= 2:
@@ -100,7 +100,7 @@ def round_parameters(module: nn.Module, storage: Storage) -> None:
         InputError: for an unknown ``storage``.
         ValueError: if a parameter is too large or not finite; names it.
     """
-    check_choice(storage, Storage, name="dtype")
+    check_choice(storage, Storage, name="storage")
     with torch.no_grad():
         for name, tensor in module.state_dict().items():
             try:

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from elmokit.embed import ids
 from elmokit.embed.ids import batch_to_ids
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
@@ -38,14 +39,21 @@ def test_a_string_is_not_a_sentence():
         batch_to_ids(["not tokenized"])
 
 
-def test_a_word_that_our_models_normalize_is_named_once(caplog, monkeypatch):
-    monkeypatch.setattr("elmokit.embed.ids._has_warned", False)
+def test_words_that_our_models_normalize_are_warned_of_once(caplog):
+    ids._warn.cache_clear()
     batch_to_ids([["plain", "words"], ["배"]])
+    batch_to_ids([["e\u0301"]], char_vocab=CharVocab(CharVocabConfig()))
     assert caplog.messages == []
     for _ in range(2):
         batch_to_ids([["a", "“b”"], ["e\u0301"]])
     (message,) = caplog.messages
-    assert "encodes '“b”' as it is" in message
     assert "elmo.encode(sentences)" in message
-    batch_to_ids([["e\u0301"]], char_vocab=CharVocab(CharVocabConfig()))
-    assert len(caplog.messages) == 1
+
+
+def test_words_may_come_one_by_one():
+    one_by_one = batch_to_ids(iter([["a", "b"], ["c"]]))
+    assert one_by_one.equal(batch_to_ids([["a", "b"], ["c"]]))
+    with pytest.raises(TypeError, match="sentence 0"):
+        batch_to_ids([["a", 5]])
+    with pytest.raises(TypeError, match="one string"):
+        batch_to_ids("text")

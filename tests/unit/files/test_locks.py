@@ -3,10 +3,11 @@
 import errno
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from elmokit.files.locks import LOCK_NAME, directory_lock
+from elmokit.files.locks import LOCK_NAME, directory_lock, held_directory
 
 HOLDS = """
 import sys, time
@@ -61,3 +62,26 @@ def refusing(number):
         raise OSError(number, "no locks")
 
     return flock
+
+
+def test_a_directory_that_its_holder_removes_meanwhile_is_made_again(tmp_path):
+    """Many threads stand for processes: a lock is of one open file each."""
+    failures, taken = [], []
+
+    def work():
+        for _ in range(100):
+            try:
+                with held_directory(tmp_path / "held", busy="busy"):
+                    taken.append(1)
+            except FileExistsError:
+                pass
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert failures == []
+    assert taken

@@ -115,7 +115,7 @@ def test_a_vocabulary_for_a_model_directory_is_refused(tmp_path):
 def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
     build().save(tmp_path / "model")
     for source in (tmp_path / "model", original):
-        with pytest.raises(ValueError, match=r"name of a file.*such as .*/(out|model); only ONNX"):
+        with pytest.raises(ValueError, match=r"name of a file.*without such an ending; only ONNX"):
             convert(source, tmp_path / name)
     assert not (tmp_path / name).exists()
 

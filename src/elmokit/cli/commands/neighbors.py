@@ -116,7 +116,7 @@ def neighbors(
         })  # fmt: skip
         return
     if query is None:
-        first = f" (the first; --limit {limit})" if len(found) == limit else ""
+        first = f" (at most; --limit {limit})" if len(found) == limit else ""
         counts = f"{counted(len(found), 'occurrence')}{first}"
         typer.echo(f"{word}: {counts}, {options.name_layers(chosen)}")
     _print(found if query is not None else spread(found, show), context)

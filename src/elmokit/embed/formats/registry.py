@@ -22,6 +22,9 @@ from elmokit.files.json_files import parse_json
 if TYPE_CHECKING:
     from elmokit.embed.formats.block import Block
 
+REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
+"""What to do with an output that cannot be read."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownMetadata:
@@ -126,10 +129,7 @@ def write_embeddings(
     writer.close()
 
 
-REPLACE = "Remove it, or replace it with --overwrite."
-
-
-def read_metadata(path: Path, *, advice: str = REPLACE) -> dict[str, Any]:
+def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:
     """Read how an embedding file was made; ``advice`` ends the messages of errors.
 
     Raises:

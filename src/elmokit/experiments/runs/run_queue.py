@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs.store import RunResult, RunStore
+from elmokit.files.location import counted
 
 log = logging.getLogger(__name__)
 
@@ -80,37 +81,43 @@ class RunQueue:
     def run_all(self, runs: Sequence[PlannedRun]) -> dict[str, str]:
         """Execute the runs without a result, in order, except those that have diverged.
 
-        A run is not started if it or the rest of its comparison would exceed the time limit. A run
+        A run is not started if it or the rest of its comparison would exceed the time limit, as if
+        this process had to train all of it. A run
         of unknown duration is started, and stopped at the limit. Runs that other processes execute
         are waited for at the end. Returns the ids of the runs that have no result, and why.
         """
-        self._runs = runs
+        self._runs = runs = list({run.id: run for run in runs}.values())
         results = [(run, self.store.read(run)) for run in runs]
         self._finished = [(run, result) for run, result in results if result is not None]
         remaining = [run for run, result in results if result is None]
         reasons: dict[str, str] = {}
+        is_waiting = False
         while remaining:
             elsewhere = []
             for run in remaining:
-                with ExitStack() as held:
+                with ExitStack() as stack:
                     try:
-                        held.enter_context(self.store.held(run))
+                        stack.enter_context(self.store.lock(run))
                     except FileExistsError:
                         elsewhere.append(run)
                         continue
                     reason = self._settle(run)
                 if reason is not None:
                     reasons[run.id] = reason
-            remaining = elsewhere
+            remaining = [run for run in elsewhere if not self.store.is_settled(run)]
             left = self._seconds_left()
             if remaining and left is not None and left <= 0:
                 return reasons | {run.id: ELSEWHERE for run in remaining}
+            remaining = elsewhere  # settled ones are reported in the next pass
+            if remaining and not is_waiting:
+                log.info("waiting for %s of other processes", counted(len(remaining), "run"))
+                is_waiting = True
             if remaining:
                 self._sleep(WAIT_SECONDS)
         return reasons
 
     def _settle(self, run: PlannedRun) -> str | None:
-        """See to the result of a run that this process holds; return why it has none, or none."""
+        """Take over or make the result of a run locked here; return why it has none, else None."""
         if (result := self.store.read(run)) is not None:  # by another process, meanwhile
             self._add(run, result)
             return None

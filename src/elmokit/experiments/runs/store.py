@@ -84,7 +84,10 @@ class RunResult(FileScore):
 
 
 class RunStore:
-    """Results by the id of their run, in a directory created with the first result."""
+    """Results by the id of their run, in a directory created with the first lock or result.
+
+    ``running`` in it has the locks, a directory for each run in progress.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -96,8 +99,8 @@ class RunStore:
     def __contains__(self, run: PlannedRun) -> bool:
         return (self.path(run) / RESULT_FILE).is_file()
 
-    def held(self, run: PlannedRun) -> AbstractContextManager[None]:
-        """Hold a run while it is executed; `FileExistsError` if another process does."""
+    def lock(self, run: PlannedRun) -> AbstractContextManager[None]:
+        """Lock a run while it is executed; `FileExistsError` if another process has locked it."""
         busy = f"Another process executes the run {run.id} in {self.directory}."
         return held_directory(self.directory / "running" / run.id, busy=busy)
 

@@ -105,7 +105,7 @@ def test_what_diverges_is_told_and_the_rest_goes_on(tmp_path):
 
 def test_runs_of_another_process_are_left_to_it_and_waited_for(tmp_path):
     store, trainer, advances, other = RunStore(tmp_path), Trainer(), [], ExitStack()
-    other.enter_context(store.held(PLAN[2]))
+    other.enter_context(store.lock(PLAN[2]))
 
     def sleep(seconds):
         assert trainer.made == [run for run in PLAN if run != PLAN[2]]
@@ -121,7 +121,7 @@ def test_runs_of_another_process_are_left_to_it_and_waited_for(tmp_path):
 
 def test_a_run_that_another_process_gave_up_is_made(tmp_path):
     trainer, other = Trainer(), ExitStack()
-    other.enter_context(RunStore(tmp_path).held(PLAN[2]))
+    other.enter_context(RunStore(tmp_path).lock(PLAN[2]))
     assert runner(tmp_path, trainer, sleep=lambda seconds: other.close()).run_all(PLAN) == {}
     assert trainer.made == [*PLAN[:2], *PLAN[3:], PLAN[2]]
     assert list((tmp_path / "running").iterdir()) == []
@@ -133,7 +133,7 @@ def test_nobody_waits_beyond_the_time_limit(tmp_path):
     def sleep(seconds):
         trainer.now += 100
 
-    with RunStore(tmp_path).held(PLAN[0]):
+    with RunStore(tmp_path).lock(PLAN[0]):
         outcome = runner(tmp_path, trainer, minutes=20, sleep=sleep).run_all(PLAN)
     assert outcome == {PLAN[0].id: ELSEWHERE}
     assert 1200 <= trainer.now < 1300
