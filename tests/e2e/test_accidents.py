@@ -21,6 +21,7 @@ OUTPUTS = {"embed": "out.h5", "vocab": "vocab.txt"}
 BEFORE = """
 import h5py, importlib, os, resource
 from pathlib import Path
+import elmokit.embed.formats.hdf5  # Python can crash when it compiles a module without memory
 module = importlib.import_module({module!r})
 work = module.{name}
 def take_all():  # what the process has got already and does not use
