@@ -45,7 +45,7 @@ LIMITS = {
     "no memory": (
         "used = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize();"
         " resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 18), -1)); hoard = take_all()",
-        1, "error: out of memory",
+        1, "memory",  # "out of memory", or "Cannot allocate memory" where the system says so
     ),
     "nobody's folder": ("os.setgid(65534); os.setuid(65534)", 2, "Permission denied"),
 }  # fmt: skip
