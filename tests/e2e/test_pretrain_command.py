@@ -38,6 +38,13 @@ def losses(run_dir):
     return {row["step"]: (row["loss"], row["gradient_norm"]) for row in rows if "loss" in row}
 
 
+def messages_of(ranks):
+    """What the processes wrote to stderr, at their good end."""
+    messages = [process.communicate(timeout=120)[1] for process in ranks]
+    assert [process.returncode for process in ranks] == [0] * len(ranks), messages
+    return "".join(messages)
+
+
 @pytest.fixture(scope="module")
 def whole_run(corpus, tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("whole") / "run"
@@ -171,9 +178,7 @@ assert threads() == before, threads()
         )
         for rank in "01"
     ]  # fmt: skip
-    for process in ranks:
-        _, message = process.communicate(timeout=120)
-        assert process.returncode == 0, message
+    messages_of(ranks)
 
 
 def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
@@ -226,10 +231,7 @@ def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
             )
             for rank in "012"
         ]  # fmt: skip
-        for process in ranks:
-            _, message = process.communicate(timeout=120)
-            assert process.returncode == 0, message
-            assert "find_unused_parameters" not in message
+        assert "find_unused_parameters" not in messages_of(ranks)
 
     run(tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "resumed")

@@ -129,7 +129,7 @@ def test_neighbors_of_a_word(folder):
     shown = elmokit(*arguments, "--vectors", folder / "vectors.txt", "--context", 1).stdout
     assert "bank: 3 occurrences, top layer" in shown
     few = elmokit(*arguments, "--limit", 2).stdout
-    assert "bank: 2 occurrences (at most; --limit 2), top layer" in few
+    assert "bank: 2 occurrences (as many as --limit 2 allows), top layer" in few
     parts = elmokit(*arguments[:3], "the bank", *arguments[4:], "--tokenizer", "simple")
     assert "2 tokens: 'the bank'" in parts.stderr
     assert "[the bank]" in parts.stdout

@@ -24,8 +24,8 @@ from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
 _NOT_EMBEDDINGS = (
-    "`info` describes only embedding files that elmokit wrote; `elmokit convert` reads weights of "
-    "other software."
+    "`info` describes embedding files only if elmokit wrote them. If these are weights of other "
+    "software, `elmokit convert` reads them."
 )
 
 

@@ -278,7 +278,7 @@ class Embedder:
         if not isinstance(state, BiLMState | None):
             raise InputError(
                 f"`state` of embed_batch is what its last call returned, or None for zeros, got "
-                f"{state!r}. The names are for `embed` and its kin."
+                f"{state!r}. Names such as 'warm' are for `embed`."
             )
         which = check_layers(layers, self.num_layers)
         vectors, tokens = self._encode(list(self._tokenized(sentences)))

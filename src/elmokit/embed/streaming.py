@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.errors import InputError
+from elmokit.config import check_choice
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.engine import Engine
@@ -27,9 +27,7 @@ BATCHES_PER_BUFFER = 4
 
 def check_state_policy(state: str) -> StatePolicy:
     """Return ``state``; raise `InputError` with the choices if it is not a policy."""
-    if state not in get_args(StatePolicy):
-        raise InputError(f'`state` must be "reset", "carry" or "warm", got {state!r}.')
-    return cast(StatePolicy, state)
+    return cast(StatePolicy, check_choice(state, StatePolicy, name="state"))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
 from elmokit.bilm.device import pick_device
+from elmokit.config import check_choice
 from elmokit.errors import InputError
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
@@ -81,12 +82,8 @@ class TextScorer:
         top: int | None = None,
     ) -> None:
         self.vocab = scoring_vocab(model)
-        for name, value, choices in (
-            ("state", state, get_args(StartState)),
-            ("precision", precision, get_args(ScoringPrecision)),
-        ):
-            if value not in choices:
-                raise InputError(f"`{name}` must be one of {', '.join(choices)}, got {value!r}.")
+        check_choice(state, StartState, name="state")
+        check_choice(precision, ScoringPrecision, name="precision")
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))

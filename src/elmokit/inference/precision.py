@@ -9,12 +9,12 @@ integers) and in PyTorch's bf16 (rounded at the end).
 import functools
 import logging
 import os
-from typing import cast, get_args
+from typing import cast
 
 import torch
 
 from elmokit.bilm.bilm import BiLM
-from elmokit.errors import InputError
+from elmokit.config import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
 from elmokit.inference.torch_backend import ModuleNetwork
@@ -25,10 +25,7 @@ log = logging.getLogger(__name__)
 
 def check_precision(precision: str) -> Precision:
     """Return ``precision``; raise `InputError` with the choices if it is unknown."""
-    if precision not in get_args(Precision):
-        allowed = " or ".join(repr(choice) for choice in get_args(Precision))
-        raise InputError(f"`precision` must be {allowed}, got {precision!r}.")
-    return cast(Precision, precision)
+    return cast(Precision, check_choice(precision, Precision, name="precision"))
 
 
 def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:

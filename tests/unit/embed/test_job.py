@@ -417,7 +417,7 @@ def test_the_tokenizer_of_the_model_keeps_its_version_if_it_is_named(tmp_path):
     ("options", "message"),
     [
         ({"layers": 5}, r"`layers` .*\"all\", \"top\", \"average\" .* 0 .* 2 .* 5\b"),
-        ({"state": "none"}, '`state` .*"reset", "carry" .*"warm", .*\'none\''),
+        ({"state": "none"}, "`state` .*reset, carry, warm, .*'none'"),
         ({"dtype": "float64"}, "`dtype` .*float32 .*float16, .*'float64'"),
         ({"file_format": "tf"}, "`format` .*elmokit, bilm-tf, allennlp, .*'tf'"),
         ({"file_format": "bilm-tf", "layers": "top"}, "bilm-tf .*`layers` .*\"all\", .*'top'"),

@@ -89,7 +89,7 @@ def torch_adam(module):
 
 
 def test_bad_input_is_refused(embedder):
-    with pytest.raises(ValueError, match="one vector per token"):
+    with pytest.raises(ValueError, match="one vector per word"):
         ElmoEmbeddings(embedder, layers="all")
     with pytest.raises(ValueError, match="damaged"):
         ElmoEmbeddings.from_params({"files": {"../evil": b""}, "layers": "top"})

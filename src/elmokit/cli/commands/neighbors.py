@@ -116,8 +116,8 @@ def neighbors(
         })  # fmt: skip
         return
     if query is None:
-        first = f" (at most; --limit {limit})" if len(found) == limit else ""
-        counts = f"{counted(len(found), 'occurrence')}{first}"
+        at_limit = f" (as many as --limit {limit} allows)" if len(found) == limit else ""
+        counts = f"{counted(len(found), 'occurrence')}{at_limit}"
         typer.echo(f"{word}: {counts}, {options.name_layers(chosen)}")
     _print(found if query is not None else spread(found, show), context)
     if static:

@@ -82,9 +82,9 @@ class RunQueue:
         """Execute the runs without a result, in order, except those that have diverged.
 
         A run is not started if it or the rest of its comparison would exceed the time limit, as if
-        this process had to train all of it. A run
-        of unknown duration is started, and stopped at the limit. Runs that other processes execute
-        are waited for at the end. Returns the ids of the runs that have no result, and why.
+        this process had to train all of it. A run of unknown duration is started, and stopped at
+        the limit. Runs that other processes execute are waited for at the end. Returns the ids of
+        the runs that have no result, and why.
         """
         self._runs = runs = list({run.id: run for run in runs}.values())
         results = [(run, self.store.read(run)) for run in runs]
@@ -92,29 +92,31 @@ class RunQueue:
         remaining = [run for run, result in results if result is None]
         reasons: dict[str, str] = {}
         is_waiting = False
-        while remaining:
-            elsewhere = []
-            for run in remaining:
-                with ExitStack() as stack:
-                    try:
-                        stack.enter_context(self.store.lock(run))
-                    except FileExistsError:
-                        elsewhere.append(run)
-                        continue
-                    reason = self._settle(run)
-                if reason is not None:
-                    reasons[run.id] = reason
-            remaining = [run for run in elsewhere if not self.store.is_settled(run)]
+        while remaining := self._try_all(remaining, reasons):
             left = self._seconds_left()
-            if remaining and left is not None and left <= 0:
-                return reasons | {run.id: ELSEWHERE for run in remaining}
-            remaining = elsewhere  # settled ones are reported in the next pass
-            if remaining and not is_waiting:
+            if left is not None and left <= 0:
+                missing = (run for run in remaining if not self.store.is_settled(run))
+                return reasons | {run.id: ELSEWHERE for run in missing}
+            if not is_waiting:
                 log.info("waiting for %s of other processes", counted(len(remaining), "run"))
                 is_waiting = True
-            if remaining:
-                self._sleep(WAIT_SECONDS)
+            self._sleep(WAIT_SECONDS)
         return reasons
+
+    def _try_all(self, runs: Sequence[PlannedRun], reasons: dict[str, str]) -> list[PlannedRun]:
+        """Execute runs, adding why some have no result; return those that others execute."""
+        elsewhere = []
+        for run in runs:
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(self.store.lock(run))
+                except FileExistsError:
+                    elsewhere.append(run)
+                    continue
+                reason = self._settle(run)
+            if reason is not None:
+                reasons[run.id] = reason
+        return elsewhere
 
     def _settle(self, run: PlannedRun) -> str | None:
         """Take over or make the result of a run locked here; return why it has none, else None."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmokit.config import from_dict, known_part
+from elmokit.config import check_choices, from_dict, known_part
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches
@@ -64,6 +64,7 @@ class TaskTrainConfig:
     """Of a biLM that is trained."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -71,10 +72,6 @@ class TaskTrainConfig:
         for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
             if not getattr(self, name) > 0:  # nor NaN
                 raise ValueError(f"`{name}` must be above 0, got {getattr(self, name)}")
-        if self.schedule not in SCHEDULES:
-            raise ValueError(
-                f"`schedule` must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}"
-            )
         if not 0 < self.label_share <= 1:
             raise ValueError(f"`label_share` must be above 0 and at most 1, got {self.label_share}")
         if not 0 <= self.lowercase_share <= 1:
