@@ -73,8 +73,10 @@ def describe(name_or_path: str) -> Description:
     try:
         return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
     except FormatError as error:
-        if any((path.parent / mark).is_file() for mark in DIRECTORIES):
-            error.add_note(f"`elmokit info {path.parent}` describes its directory.")
+        if not is_embedding and any((path.parent / mark).is_file() for mark in DIRECTORIES):
+            raise InputError(
+                f"{path} is described with its directory: `elmokit info {path.parent}`."
+            ) from error
         raise
 
 
