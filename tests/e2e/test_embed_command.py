@@ -68,7 +68,7 @@ def test_plain_report_names_what_was_done(model, tmp_path):
         (["--shard", "4/4"], "0 <= i < N"),
         (["--shard", "one"], "--shard takes i/N"),
         (["--layers", "bottom"], "`layers` must be"),
-        (["--precision", "int4"], "must be 'fp32' or 'bf16' or 'int8'"),
+        (["--precision", "int4"], "must be one of fp32, bf16, int8, got 'int4'"),
         (["--tokenizer", "nltk"], "nltk"),
         (["--engine", "spark"], "--engine must be local or ray, got 'spark'"),
         (["--address", "auto"], "add --engine ray"),
