@@ -83,7 +83,9 @@ FIGURES = ("figure2", "figure1")
 
 
 def _made(result: dict[str, Any]) -> dict[str, str]:
-    return {key: result["made"][key] for key in ("command", "hardware", "written")}
+    made = result["made"]
+    model = made["biLM"].split()[-1]
+    return {**{key: made[key] for key in ("command", "hardware", "written")}, "model": model}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiment_parts import ADVICE, Part, read_part, read_run, read_test, with_id
 
@@ -27,7 +27,13 @@ from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.comparison import Cell, Comparison, Difference, GainChange
 from elmokit.experiments.results.findings import Findings, cells_key
 from elmokit.experiments.results.plots import check_plots
-from elmokit.experiments.results.report import RESULTS_FILE, Report, made_with, write_report
+from elmokit.experiments.results.report import (
+    RESULTS_FILE,
+    Report,
+    made_with,
+    what_is_scored,
+    write_report,
+)
 from elmokit.experiments.results.tables import settings_table
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
@@ -35,6 +41,7 @@ from elmokit.experiments.runs.tuning import RATE_FACTORS
 from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
 
 IN_NO_PART = "in no part"
+Value = TypeVar("Value")
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
 
@@ -44,7 +51,8 @@ def join(parts: Sequence[Part], output: Path) -> Report:
 
     Raises:
         FormatError: if a part is damaged.
-        InputError: if parts do not belong together, or ``output`` is one of them.
+        InputError: if parts do not belong together (of another experiment or biLM, some tuned and
+            some not), or ``output`` is one of them.
         MissingExtraError: if the experiment has a plot and matplotlib is missing.
     """
     if (output / RESULTS_FILE).resolve() in [part.path.resolve() for part in parts]:
@@ -53,7 +61,7 @@ def join(parts: Sequence[Part], output: Path) -> Report:
         )
     name = _shared(parts, "experiment", lambda part: part.results["experiment"])
     _shared(parts, "hash of the biLM", lambda part: part.bilm_hash)
-    scored = _shared(parts, "scored data", lambda part: part.results["made"]["scored"])
+    _shared(parts, "scored data", lambda part: part.results["made"]["scored"])
     _check_tasks(parts)
     experiment = find_experiment(name)
     if not experiment.tasks:
@@ -68,7 +76,7 @@ def join(parts: Sequence[Part], output: Path) -> Report:
         **made_with(findings),
         "biLM": parts[0].results["made"]["biLM"],
         "word vectors": _by_tasks(parts, "word vectors"),
-        "scored": scored,
+        "scored": what_is_scored(findings),
     }
     output.mkdir(parents=True, exist_ok=True)
     return write_report(experiment, findings, metadata, output, on_test=None, test_files={})
@@ -110,7 +118,8 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
             f"{part.path} has a run that is not planned in {experiment.name}, maybe because of "
             f"--seeds: {run['task']} ({run['dataset']}), {run['condition']}, seed {run['seed']}."
         )
-    findings = Findings(runs, experiment.reference, reasons)
+    is_tuned = _shared(parts, "tuning of the rates", _is_tuned)
+    findings = Findings(runs, experiment.reference, reasons, is_tuned=is_tuned)
     return replace(findings, known=_known(findings, parts))
 
 
@@ -210,7 +219,11 @@ def _row(one: Mapping[str, Any]) -> tuple[str, str, float, str]:
     return one["task"], one["dataset"], one["share"], one["condition"]
 
 
-def _shared(parts: Sequence[Part], name: str, value_of: Callable[[Part], str]) -> str:
+def _is_tuned(part: Part) -> bool:
+    return " --tune" in part.results["made"]["command"]
+
+
+def _shared(parts: Sequence[Part], name: str, value_of: Callable[[Part], Value]) -> Value:
     """Return the value that all parts share, or raise `InputError`."""
     first, *others = parts
     value = value_of(first)

@@ -13,12 +13,16 @@ from typing import Any
 from publish_results import (
     LABELS,
     MISSING_SEEDS,
+    NO_CONTROLS,
+    NOT_RUN,
     PAGES,
     ROOT,
     SOURCES,
     between,
     columns_of,
     is_made_with,
+    lacks_controls,
+    missing_tasks,
     read_published,
     scored_hash,
     write_text,
@@ -35,24 +39,37 @@ KOREAN_PAGE = ROOT / "docs/ko/results/index.md"
 def card_scores(results: dict[str, Any]) -> dict[str, str]:
     """Return the scores with all labels, with ELMo and with static vectors, by task.
 
-    A task that lacks one of the two is left out.
+    A task that lacks one of the two is left out; where seeds are missing, their number is said.
     """
     scores = columns_of(results["tables"][0], "data", "labels", "static", "elmo")
     return {
-        LABELS[dataset][0]: MISSING_SEEDS.sub("", f"{elmo} (static word vectors: {static})")
+        LABELS[dataset][0]: _score(elmo, static)
         for dataset, labels, static, elmo in scores
         if labels == "100 %" and NOTHING not in (static, elmo)
     }
 
 
+def _score(elmo: str, static: str) -> str:
+    without = (MISSING_SEEDS.sub("", cell) for cell in (elmo, static))
+    text = "{} (static word vectors: {})".format(*without)
+    missing = {
+        found[0].strip(" ()") for cell in (elmo, static) if (found := MISSING_SEEDS.search(cell))
+    }
+    return f"{text}, {' and '.join(sorted(missing))}" if missing else text
+
+
 def scores_note(results: dict[str, Any]) -> str:
     """Return what must be known to read the scores."""
-    made = results["made"]
-    return (
-        f"In percent, of small task models trained on mostly reduced training sets; seeds "
-        f"{made['seeds']}; {made['scored']}. Not comparable with published numbers. Made by "
-        f"{made['command']}."
-    )
+    made, missing = results["made"], missing_tasks(results, "en")
+    sentences = [
+        "In percent, of small task models trained on mostly reduced training sets; mean and "
+        f"standard deviation over the seeds {made['seeds']}; scored on {made['scored']}. Not "
+        "comparable with published numbers.",
+        *([NOT_RUN["en"].format(missing)] if missing else []),
+        *([NO_CONTROLS["en"]] if lacks_controls(results) else []),
+        f"Made by {made['command']}.",
+    ]
+    return " ".join(sentences)
 
 
 def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:

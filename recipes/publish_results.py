@@ -38,12 +38,12 @@ DOCUMENTS = {
 HEADERS = {
     "en": (
         {"en": "English", "ko": "Korean"},
-        ("Static vectors", "With ELMo", "Error reduction", "*p*", "10 % of the labels",
+        ("Static vectors", "With ELMo", "Error reduction", "*p* (Holm)", "10 % of the labels",
          "Error reduction"),
     ),
     "ko": (
         {"en": "영어", "ko": "한국어"},
-        ("정적 벡터", "ELMo 추가", "오류 감소율", "*p*", "레이블 10 %만 사용", "오류 감소율"),
+        ("정적 벡터", "ELMo 추가", "오류 감소율", "*p*(Holm)", "레이블 10 %만 사용", "오류 감소율"),
     ),
 }  # fmt: skip
 OTHER_MODEL = {
@@ -57,6 +57,19 @@ SOME_SEEDS = {
     "ko": "계획한 시드를 아직 모두 실행하지는 않았습니다. 몇 개를 실행했는지는 전체 표에 있습니다.",
 }
 NOT_RUN = {"en": "Not run yet: {}.", "ko": "아직 실행하지 않은 과제: {}."}
+ONE_SEED = " †"
+WHAT_ONE_SEED_LACKS = {
+    "en": "† One seed in each condition, so *p* leaves out the variance of training.",
+    "ko": "† 조건마다 시드가 하나뿐이어서 *p*에는 학습에 따른 변동이 반영되어 있지 않습니다.",
+}
+NO_CONTROLS = {
+    "en": "The controls (untrained biLM, single layers, equally wide static network) have not run "
+    "yet, so the gains are not yet separated from other possible causes.",
+    "ko": "대조 조건(학습하지 않은 biLM, 층 하나, 너비가 같은 정적 네트워크)을 아직 실행하지 "
+    "않았으므로, 향상에 다른 원인이 있을 가능성을 배제할 수 없습니다.",
+}
+CONTROLS = {"table1": "controls"}
+"""The experiment with the controls of another."""
 LABELS = {
     "ner-en-uner-ewt": (
         "named entity recognition, UNER-EWT (span F1)",
@@ -145,22 +158,23 @@ def scores_table(results: dict[str, Any], data_language: str, written_in: str) -
         (dataset, labels): tuple(MISSING_SEEDS.sub("", cell) for cell in pair)
         for dataset, labels, *pair in columns_of(scores, *SCORE_COLUMNS)
     }
-    columns = ("data", "labels", "condition", "error reduction", "p")
+    columns = ("data", "labels", "condition", "error reduction", "p (Holm)", "seeds")
     against = {
         (dataset, labels): pair
         for dataset, labels, condition, *pair in columns_of(gains, *columns)
         if condition == "elmo"
     }
-    nothing = (NOTHING, NOTHING)
+    nothing = (NOTHING, NOTHING, "")
     names, header = HEADERS[written_in]
     lines = [(names[data_language], *header), ("---",) * (len(header) + 1)]
     for dataset in _by_presence(results)[0]:
         label = LABELS[dataset][written_in == "ko"]
         static, elmo = _with_the_better_one_bold(*by_row[dataset, "100 %"])
-        gone, p = against.get((dataset, "100 %"), nothing)
+        gone, p, seeds = against.get((dataset, "100 %"), nothing)
+        p += ONE_SEED * (seeds == "1")
         few = by_row.get((dataset, "10 %"), nothing)
         both = NOTHING if NOTHING in few else " → ".join(few)
-        gone_with_few, _ = against.get((dataset, "10 %"), nothing)
+        gone_with_few, *_ = against.get((dataset, "10 %"), nothing)
         lines.append((label, static, elmo, gone, p, both, gone_with_few))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -171,6 +185,17 @@ def _by_presence(results: dict[str, Any]) -> tuple[list[str], list[str]]:
     scored = {dataset for dataset, _, *pair in rows if set(pair) != {NOTHING}}
     planned = list(dict.fromkeys(dataset for dataset, *_ in rows))
     return [one for one in planned if one in scored], [one for one in planned if one not in scored]
+
+
+def missing_tasks(results: dict[str, Any], written_in: str) -> str:
+    """Return the names of the tasks that have no score."""
+    return "; ".join(LABELS[one][written_in == "ko"] for one in _by_presence(results)[1])
+
+
+def lacks_controls(results: dict[str, Any]) -> bool:
+    """Return whether an experiment's controls are planned, but not published."""
+    controls = CONTROLS.get(results["experiment"])
+    return controls is not None and not (PAGES / f"{controls}.json").is_file()
 
 
 def scored_hash(results: dict[str, Any]) -> str:
@@ -189,13 +214,16 @@ def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
 
 
 def notes_on(results: dict[str, Any], shipped: str, written_in: str) -> str:
-    """Return paragraphs that say what a table lacks: tasks, seeds, the model of the package."""
+    """Return paragraphs that say what a table lacks: tasks, seeds, controls, a shipped model."""
     notes = []
-    if missing := _by_presence(results)[1]:
-        names = (LABELS[dataset][written_in == "ko"] for dataset in missing)
-        notes.append(NOT_RUN[written_in].format("; ".join(names)))
+    if missing := missing_tasks(results, written_in):
+        notes.append(NOT_RUN[written_in].format(missing))
     if any(MISSING_SEEDS.search(cell) for row in results["tables"][0]["rows"] for cell in row):
         notes.append(SOME_SEEDS[written_in])
+    if ONE_SEED in scores_table(results, "en", written_in):
+        notes.append(WHAT_ONE_SEED_LACKS[written_in])
+    if lacks_controls(results):
+        notes.append(NO_CONTROLS[written_in])
     if not is_made_with(results, shipped):
         notes.append(OTHER_MODEL[written_in].format(scored_hash(results)))
     return "".join(f"\n{note}\n" for note in notes)
@@ -235,17 +263,16 @@ def counts_text(results: dict[str, Any]) -> str:
     gains = {(one["dataset"], one["share"]): one for one in elmo}
     whole = [one for (_, share), one in gains.items() if share == 1]
     better = [one for one in whole if one["gain"] > 0]
-    sure = [one for one in better if one["p_value"] < 0.05]
+    sure = [one for one in better if one["adjusted_p"] < 0.05]
     large = [one for one in better if one["error_reduction"] >= LARGE]
-    more = [
-        dataset
-        for (dataset, share), one in gains.items()
-        if share == 0.1 and one["gain"] > gains[dataset, 1.0]["gain"]
+    changes = [
+        one for one in results["gain_changes"] if one["condition"] == "elmo" and one["change"] > 0
     ]
+    more = [one for one in changes if one["adjusted_p"] < 0.05]
     return (
-        f"better on **{len(better)}** of {planned}, p < 0.05 on **{len(sure)}**, at least "
+        f"better on **{len(better)}** of {planned}, p < 0.05 (Holm) on **{len(sure)}**, at least "
         f"{LARGE:g} % on **{len(large)}**; with a tenth of the labels the gain is larger on "
-        f"**{len(more)}**"
+        f"**{len(changes)}**, p < 0.05 (Holm) on **{len(more)}**"
     )
 
 

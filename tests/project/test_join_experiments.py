@@ -63,7 +63,7 @@ def plus_new_settings(run):
 def test_two_parts_make_the_page_of_the_whole(recipe, published, write, tmp_path):
     parts = [
         write("one", part_of(published, "qa", "ner", biLM="/a/ko, hash c5469c89910f")),
-        write("two", part_of(published, "pos", "sentiment", "nli", command="`second`")),
+        write("two", part_of(published, "pos", "sentiment", "nli", command="`x --seed 2`")),
     ]
     report = recipe.join([recipe.read_part(path) for path in parts], tmp_path / "joined/korean")
     written = json.loads((tmp_path / "joined/korean/results.json").read_text(encoding="utf-8"))
@@ -74,7 +74,7 @@ def test_two_parts_make_the_page_of_the_whole(recipe, published, write, tmp_path
     expected = KOREAN.with_suffix(".md").read_text(encoding="utf-8")
     tables, made = report.markdown.split("## How it was made\n")
     assert tables == expected.split("## How it was made\n")[0]
-    assert f"- command: {published['made']['command']}; `second`\n" in made
+    assert f"- command: {published['made']['command']}; `x --seed 2`\n" in made
     assert "- biLM: /a/ko, hash c5469c89910f\n" in made
     for name in ("hardware", "versions", "word vectors", "seeds", "scored"):
         assert f"- {name}: {published['made'][name]}\n" in made, name
@@ -149,6 +149,7 @@ def in_config(part, **values):
     [
         (lambda part: part["made"].update(biLM="ko, hash 01"), r"in the hash of the biLM: .*'01'"),
         (lambda part: part["made"].update(scored="words"), "differ in the scored data"),
+        (lambda part: part["made"].update(command="`x --tune`"), "tuning of the rates: False"),
         (lambda part: part.update(experiment="table1"), "differ in the experiment"),
         (lambda part: first_of(part, "runs", task="ner", dataset="ner-ko-kmou"), "both have ner"),
         (lambda part: part["runs"].append(part["runs"][0]), "has the run .* twice"),

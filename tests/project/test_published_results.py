@@ -47,7 +47,7 @@ def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(rec
 )
 def test_a_table_of_another_model_says_so(recipe, language, found):
     results = RESULTS | {"made": {"biLM": "ko, hash 0123"}}
-    assert recipe.notes_on(results, "01234567", language) == ""
+    assert "0123" not in recipe.notes_on(results, "01234567", language)
     assert found in recipe.notes_on(results, "76543210", language)
 
 
@@ -60,6 +60,28 @@ def test_a_table_of_some_of_the_seeds_says_so(recipe):
     assert recipe.scores_table(results, "en", "en") == expected.replace("60.00 ± 1.00", "60.00")
     assert "Not all planned seeds" in recipe.notes_on(results, "0123", "en")
     assert "계획한 시드" in recipe.notes_on(results, "0123", "ko")
+
+
+@pytest.mark.parametrize(("language", "found"), [("en", "† One seed"), ("ko", "† 조건마다")])
+def test_the_p_of_one_seed_is_marked(recipe, language, found):
+    results = RESULTS | {"made": {"biLM": "en, hash 0123"}}
+    assert found in recipe.notes_on(results, "0123", language)
+    scores, gains = RESULTS["tables"]
+    results["tables"] = [scores, gains | {"rows": gains["rows"][:3]}]
+    assert found not in recipe.notes_on(results, "0123", language)
+
+
+@pytest.mark.parametrize(("language", "found"), [("en", "The controls"), ("ko", "대조 조건")])
+def test_controls_that_are_planned_and_not_published_are_told(
+    recipe, language, found, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recipe, "PAGES", tmp_path)
+    results = RESULTS | {"made": {"biLM": "en, hash 0123"}, "experiment": "table1"}
+    assert found in recipe.notes_on(results, "0123", language)
+    (tmp_path / "controls.json").touch()
+    assert found not in recipe.notes_on(results, "0123", language)
+    (tmp_path / "controls.json").unlink()
+    assert found not in recipe.notes_on(results | {"experiment": "korean"}, "0123", language)
 
 
 def test_tasks_without_a_score_are_left_out_and_named(recipe):
@@ -77,7 +99,7 @@ def test_tasks_without_a_score_are_left_out_and_named(recipe):
 
 
 SCORES = ["task", "data", "labels", "metric", "examples", "static", "elmo"]
-GAINS = ["task", "data", "labels", "condition", "gain", "error reduction", "p", "seeds"]
+GAINS = ["task", "data", "labels", "condition", "gain", "error reduction", "p (Holm)", "seeds"]
 RESULTS = {
     "tables": [
         {"header": SCORES, "rows": [
@@ -90,19 +112,26 @@ RESULTS = {
             ["ner", "ner-en-uner-ewt", "100 %", "elmo", "-1.00", "-2.5 %", "0.300", "2"],
             ["ner", "ner-en-uner-ewt", "100 %", "layer 0", "-3.00", "-7.5 %", "0.900", "2"],
             ["ner", "ner-en-uner-ewt", "10 %", "elmo", "+10.00", "16.7 %", "< 0.001", "2"],
-            ["srl", "srl-en-propbank-ewt", "100 %", "elmo", "+10.00", "20.0 %", "0.010", "2"],
+            ["srl", "srl-en-propbank-ewt", "100 %", "elmo", "+10.00", "20.0 %", "0.010", "1"],
         ]},
     ],
     "comparisons": [
-        {"condition": "elmo", "dataset": dataset, "share": share, "gain": gain, "p_value": p_value,
+        {"condition": "elmo", "dataset": dataset, "share": share, "gain": gain, "adjusted_p": p,
          "error_reduction": error_reduction}
-        for dataset, share, gain, p_value, error_reduction in (
+        for dataset, share, gain, p, error_reduction in (
             ("n", 1.0, -1.0, 0.3, -2.5), ("n", 0.1, 10.0, 0.001, 16.7),
             ("s", 1.0, 10.0, 0.01, 20.0), ("s", 0.1, 9.0, 0.01, 20.0),
             ("q", 1.0, 1.0, 0.06, 5.9),
         )
     ] + [{"condition": "untrained biLM", "dataset": "n", "share": 1.0, "gain": 5.0,
-          "p_value": 0.01, "error_reduction": 9.0}],
+          "adjusted_p": 0.01, "error_reduction": 9.0}],
+    "gain_changes": [
+        {"condition": condition, "change": change, "adjusted_p": p}
+        for condition, change, p in (
+            ("elmo", 11.0, 0.01), ("elmo", 0.5, 0.6), ("elmo", -1.0, 0.01), ("average", 9.0, 0.01)
+        )
+    ],
+    "experiment": "korean",
 }  # fmt: skip
 
 
@@ -114,7 +143,9 @@ def test_a_table_shows_what_is_there_and_what_is_not(recipe):
         "| 40.00 → 50.00 | 16.7 % |"
     )
     assert nli == "| 자연어 추론, SNLI (정확도) | 50.00 | – | – | – | – | – |"
-    assert srl == "| 의미역 결정, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 | – | – |"
+    assert (
+        srl == "| 의미역 결정, PropBank-EWT (F1) | 50.00 | **60.00** | 20.0 % | 0.010 † | – | – |"
+    )
 
 
 def test_conditions_stand_side_by_side(recipe):
@@ -130,8 +161,8 @@ def test_conditions_stand_side_by_side(recipe):
 
 def test_tasks_that_gain_are_counted(recipe):
     assert recipe.counts_text(RESULTS) == (
-        "better on **2** of 3, p < 0.05 on **1**, at least 6 % on **1**; with a tenth of the "
-        "labels the gain is larger on **1**"
+        "better on **2** of 3, p < 0.05 (Holm) on **1**, at least 6 % on **1**; with a tenth of "
+        "the labels the gain is larger on **2**, p < 0.05 (Holm) on **1**"
     )
 
 

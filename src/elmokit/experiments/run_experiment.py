@@ -237,7 +237,10 @@ class _Session:
         diverged = {run.id: self.store.divergence(run) for run in self.plan.runs}
         diverged = {run: reason for run, reason in diverged.items() if reason is not None}
         reasons = self.plan.reasons | dict(reasons) | diverged
-        findings = Findings(runs, self.experiment.reference, reasons, self._known["dev"])
+        findings = Findings(
+            runs, self.experiment.reference, reasons, self._known["dev"],
+            is_tuned=self.options.tune,
+        )  # fmt: skip
         on_test, test_files = None, {}
         if self.on_test is not None:
             on_test, test_files = self._with_scores(findings, self.on_test), self.on_test.files

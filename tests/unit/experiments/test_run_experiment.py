@@ -14,6 +14,7 @@ from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run
 from elmokit.experiments.runs import scores_on_test, task_runs
 from elmokit.experiments.runs.store import RunStore
 from elmokit.experiments.settings import NER, NLI, QA, SENTIMENT, SRL
+from elmokit.files import temporary
 from elmokit.tasks.runs.run_dir import read_metadata
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
@@ -113,6 +114,7 @@ def test_dev_is_scored_once_and_a_part_of_the_training_set_chooses_the_epoch(
     monkeypatch.setattr(task_runs, "train_task", noting)
     given = options("table1", tasks=("ner",), seeds=2, overrides=("train.epochs=4", *FAST[1:]))
     report = run_experiment("table1", given)
+    assert "the learning rate was not tuned" in report.results["made"]["scored"]
     assert {text for _, _, text, _ in read} == {
         (given.data_dir / "ner-en-uner-ewt/dev.conll").read_text("utf-8")
     }
@@ -335,6 +337,33 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
     ]
 
 
+def test_an_interrupted_training_keeps_the_model_that_its_error_names(options, tmp_path):
+    def stop(status):
+        if status.startswith("epoch 1"):
+            raise KeyboardInterrupt
+
+    given = options("table1", tasks=("nli",), overrides=FAST)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_experiment("table1", given, Listeners(on_status=stop))
+    (kept,) = (tmp_path / "runs/training").iterdir()
+    assert f"is safe in {kept}." in caught.value.__notes__[0]
+    assert read_metadata(kept)["config"]["task"] == "nli"
+
+
+def test_other_errors_and_killed_processes_leave_no_training(options, tmp_path, monkeypatch):
+    left = tmp_path / f"runs/training/.left.{temporary._MACHINE}{'0' * 16}.partial"
+    left.mkdir(0o700, parents=True)
+
+    def fails(run_dir):
+        assert run_dir.is_dir()
+        raise RuntimeError("after the training")
+
+    monkeypatch.setattr(task_runs, "read_metadata", fails)
+    with pytest.raises(RuntimeError, match="after the training"):
+        run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST))
+    assert list(left.parent.iterdir()) == []
+
+
 def test_controls_share_runs_with_table_1_and_are_tested_against_elmo(options):
     given = {"tasks": ("nli", "ner"), "overrides": FAST}
     run_experiment("table1", options("table1", **given))
@@ -424,6 +453,7 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
             (epoch,) = stored["result"]["epochs"]
             scores[stored["run"]["condition"], rate] = epoch["held_out"]
     assert len(scores) == 6
+    assert "learning rate and epoch were chosen on a part" in report.results["made"]["scored"]
     for run in report.results["runs"]:
         rate = run["config"]["train"]["learning_rate"]
         best = max(

@@ -42,6 +42,8 @@ class Findings:
     """Cache of comparisons by `cells_key`, for the same scored data."""
     scored: str = "the dev set"
     """What the scores are of."""
+    is_tuned: bool = False
+    """Whether each condition's learning rate was chosen on the held-out part."""
 
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:

@@ -125,10 +125,17 @@ def metadata_of(
         metadata["test files"] = "; ".join(
             f"{dataset}: {file.path}, SHA-256 {file.sha256}" for dataset, file in test_files.items()
         )
-    return metadata | {
-        "scored": "the dev set, once for each run; learning rate and epoch were chosen on a part "
-        "of the training set",
-    }
+    return metadata | {"scored": what_is_scored(findings)}
+
+
+def what_is_scored(findings: Findings) -> str:
+    """Return what task models are scored on, and what was chosen on other data."""
+    chosen = (
+        "learning rate and epoch were chosen on a part of the training set"
+        if findings.is_tuned
+        else "the epoch was chosen on a part of the training set, the learning rate was not tuned"
+    )
+    return f"the dev set, once for each run; {chosen}"
 
 
 def made_with(findings: Findings) -> dict[str, str]:

@@ -135,8 +135,9 @@ def settings_table(findings: Findings) -> Table:
         ),
         tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
         (
-            "held out: part of the training set that is not trained on; it chooses learning rate "
-            "and epoch, and ends the training.",
+            "held out: part of the training set that is not trained on; it chooses "
+            + ("learning rate and epoch" if findings.is_tuned else "the epoch")
+            + ", and ends the training.",
             last_epochs(findings),
         ),
     )  # fmt: skip

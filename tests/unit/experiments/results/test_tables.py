@@ -125,6 +125,9 @@ def test_settings_have_a_row_for_each_share():
     assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
     assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
     assert rows[2]["learning rate"] == "0.001"
+    assert "it chooses the epoch, and ends" in table.notes[0]
+    tuned = settings_table(Findings([(run, None) for run in runs], "static", is_tuned=True))
+    assert "it chooses learning rate and epoch, and ends" in tuned.notes[0]
     assert last_epochs(Findings(findings().runs, "static")) == (
         "The best epoch was the last in 6 of 12 runs (nli 6)."
     )

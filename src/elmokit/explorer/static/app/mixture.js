@@ -2,7 +2,7 @@
 
 import { cosine, layersOf, mixtureOf, readPack, usePrepared } from "./occurrences.js";
 import { Context } from "./map.js";
-import { Calculation, Failure, Slider, html, number, useAsync, useMemo, usePage } from "./ui.js";
+import { Calculation, Failure, Slider, Source, html, number, useAsync, useMemo, usePage } from "./ui.js";
 
 const CORNERS = [[200, 20], [40, 290], [360, 290]];
 
@@ -79,7 +79,7 @@ export function Mixture() {
         const middle = logs.reduce((sum, value) => sum + value, 0) / 3;
         set({ ...Object.fromEntries(logs.map((value, j) => [`w${j}`, Number((value - middle).toFixed(2))])), gamma: one.gamma });
       }}>${t("mixture.set")}</button></td></tr>`)}</tbody></table></div>
-    <p class="source">${t("mixture.source")} <code>docs/results/experiments/figure2.md</code> (${results.value.mixture.hardware}; ${results.value.mixture.written})</p>`}
+    <${Source} made=${results.value.mixture} page="figure2" />`}
   <${Calculation}>
     <p class="numbers">s = softmax(${raw.map((value) => number(value)).join(", ")}) = (${weights.map((value) => number(value, 4)).join(", ")})</p>
     <p class="numbers">λ Σ w² = ${number(lambda, 3)} · (${raw.map((value) => `${number(value)}²`).join(" + ")}) = ${number(penalty, 5)}</p>

@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
-import { Calculation, Failure, html, number, useAsync, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Source, html, number, useAsync, usePage, useState } from "./ui.js";
 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
@@ -41,7 +41,7 @@ function Labels() {
   const results = useAsync(() => readPack("packs/results.json", compute.catalog.version), []);
   if (results.error) return html`<${Failure} error=${results.error} />`;
   if (!results.value) return null;
-  const { rows, written, hardware } = results.value.labels;
+  const { rows } = results.value.labels;
   const names = [...new Set(rows.map((row) => row.task))];
   return html`<h3>${t("tasks.labels")}</h3>
     <div class="columns three">${names.map((task) => {
@@ -51,7 +51,7 @@ function Labels() {
         <${Curves} series=${series} logX label=${`${t(`taskNames.${task}`)}: ${own.map((row) => `${row.percent} %: ELMo ${row.elmo}, ${t("tasks.static")} ${row.static}`).join("; ")}`}
           ticksX=${[1, 10, 100]} formatX=${(value) => `${value} %`} formatY=${(value) => number(value, 0)} x=${t("tasks.share")} y="" /></figure>`;
     })}</div>
-    <p class="source">${t("tasks.source")} <code>docs/results/experiments/figure1.md</code> (${hardware}; ${written})</p>
+    <${Source} made=${results.value.labels} page="figure1" />
     <${Calculation}>${names.map((task) => {
       const full = rows.find((row) => row.task === task && row.percent === 100);
       return html`<p class="numbers" key=${task}>${t(`taskNames.${task}`)}: (${number(full.elmo)} − ${number(full.static)}) / (100 − ${number(full.static)}) = ${number((100 * (full.elmo - full.static)) / (100 - full.static), 1)} %</p>`;
