@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -215,14 +216,22 @@ def test_explore_exports_a_folder_once(places, tmp_path):
     assert "--run" in with_run.stderr
 
 
-def test_explore_serves_until_it_is_interrupted(places):
+def test_explore_serves_until_it_is_interrupted(places, tmp_path):
     model, _ = places
+    runs = [tmp_path / name for name in ("a/x", "b/x", "c/x-1", "c/x-2")]
+    for one in runs:
+        one.mkdir(parents=True)
+        (one / "metrics.jsonl").touch()
     process = start_elmokit(
-        "explore", "-m", model, "--port", 0, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+        "explore", "-m", model, "--port", 0, *(word for one in runs for word in ("--run", one)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
     url = next(line for line in process.stderr if line.startswith("http")).split()[0]
+    assert urlsplit(url).hostname == "127.0.0.1"
     with urllib.request.urlopen(f"{url}explorer.json", timeout=20) as answer:
-        assert [entry["name"] for entry in json.load(answer)["models"]] == ["model"]
+        found = json.load(answer)
+    assert [entry["name"] for entry in found["models"]] == ["model"]
+    assert [entry["name"] for entry in found["runs"]] == ["x", "x-2", "x-1", "x-2-2"]
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130

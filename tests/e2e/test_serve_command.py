@@ -8,6 +8,7 @@ import signal
 import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -37,11 +38,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def start(*arguments):
+def start(*arguments, key=KEY):
     """Start the command; return process and URL once it listens."""
+    environment = {**os.environ, "ELMOKIT_API_KEY": key}
+    if key is None:
+        del environment["ELMOKIT_API_KEY"]
     process = start_elmokit(
         "serve", "--port", 0, "--json", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "ELMOKIT_API_KEY": KEY},
+        env=environment,
     )  # fmt: skip
     said = json.loads(process.stdout.readline())
     assert said["model"] == "toy"
@@ -110,6 +114,22 @@ def test_curl(url, expected):
         "mood": {"task": "sentiment", "labels": ["bad", "good"]}
     }
     assert "Content-Type" in json.loads(ask("embed", "-d", "{}"))["error"]
+
+
+def test_it_listens_on_this_machine_only(url):
+    assert urlsplit(url).hostname == "127.0.0.1"
+
+
+def test_other_machines_without_a_key_are_warned_of(folder):
+    process, url = start("--model", folder / "toy", "--host", "0.0.0.0", key=None)
+    with process:
+        found = urlsplit(url)
+        assert found.hostname == "0.0.0.0"
+        with urllib.request.urlopen(f"http://127.0.0.1:{found.port}/health") as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert "--api-key" in process.stderr.read()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -55,7 +55,6 @@ COVERED_BY = {
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/explorer/test_export.py": "explorer/text_rules",
-    "unit/explorer/test_server.py": "explorer/addresses explorer/calls explorer/catalog",
     "unit/server/test_routes.py": "server/answers server/computations server/limits server/schemas",
     "unit/experiments/results/test_tables.py": (
         "experiments/results/findings experiments/results/markdown experiments/results/mix_tables"

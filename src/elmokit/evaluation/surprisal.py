@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import get_args
+from typing import Any, get_args
 
 from elmokit.bilm.bilm import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
@@ -126,17 +126,6 @@ class SurprisalRows(Iterator[WordSurprisal]):
 
     def _rows_of(self, scored: ScoredSentences) -> Iterator[WordSurprisal]:
         tokens, vocab_words = scored.tokens, self._scorer.vocab.words
-        forward, backward = (
-            zip(
-                (scored.nats[way] * _BITS).tolist(),
-                (found := scored.distributions[way]).ranks.tolist(),
-                found.entropies.tolist(),
-                found.top_ids.tolist(),
-                found.top_probs.tolist(),
-                strict=True,
-            )
-            for way in get_args(Direction)
-        )
 
         def top(ids: list[int], probs: list[float]) -> tuple[WordProbability, ...]:
             if not ids:
@@ -144,13 +133,20 @@ class SurprisalRows(Iterator[WordSurprisal]):
             pairs = zip(ids, probs, strict=True)
             return tuple(WordProbability(vocab_words[i - 1], p) for i, p in pairs)
 
+        last = 0
         for sentence in tokens.sentences:
             source = self._sources.popleft()
             places = () if source.offsets is None else source.offsets
-            for index, row in enumerate(sentence[1:].tolist()):
+            first, last = last, last + len(sentence) - 1
+            targets = zip(
+                sentence[1:].tolist(),
+                *(_figures(scored, way, slice(first, last)) for way in get_args(Direction)),
+                strict=True,
+            )
+            for index, (row, forward, backward) in enumerate(targets):
                 start, end = places[index] if index < len(places) else (None, None)
-                ahead, ahead_rank, ahead_entropy, ahead_ids, ahead_probs = next(forward)
-                back, back_rank, back_entropy, back_ids, back_probs = next(backward)
+                ahead, ahead_rank, ahead_entropy, ahead_ids, ahead_probs = forward
+                back, back_rank, back_entropy, back_ids, back_probs = backward
                 yield WordSurprisal(
                     file=source.file, line=source.line, sentence=source.sentence, index=index,
                     word=tokens.words[row], start=start, end=end,
@@ -160,6 +156,14 @@ class SurprisalRows(Iterator[WordSurprisal]):
                     forward_entropy=ahead_entropy, backward_entropy=back_entropy,
                     forward_top=top(ahead_ids, ahead_probs), backward_top=top(back_ids, back_probs),
                 )  # fmt: skip
+
+
+def _figures(scored: ScoredSentences, direction: Direction, targets: slice) -> "zip[Any]":
+    """Return bits, rank, entropy, and ids and probabilities of the likeliest words of targets."""
+    found = scored.distributions[direction]
+    columns = (scored.nats[direction], found.ranks, found.entropies, found.top_ids, found.top_probs)
+    nats, *others = (column[targets] for column in columns)
+    return zip(*(column.tolist() for column in (nats * _BITS, *others)), strict=True)
 
 
 def surprisal(
@@ -184,8 +188,8 @@ def surprisal(
             to the same degree. Likeliest words are always fp32.
 
     Returns:
-        An iterator, which holds about 100,000 words at a time; ``report()`` returns the perplexity
-        of what was read.
+        An iterator, which holds about 100,000 words at a time, fewer with ``top``; ``report()``
+        returns the perplexity of what was read.
 
     Raises:
         ValueError: for an unknown option, or a model without vocabulary or softmax.

@@ -35,7 +35,7 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 BATCH_TOKENS = 8192
 """Most positions computed together; a longer sentence goes alone."""
 BUFFER_TOKENS = 100_000
-"""Positions sorted by length together."""
+"""Positions sorted by length together; fewer if many likeliest words are named at each."""
 StartState = Literal["warm", "reset"]
 ScoringPrecision = Literal["auto", "fp32", "bf16"]
 
@@ -92,6 +92,7 @@ class TextScorer:
         self.softmax, self.state, self.precision = model.softmax, state, chosen
         self.bilm = FrozenBiLM(model, precision=chosen)
         self._scores = TargetScores(model.softmax, precision=chosen)
+        self._top = top
         self._distributions = None if top is None else self._named(top)
         self._batch_size = batch_size
         self.form: Normalization = model.config.char_vocab.normalization
@@ -102,6 +103,7 @@ class TextScorer:
     def naming(self, top: int) -> "TextScorer":
         """Return a scorer that shares everything with this one, but names ``top`` words."""
         other = copy(self)
+        other._top = top
         other._distributions = self._named(top)
         return other
 
@@ -120,7 +122,8 @@ class TextScorer:
         """
         done = 0
         stream = ([normalize(word, self.form) for word in words] for words in sentences if words)
-        for buffer in fill_buffers(stream, max_tokens=BUFFER_TOKENS):
+        max_tokens = BUFFER_TOKENS // max(1, self._top or 0)
+        for buffer in fill_buffers(stream, max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             lengths = [len(sentence) for sentence in tokens.sentences]

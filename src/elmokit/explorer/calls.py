@@ -14,7 +14,7 @@ from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraEr
 from elmokit.evaluation.surprisal import surprisal_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.evaluation.word_prediction import predict_of_words
-from elmokit.explorer.catalog import MAX_BYTES, MAX_TOP, MAX_WORDS, ExploredModel
+from elmokit.explorer.catalog import MAX_BYTES, MAX_NAMED, MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import read_training_run
 from elmokit.files.json_files import jsonable
@@ -25,6 +25,8 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.weights.model_dir import PretrainedBiLM
 
 _SOON_SECONDS = 0.2
+_MAX_FACTOR = 1_000_000
+"""Of a mixture: larger ones would leave the range of its numbers."""
 
 
 class CallError(Exception):
@@ -75,7 +77,7 @@ class Calls:
         """Return what is to be sent: bytes, or anything that `jsonable` takes.
 
         Raises:
-            CallError: for whatever a page can do wrong.
+            CallError: for whatever a page can do wrong; anything else is a bug.
         """
         if method not in self._methods:
             raise CallError("not-available", f"This server has no call {method[:40]!r}.")
@@ -83,7 +85,7 @@ class Calls:
         try:
             with self._lock:
                 return self._methods[method](given)
-        except (ElmokitError, TypeError, ValueError) as error:
+        except ElmokitError as error:
             raise CallError("bad-input", str(error)) from error
 
     def load_tokenizers(self) -> None:
@@ -93,24 +95,33 @@ class Calls:
                 model.tokenize("a")
 
     def _model(self, given: Mapping[str, Any]) -> PretrainedBiLM:
-        return _named(self._models, given, "model")
+        return _named(self._models, given.get("model"), kind="model")
 
     def _tokenize(self, given: Mapping[str, Any]) -> Any:
         return tokenize(self._model(given), _text(given))
 
     def _trace(self, given: Mapping[str, Any]) -> Any:
-        gamma = given.get("gamma", 1.0)
-        if not is_number(gamma):
-            raise InputError(f"`gamma` must be a number, got {gamma!r:.60}.")
+        gamma, weights = given.get("gamma", 1.0), given.get("weights")
+        if not _is_factor(gamma):
+            raise InputError(f"`gamma` must be a number up to {_MAX_FACTOR:,}, got {gamma!r:.60}.")
+        if not (weights is None or (isinstance(weights, list) and all(map(_is_factor, weights)))):
+            raise InputError(
+                f"`weights` must be a list of numbers up to {_MAX_FACTOR:,}, got {weights!r:.60}."
+            )
         found = trace(
-            self._model(given), _words(given), word=_index(given), weights=given.get("weights"),
-            gamma=gamma,
-        )  # fmt: skip
+            self._model(given), _words(given), word=_index(given), weights=weights, gamma=gamma
+        )
         return found.as_dict()
 
     def _surprisal(self, given: Mapping[str, Any]) -> Any:
-        scorer = self._scorer(given).naming(given.get("top", 0))
-        return list(surprisal_of_words(scorer, [_words(given)]))
+        words, top = _words(given), given.get("top", 0)
+        if len(words) * top > MAX_NAMED:
+            raise CallError(
+                "too-long",
+                f"At most {MAX_NAMED:,} likeliest words are named at once, got {len(words):,} "
+                f"words with `top` {top:,}.",
+            )
+        return list(surprisal_of_words(self._scorer(given).naming(top), [words]))
 
     def _predict_word(self, given: Mapping[str, Any]) -> Any:
         return predict_of_words(
@@ -119,10 +130,10 @@ class Calls:
         )  # fmt: skip
 
     def _layers(self, given: Mapping[str, Any]) -> bytes:
-        model, name = self._model(given), str(given["model"])
-        embedder = self._embedders.setdefault(name, Embedder(model, device="cpu"))
-        words = _words(given)
-        (layers,) = embedder.embed([words], state=given.get("state", "reset"))
+        model, name, words = self._model(given), str(given["model"]), _words(given)
+        if name not in self._embedders:
+            self._embedders[name] = Embedder(model, device="cpu")
+        (layers,) = self._embedders[name].embed([words], state=given.get("state", "reset"))
         text = json.dumps({"words": words, "shape": layers.shape}).encode()
         filled = text + b" " * (-len(text) % 4)
         return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
@@ -162,21 +173,25 @@ class Calls:
     def _run(self, given: Mapping[str, Any]) -> Any:
         name = given.get("name")
         try:
-            found = read_training_run(_named(self._runs, given, "name"))
+            found = read_training_run(_named(self._runs, name, kind="run"))
         except (FormatError, FileNotFoundError) as error:
             raise CallError("damaged-run", str(error)) from error
         return {"name": name, "title": name, **vars(found)}
 
     def _predict(self, given: Mapping[str, Any]) -> Any:
-        return list(_named(self._tasks, given, "task").predict_json([_text(given)]))
+        run = _named(self._tasks, given.get("task"), kind="task")
+        return list(run.predict_json([_text(given)]))
 
 
-def _named(known: Mapping[str, Any], given: Mapping[str, Any], key: str) -> Any:
-    name = given.get(key)
+def _named(known: Mapping[str, Any], name: Any, *, kind: str) -> Any:
     if not isinstance(name, str) or name not in known:
         listed = ", ".join(known) or "none"
-        raise CallError("unknown-model", f"There is no {key} {name!r:.60}; available: {listed}.")
+        raise CallError(f"unknown-{kind}", f"There is no {kind} {name!r:.60}; available: {listed}.")
     return known[name]
+
+
+def _is_factor(value: Any) -> bool:
+    return is_number(value) and abs(value) <= _MAX_FACTOR  # not NaN
 
 
 def _words(given: Mapping[str, Any]) -> list[str]:
@@ -202,7 +217,7 @@ def _index(given: Mapping[str, Any]) -> Any:
 
 def _check_size(given: Mapping[str, Any]) -> None:
     words = _words(given) if "words" in given else []
-    text = _text(given) if "text" in given else " ".join(words)
+    text = " ".join(words) + (_text(given) if "text" in given else "")
     num_bytes = len(text.encode("utf-8", "surrogatepass"))
     if len(words) > MAX_WORDS or num_bytes > MAX_BYTES:
         raise CallError(

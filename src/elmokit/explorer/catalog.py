@@ -1,7 +1,9 @@
 """``explorer.json``: what a copy of the page can show, and where it is computed."""
 
+import itertools
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +34,8 @@ MAX_BROWSER_BYTES = 64_000_000
 """Of the weights of a model that a browser runs."""
 MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 """Of one call."""
+MAX_NAMED = 100_000
+"""Likeliest words that one call names: words of the text times ``top``."""
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
 
 
@@ -59,12 +63,14 @@ class ExploredModel:
     directory: Path
     model: PretrainedBiLM
     _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def made_file(self, name: str) -> bytes:
-        """Return one of `MADE_FILES`, computed when it is first asked for."""
-        if name not in self._made:
-            self._made[name] = MADE_FILES[name](self.model)
-        return self._made[name]
+        """Return one of `MADE_FILES`, computed when it is first asked for, by any thread."""
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = MADE_FILES[name](self.model)
+            return self._made[name]
 
     def files(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
@@ -92,6 +98,7 @@ class ExploredModel:
         compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
         exact, tokenized_by = self._tokenizer(served=served, compute=compute)
         files = {path.name: path.stat().st_size for path in self.files()}
+        model_hash = model.model_hash()
         return {
             "name": self.name,
             "title": self.name,
@@ -100,8 +107,8 @@ class ExploredModel:
             "path": "" if compute == "server" else f"models/{quote(self.name)}/",
             "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}",
             "pack": f"packs/senses.{pack_language(model)}.json",
-            "hash": model.model_hash(),
-            "version": f"{__version__}-{model.fingerprint()[:16]}",
+            "hash": model_hash,
+            "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
             "compute": compute,
             "tokenizer": "exact" if exact else "as-typed",
             "tokenized_by": tokenized_by,
@@ -139,13 +146,20 @@ def load_explored(names: Sequence[str]) -> list[ExploredModel]:
     Raises:
         FileNotFoundError, FormatError, ConfigError: as `load_model`.
     """
-    found: list[ExploredModel] = []
-    for directory in dict.fromkeys(find_model(name).resolve() for name in names):
-        model = load_model(directory)
-        known = {one.name for one in found}
-        base = Path(lasting_name(directory)).name
-        numbered = (base if n == 1 else f"{base}-{n}" for n in range(1, len(names) + 2))
-        found.append(ExploredModel(next(n for n in numbered if n not in known), directory, model))
+    directories = list(dict.fromkeys(find_model(name).resolve() for name in names))
+    own = distinct_names(Path(lasting_name(directory)).name for directory in directories)
+    return [
+        ExploredModel(name, directory, load_model(directory))
+        for name, directory in zip(own, directories, strict=True)
+    ]
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Return names in their order, numbered from the second of the same name on: x, x-2, x-3."""
+    found: list[str] = []
+    for name in names:
+        numbered = (name if n == 1 else f"{name}-{n}" for n in itertools.count(1))
+        found.append(next(one for one in numbered if one not in found))
     return found
 
 

@@ -11,7 +11,7 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.files.remote import AnyFile
 from elmokit.probes.neighbors import is_same_text
-from elmokit.probes.occurrences import blocks, unit_rows
+from elmokit.probes.rows import batched, unit_rows
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -49,7 +49,7 @@ class CorpusIndex:
     Args:
         model: Its own tokenizer splits the text.
         paths: Files, directories or patterns, as for every command that reads text.
-        max_bytes: Of vectors in memory, which are kept as fp16.
+        max_bytes: Of vectors in memory: of words in context as fp16, of word forms as fp32.
     """
 
     def __init__(
@@ -135,9 +135,12 @@ class CorpusIndex:
         layers: list[list[np.ndarray]] = [[] for _ in range(self._model.num_layers - 1)]
         tokens: dict[str, np.ndarray] = {}
         lengths: list[int] = []
-        row_bytes = 2 * self._model.output_dim * len(layers)
-        for block in blocks(self._distinct(), _SENTENCES_TOGETHER):
-            if (sum(lengths) + sum(map(len, block))) * row_bytes > self._max_bytes:
+        dim = self._model.output_dim
+        for block in batched(self._distinct(), _SENTENCES_TOGETHER):
+            num_words = sum(lengths) + sum(map(len, block))
+            new = {word for sentence in block for word in sentence if word not in tokens}
+            num_forms = len(tokens) + len(new)
+            if dim * (2 * len(layers) * num_words + 4 * num_forms) > self._max_bytes:
                 self._is_whole = False
                 break
             for sentence, own in zip(block, self._embedder.embed(block), strict=True):

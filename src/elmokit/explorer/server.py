@@ -7,13 +7,14 @@ sent is run or written.
 
 import json
 import logging
+import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from elmokit.explorer.addresses import cannot_listen, is_own_host, url_of
 from elmokit.explorer.calls import CallError, Calls, as_json
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 8765
 MAX_BODY_BYTES = 2_000_000
+_MAX_DIGITS = 20
+"""Of a Content-Length."""
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml",
@@ -46,8 +49,7 @@ _HEADERS = {
     "Cache-Control": "no-store",  # a page and a model of different versions must never mix
 }
 _STATUS = {
-    "unknown-model": HTTPStatus.NOT_FOUND, "not-available": HTTPStatus.NOT_FOUND,
-    "too-long": HTTPStatus(413), "not-yet": HTTPStatus.SERVICE_UNAVAILABLE,
+    "not-available": HTTPStatus.NOT_FOUND, "too-long": HTTPStatus(413),
     "bug": HTTPStatus.INTERNAL_SERVER_ERROR,
 }  # fmt: skip
 
@@ -102,25 +104,41 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "elmokit", ""
+    path = ""  # until a request line was read
     timeout = 60  # seconds without a byte
     disable_nagle_algorithm = True  # else content waits 40 ms for the client to acknowledge headers
 
     def do_GET(self) -> None:
         """Send a file."""
-        path = unquote(urlsplit(self.path).path).lstrip("/") or "index.html"
-        if not self._may_ask(is_page=path == "index.html"):
-            return
-        content = self._content(path)
-        if content is None:
-            self._fail("not-available", f"There is nothing at /{path[:100]}.")
-            return
-        kind = _CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
-        self._send(HTTPStatus.OK, content, kind)
+        self._guarded(self._send_file)
 
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
         """Answer a call."""
+        self._guarded(self._answer_call)
+
+    def _guarded(self, answer: Callable[[], None]) -> None:
+        try:
+            answer()
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True  # the reader has gone
+        except Exception as error:
+            log.exception("a request failed")
+            self._fail("bug", f"{type(error).__name__}: {error}", close=True)
+
+    def _send_file(self) -> None:
+        path = unquote(self._url_path()).lstrip("/") or "index.html"
+        if not self._may_ask(is_page=path == "index.html"):
+            return
+        read = self._file(path)
+        if read is None:
+            self._fail("not-available", f"There is nothing at /{path[:100]}.")
+            return
+        kind = _CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
+        self._send(HTTPStatus.OK, None if self.command == "HEAD" else read(), kind)
+
+    def _answer_call(self) -> None:
         if not self._may_ask():
             return
         length = self.headers.get("Content-Length", "")
@@ -128,46 +146,49 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or kind != "application/json":
             self._fail("bad-input", "A call is JSON with a Content-Length.", close=True)
             return
-        if int(length) > MAX_BODY_BYTES:
+        if len(length) > _MAX_DIGITS or int(length) > MAX_BODY_BYTES:
             self._fail("too-long", f"A call has at most {MAX_BODY_BYTES:,} bytes.", close=True)
             return
         body = self.rfile.read(int(length))
-        path = urlsplit(self.path).path
+        path = self._url_path()
         if not path.startswith("/api/"):
             self._fail("not-available", "Calls go to /api/.")
             return
         try:
             given = json.loads(body)
-            if not isinstance(given, dict):
-                raise ValueError("an object is expected")
-            answer = self.server.calls.answer(path.removeprefix("/api/"), given)
-            if isinstance(answer, bytes):
-                self._send(HTTPStatus.OK, answer, "application/octet-stream")
-            else:
-                self._send(HTTPStatus.OK, as_json(answer), "application/json")
-        except CallError as error:  # 200: a browser logs other answers as errors of the page
-            self._fail(error.code, str(error), HTTPStatus.OK)
         except (ValueError, RecursionError) as error:
             self._fail("bad-input", f"Not JSON: {error}.")
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the reader has gone
-        except Exception as error:
-            log.exception("a call failed")
-            self._fail("bug", f"{type(error).__name__}: {error}")
+            return
+        if not isinstance(given, dict):
+            self._fail("bad-input", f"A call is a JSON object, got {given!r:.60}.")
+            return
+        try:
+            answer = self.server.calls.answer(path.removeprefix("/api/"), given)
+        except CallError as error:  # 200: a browser logs other answers as errors of the page
+            self._fail(error.code, str(error), HTTPStatus.OK)
+            return
+        if isinstance(answer, bytes):
+            self._send(HTTPStatus.OK, answer, "application/octet-stream")
+        else:
+            self._send(HTTPStatus.OK, as_json(answer), "application/json")
 
-    def _content(self, path: str) -> bytes | None:
+    def _url_path(self) -> str:
+        return self.path.partition("?")[0]
+
+    def _file(self, path: str) -> Callable[[], bytes] | None:
+        """Return what reads or makes a file."""
         if path in self.server.made:
-            return self.server.made[path]
+            return lambda: self.server.made[path]
         found = self.server.model_files.get(path)
         if isinstance(found, Path):
-            return found.read_bytes()
+            return found.read_bytes
         if found is not None:
-            return found.made_file(Path(path).name)
+            return lambda: found.made_file(Path(path).name)
         parts = PurePosixPath(path).parts
         if set("\0\\:") & set(path) or ".." in parts or path.startswith("/"):
             return None
         file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
-        return file.read_bytes() if file.is_file() else None
+        return file.read_bytes if os.path.isfile(file) else None  # any length of name
 
     def _may_ask(self, *, is_page: bool = False) -> bool:
         """Refuse requests of other sites; only a reader's click may lead from there to the page."""
@@ -191,17 +212,19 @@ class _Handler(BaseHTTPRequestHandler):
         body = as_json({"error": {"code": code, "message": message}})
         self._send(status or _STATUS.get(code, HTTPStatus.BAD_REQUEST), body, "application/json")
 
-    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+    def _send(self, status: HTTPStatus, content: bytes | None, kind: str) -> None:
+        """Send an answer, without ``content`` only its headers."""
         self.send_response(status)
         for name, value in {**_HEADERS, "Content-Type": kind}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
+        if content is not None:
+            self.send_header("Content-Length", str(len(content)))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
+        if content is not None and self.command != "HEAD":
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log for --debug only; the query is not logged, since it may hold what was typed."""
-        log.debug("%s %s", self.command, urlsplit(self.path).path)
+        log.debug("%s %s", self.command, self._url_path())

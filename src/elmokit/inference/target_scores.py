@@ -20,26 +20,42 @@ FREQUENT_WORDS = 1024
 class TargetScores:
     """Negative log-likelihoods under the whole softmax, with its current weights.
 
-    Without compiled kernels, on other devices and for an adaptive one, ``softmax`` computes them
-    itself in fp32; else ``precision`` is that of the products with rare words.
+    Weights are packed again after a change, but for one through ``weight.data`` that keeps the
+    tensor, which PyTorch does not count. Without compiled kernels, on other devices and for an
+    adaptive one, ``softmax`` computes them itself in fp32; else ``precision`` is that of the
+    products with rare words.
     """
 
     def __init__(self, softmax: Softmax, *, precision: Kind = "fp32") -> None:
         self._softmax = softmax
-        self._parts: list[PackedLogSumExp] = []
-        kernels = load_kernels()
+        self._precision: Kind = precision
+        self._kernels = load_kernels() if isinstance(softmax, FullSoftmax) else None
+        self._version: object = None
+        self._packed: list[PackedLogSumExp] = []
+
+    @property
+    def _parts(self) -> list[PackedLogSumExp]:
+        """The current weights, packed; none if the softmax computes by itself."""
+        kernels, softmax = self._kernels, self._softmax
         if kernels is None or not isinstance(softmax, FullSoftmax) or not softmax.weight.is_cpu:
-            return
-        weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
-        pieces: tuple[tuple[Kind, slice], ...] = (
-            ("fp32", slice(0, FREQUENT_WORDS)),
-            (precision, slice(FREQUENT_WORDS, None)),
-        )
-        self._parts = [
-            PackedLogSumExp(kernels, weight[words], bias[words], kind)
-            for kind, words in pieces
-            if len(bias[words])
+            return []
+        version = [
+            (w.data_ptr(), 0 if w.is_inference() else w._version)
+            for w in (softmax.weight, softmax.bias)
         ]
+        if version != self._version:
+            weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
+            pieces: tuple[tuple[Kind, slice], ...] = (
+                ("fp32", slice(0, FREQUENT_WORDS)),
+                (self._precision, slice(FREQUENT_WORDS, None)),
+            )
+            self._packed = [
+                PackedLogSumExp(kernels, weight[words], bias[words], kind)
+                for kind, words in pieces
+                if len(bias[words])
+            ]
+            self._version = version
+        return self._packed
 
     @property
     def measures(self) -> bool:
@@ -49,11 +65,11 @@ class TargetScores:
     @torch.inference_mode()
     def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
         """Return the loss of every target in nats; the other rows do not affect it."""
-        hidden = hidden.float()
-        if not self._parts:
+        hidden, parts = hidden.float(), self._parts
+        if not parts:
             return self._softmax.nll(hidden, word_ids.to(hidden.device))
         hidden = hidden.contiguous()
-        totals = [part(hidden) for part in self._parts]
+        totals = [part(hidden) for part in parts]
         return torch.stack(totals).logsumexp(dim=0) - self._of_targets(hidden, word_ids)
 
     @torch.inference_mode()

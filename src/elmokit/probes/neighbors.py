@@ -12,13 +12,15 @@ import numpy as np
 
 from elmokit.errors import InputError
 from elmokit.inference.results import check_one_layer
-from elmokit.probes.occurrences import blocks, unit_rows
+from elmokit.probes.rows import batched, unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 Layers = Literal["top", "average"] | int
 
 _SENTENCES_TOGETHER = 1024
+_COSINES_TOGETHER = 1 << 22
+"""Between occurrences, held at once."""
 
 
 @runtime_checkable
@@ -171,8 +173,10 @@ def find_neighbors(
     if len(found) < 2:
         alone = "Only one distinct sentence" if found else "No sentence"
         raise _too_few("No other sentence" if query else alone, _parts(word))
-    compared = neighborhoods(embedder, found, layers=layers, num_neighbors=num_neighbors)
-    return compared if query is None else compared[:1]
+    return neighborhoods(
+        embedder, found, of_first=None if query is None else 1, layers=layers,
+        num_neighbors=num_neighbors,
+    )  # fmt: skip
 
 
 def _too_few(which: str, parts: tuple[str, ...]) -> InputError:
@@ -192,10 +196,11 @@ def neighborhoods(
     embedder: SentenceEmbedder,
     occurrences: Sequence[Occurrence],
     *,
+    of_first: int | None = None,
     layers: Layers = "top",
     num_neighbors: int = 5,
 ) -> list[Neighborhood]:
-    """Return the nearest neighbors of every occurrence among the others.
+    """Return the nearest neighbors of every occurrence, or of the first ones, among all others.
 
     The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
     does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
@@ -205,26 +210,29 @@ def neighborhoods(
     """
     if len(occurrences) < 2:
         raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
-    rows = [
+    vectors = np.stack([
         one.vector(sentence)
-        for block in blocks(occurrences, _SENTENCES_TOGETHER)
+        for block in batched(occurrences, _SENTENCES_TOGETHER)
         for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
-    ]
-    vectors = np.stack(rows)  # (O, 2D)
+    ])  # (O, 2D)  # fmt: skip
     if len(vectors) > 2:
         vectors = vectors - vectors.mean(axis=0)
     vectors = unit_rows(vectors)
-    similarity = vectors @ vectors.T  # (O, O)
-    np.fill_diagonal(similarity, -np.inf)
-    order = (-similarity).argsort(axis=1, kind="stable")[:, : min(num_neighbors, len(vectors) - 1)]
-    return [
-        Neighborhood(
-            occurrence,
-            tuple(occurrences[k] for k in nearest),
-            tuple(float(similarity[row, k]) for k in nearest),
-        )
-        for row, (occurrence, nearest) in enumerate(zip(occurrences, order.tolist(), strict=True))
-    ]
+    count = min(num_neighbors, len(vectors) - 1)
+    found: list[Neighborhood] = []
+    for rows in batched(range(len(vectors))[:of_first], max(1, _COSINES_TOGETHER // len(vectors))):
+        similarity = vectors[rows] @ vectors.T  # (R, O)
+        similarity[range(len(rows)), rows] = -np.inf
+        order = (-similarity).argsort(axis=1, kind="stable")[:, :count]
+        found += [
+            Neighborhood(
+                occurrences[row],
+                tuple(occurrences[k] for k in nearest),
+                tuple(float(own[k]) for k in nearest),
+            )
+            for row, own, nearest in zip(rows, similarity, order.tolist(), strict=True)
+        ]
+    return found
 
 
 def nearest_occurrences(
@@ -244,7 +252,7 @@ def nearest_occurrences(
     direction = unit_rows(query.vector(own))
     best: list[tuple[float, int, Occurrence]] = []
     number = 0
-    for block in blocks((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):
+    for block in batched((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):
         starts = [Occurrence(tuple(sentence), 0) for sentence in block]
         for start, vectors in zip(starts, _embed(embedder, starts, layers), strict=True):
             cosines = unit_rows(vectors) @ direction

@@ -1,16 +1,12 @@
 """Annotated words and their vectors, for the probes of word senses."""
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
-from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
 from elmokit.probes.vector_sources import VectorSource
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
-
-Item = TypeVar("Item")
 
 
 def lemma_of(occurrence: SenseOccurrence) -> str:
@@ -32,15 +28,3 @@ def occurrence_vectors(
         for occurrence in sentence.occurrences:
             if occurrence.name in wanted:
                 yield occurrence, vectors[:, occurrence.start : occurrence.end].mean(axis=1)
-
-
-def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
-    """Return rows of length 1; zero rows stay zero."""
-    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
-
-
-def blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of ``size`` items; the last may be shorter."""
-    remaining = iter(items)
-    while block := list(islice(remaining, size)):
-        yield block

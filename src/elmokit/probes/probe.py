@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
+from elmokit.evaluation.text_scorer import StartState
 from elmokit.inference.results import Layers
 from elmokit.metrics.significance import Counts, ScoreFunction
 from elmokit.probes.registry import find_probe
@@ -83,6 +84,7 @@ def run_probe(
     test: str | None = None,
     units: Units | str | None = None,
     seed: int = 0,
+    state: StartState | str = "reset",
     device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
@@ -113,7 +115,7 @@ def run_probe(
         raise InputError(f"The probe {name} has no units to choose from.")
     chosen: Units | None = None if units is None else _check_units(units)
     layered = layer_sources(
-        model, layers=layers, random_seed=seed if random else None, device=device,
+        model, layers=layers, random_seed=seed if random else None, state=state, device=device,
         precision=precision, cache_dir=cache_dir, on_sentence=on_sentence,
     )  # fmt: skip
     tokenizer = layered[0].embedder.tokenizer

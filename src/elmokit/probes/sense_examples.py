@@ -84,4 +84,5 @@ def neighbors_of_query(
 ) -> Neighborhood:
     """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
     others = [one for one in occurrences if not is_same_text(query.tokens, one.tokens)]
-    return neighborhoods(embedder, [query, *others], num_neighbors=num_neighbors)[0]
+    (found,) = neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)
+    return found

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_sense_corpus
-from elmokit.probes.occurrences import lemma_of, occurrence_vectors, unit_rows
+from elmokit.probes.occurrences import lemma_of, occurrence_vectors
 from elmokit.probes.probe import Figure, Probe, words_of
+from elmokit.probes.rows import unit_rows
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 

@@ -7,7 +7,7 @@ that no document but the word's own has scores -inf.
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from elmokit.probes.occurrences import unit_rows
+from elmokit.probes.rows import unit_rows
 from elmokit.probes.sense_words import LemmaGroup
 
 TIE_TOLERANCE = 1e-5

@@ -6,13 +6,15 @@ once however many of its layers are probed.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 
+from elmokit.config import check_choice
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
+from elmokit.evaluation.text_scorer import StartState
 from elmokit.inference.results import Layers, check_layers
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors
@@ -45,8 +47,8 @@ class VectorSource(Protocol):
 class LayerSource:
     """The layers of a biLM: ``"all"``, each by itself, ``"top"``, ``"average"`` or one number.
 
-    ``label`` is the first word of the names. `keep` stores layers in ``cache_dir``, by default the
-    user's cache.
+    ``label`` is the first word of the names, ``state`` what every sentence starts from. `keep`
+    stores layers in ``cache_dir``, by default the user's cache.
 
     Raises:
         InputError: if the biLM has no such layers.
@@ -58,17 +60,21 @@ class LayerSource:
         *,
         layers: Layers | str = "all",
         label: str = TRAINED,
+        state: StartState | str = "reset",
         cache_dir: Path | None = None,
         on_sentence: OnSentence | None = None,
     ) -> None:
         self.layers = check_layers(layers, embedder.num_layers)
+        self.state: StartState = cast(StartState, check_choice(state, StartState, name="state"))
         self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
         ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
         self.names = tuple(f"{label} {way}" for way in ways)
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Yield an array (S, W, 2D), float32, for each sentence."""
-        stream = self.embedder.embed_stream(map(list, sentences), layers=self.layers)
+        stream = self.embedder.embed_stream(
+            map(list, sentences), layers=self.layers, state=self.state
+        )
         for vectors in stream:
             if self._on_sentence is not None:
                 self._on_sentence()
@@ -78,7 +84,9 @@ class LayerSource:
         """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
         report = self._on_sentence
         on_progress = None if report is None else lambda *_: report()
-        kept = keep_layers(self.embedder, sentences, self._cache_dir, on_progress=on_progress)
+        kept = keep_layers(
+            self.embedder, sentences, self._cache_dir, state=self.state, on_progress=on_progress
+        )
         return [self._pick(kept[index].transpose(1, 0, 2)) for index in range(len(kept))]
 
     def _pick(self, layers: np.ndarray) -> np.ndarray:
@@ -112,6 +120,7 @@ def layer_sources(
     *,
     layers: Layers | str = "all",
     random_seed: int | None = None,
+    state: StartState | str = "reset",
     device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
@@ -125,7 +134,7 @@ def layer_sources(
     Raises:
         FileNotFoundError: if there is no such model.
         FormatError: if it is damaged.
-        InputError: if the biLM has no such layers, or there is no such device or precision.
+        InputError: if the biLM has no such layers, or there is no such state, device or precision.
     """
     path = find_model(model)
     sources: list[LayerSource] = []
@@ -136,7 +145,8 @@ def layer_sources(
         embedder = Embedder.load(loaded, device=device, precision=precision)
         label = TRAINED if seed is None else UNTRAINED
         sources.append(LayerSource(
-            embedder, layers=layers, label=label, cache_dir=cache_dir, on_sentence=on_sentence
+            embedder, layers=layers, label=label, state=state, cache_dir=cache_dir,
+            on_sentence=on_sentence,
         ))  # fmt: skip
     return sources
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
-from elmokit.probes.occurrences import unit_rows
 from elmokit.probes.probe import Figure, Probe
+from elmokit.probes.rows import unit_rows
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence

@@ -1,11 +1,14 @@
 """Answers and errors as each dialect has them."""
 
+import base64
 import json
 import logging
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -87,10 +90,39 @@ def json_response(
     content: Any, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
     """Return JSON values as an answer."""
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
-    return Response(body, status, headers, media_type="application/json")
+    return Response(_as_json(content), status, headers, media_type="application/json")
 
 
-def numbers(vectors: np.ndarray) -> bytes:
+def numbers(vectors: Float[np.ndarray, "W E"]) -> bytes:
     """Return an array as JSON whose numbers read back as the same float32."""
-    return to_json(vectors.tolist())
+    return _array(to_json(row.tolist()) for row in vectors)
+
+
+def texts_as_json(texts: Iterable[Any]) -> bytes:
+    """Return the answers for texts as a JSON array."""
+    return _array(map(_as_json, texts))
+
+
+def openai_embeddings(
+    vectors: Float[np.ndarray, "N E"], *, model: str, num_words: int, as_text: bool
+) -> bytes:
+    """Return vectors in the dialect of OpenAI, as numbers or (``as_text``) in base64."""
+
+    def one(index: int, vector: np.ndarray) -> bytes:
+        plain = vector.astype("<f4").tobytes()
+        embedding = base64.b64encode(plain).decode() if as_text else vector.tolist()
+        return to_json({"object": "embedding", "index": index, "embedding": embedding})
+
+    usage = {"prompt_tokens": num_words, "total_tokens": num_words}
+    rest = to_json({"model": model, "usage": usage})[1:]
+    data = _array(one(index, vector) for index, vector in enumerate(vectors))
+    return b"".join((b'{"object":"list","data":', data, b",", rest))
+
+
+def _as_json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _array(items: Iterable[bytes]) -> bytes:
+    """Join JSON values; one call for all of them would let no other thread run meanwhile."""
+    return b"[%s]" % b",".join(items)

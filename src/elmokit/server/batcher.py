@@ -78,18 +78,14 @@ class Batcher:
     Args:
         batch_tokens: Tokens of a batch.
         wait_seconds: How long a request waits for others if the thread has nothing to do.
-        max_requests: Requests that may be computed or wait at once.
         metrics: Gets what every batch and request took.
     """
 
-    def __init__(
-        self, *, batch_tokens: int, wait_seconds: float, max_requests: int, metrics: Metrics
-    ) -> None:
+    def __init__(self, *, batch_tokens: int, wait_seconds: float, metrics: Metrics) -> None:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
-        self._max_requests, self._metrics = max_requests, metrics
+        self._metrics = metrics
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._num_open = 0
         self._is_stopping = self._drops_queue = False
         self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
 
@@ -118,19 +114,14 @@ class Batcher:
         """Requests that wait."""
         return len(self._jobs)
 
-    def check_room(self) -> None:
-        """Refuse a request if too many are computed or wait.
+    def check_alive(self) -> None:
+        """Refuse a request that would not be computed.
 
         Raises:
-            RequestError: 429; 503 if the server stops.
+            RequestError: 503 if the server stops.
         """
         if not self.is_alive:
             raise RequestError(503, "The server is stopping.", retry_after=5)
-        if self._num_open >= self._max_requests:
-            raise RequestError(
-                429, f"{self._max_requests} requests are being answered already: try again.",
-                code="rate_limit_exceeded", retry_after=1,
-            )  # fmt: skip
 
     async def submit(
         self,
@@ -143,12 +134,11 @@ class Batcher:
         """Return the job with the results of all texts; it is dropped when it is not wanted.
 
         Raises:
-            RequestError: as `check_room`; 503 if it takes too long.
+            RequestError: as `check_alive`; 503 if it takes too long.
             Exception: of the computation.
         """
-        self.check_room()
+        self.check_alive()
         job = Job(computation, texts, self._loop.create_future(), is_wanted)
-        self._num_open += 1
         with self._changed:
             self._jobs.append(job)
             self._changed.notify()
@@ -160,8 +150,10 @@ class Batcher:
                 503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
             ) from None
         finally:
-            self._num_open -= 1
             job.future.cancel()  # the thread drops what nobody waits for
+            with self._changed:
+                if job in self._jobs:
+                    self._jobs.remove(job)
 
     # --- the thread
 

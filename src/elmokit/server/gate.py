@@ -2,10 +2,11 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elmokit.explorer.addresses import is_own_host
 from elmokit.server.answers import RequestError, error_response
@@ -27,7 +28,8 @@ class Gate:
         app: Answers requests.
         settings: Key, hosts and limits.
         host: Address that the server listens on.
-        check_room: Raises `RequestError` if no more can be computed; called before a body is read.
+        check_alive: Raises `RequestError` if nothing is computed any more; called before a body is
+            read.
         on_error: Called with the error of every request that is refused here.
     """
 
@@ -37,10 +39,11 @@ class Gate:
         settings: ServerSettings,
         *,
         host: str,
-        check_room: Callable[[], None],
+        check_alive: Callable[[], None],
         on_error: Callable[[RequestError], None],
     ) -> None:
-        self._app, self._check_room, self._on_error = app, check_room, on_error
+        self._app, self._check_alive, self._on_error = app, check_alive, on_error
+        self._max_requests, self._num_open = settings.max_requests, 0
         key = settings.api_key
         self._key = None if key is None else key.encode("ascii")
         names = {name.lower() for name in settings.allowed_hosts}
@@ -60,17 +63,34 @@ class Gate:
         headers = dict(scope["headers"])
         close = True  # what is left of the body is not read
         try:
-            if scope["path"] != OPEN_PATH:
+            if scope["path"] != OPEN_PATH or scope["method"] == "POST":
                 self._check_sender(headers)
-            if scope["method"] == "POST":
-                self._check_room()
+            if scope["method"] != "POST":
+                await self._app(scope, receive, send)
+                return
+            with self._place():
                 scope["state"][BODY] = await _read_body(headers, receive)
                 close = False
-            await self._app(scope, receive, send)
+                await self._app(scope, receive, _until_it_has_left(send))
         except RequestError as error:
             self._on_error(error)
             close = close and error.status in (408, 413)
             await error_response(scope["path"], error, close=close)(scope, receive, send)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Count a request from before its body is read until its answer has left."""
+        self._check_alive()
+        if self._num_open >= self._max_requests:
+            raise RequestError(
+                429, f"{self._max_requests} requests are being answered already: try again.",
+                code="rate_limit_exceeded", retry_after=1,
+            )  # fmt: skip
+        self._num_open += 1
+        try:
+            yield
+        finally:
+            self._num_open -= 1
 
     def _check_sender(self, headers: dict[bytes, bytes]) -> None:
         if self._key is not None:
@@ -92,6 +112,21 @@ class Gate:
             )
         if origin and origin.partition("://")[2] != host:
             raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
+
+
+def _until_it_has_left(send: Send) -> Send:
+    """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
+
+    uvicorn takes a message of any size at once, and waits before the next one.
+    """
+
+    async def wait(message: Message) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            await send({**message, "more_body": True})
+            message = {"type": "http.response.body", "body": b""}
+        await send(message)
+
+    return wait
 
 
 async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:

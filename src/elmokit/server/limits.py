@@ -9,7 +9,7 @@ MAX_TEXTS = 256
 BATCH_TOKENS = 2048
 """Words and sentence boundaries that are computed together."""
 MAX_REQUESTS = 64
-"""Requests that are computed or wait; more are refused."""
+"""Requests that arrive, wait, are computed or answered; more are refused."""
 TIMEOUT_SECONDS = 30.0
 """In which a request is computed, or refused."""
 MAX_BODY_BYTES = 4_000_000

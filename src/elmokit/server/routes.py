@@ -1,13 +1,13 @@
 """The routes, and what they have in common."""
 
-import base64
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,6 +23,8 @@ from elmokit.server.answers import (
     error_response,
     json_response,
     numbers,
+    openai_embeddings,
+    texts_as_json,
 )
 from elmokit.server.batcher import Batcher, Computation, Job
 from elmokit.server.computations import Embedding, Prediction, Text, Tokens
@@ -66,7 +68,7 @@ class Service:
         self.metrics = Metrics()
         self.batcher = Batcher(
             batch_tokens=settings.batch_tokens, wait_seconds=settings.batch_wait_seconds,
-            max_requests=settings.max_requests, metrics=self.metrics,
+            metrics=self.metrics,
         )  # fmt: skip
         self._embedding = Embedding(embedder, settings)
         self._tokens = Tokens(embedder, vocab, settings)
@@ -99,7 +101,7 @@ class Service:
             request, self._embedding, given.inputs, truncate=given.truncate is True, pooled=True
         )
         vectors = self._pooled(job, normalize=given.normalize)
-        return Response(numbers(vectors), headers=_times(job), media_type=_JSON)
+        return await _answer(job, partial(numbers, vectors))
 
     async def embed_all(self, request: Request) -> Response:
         """Return the vectors of each text's words."""
@@ -113,7 +115,8 @@ class Service:
 
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
             for number in range(len(job.texts)):
-                yield (b"," if number else b"[") + numbers(job.results.pop(number))
+                found = await asyncio.to_thread(numbers, job.results.pop(number))
+                yield (b"," if number else b"[") + found
             yield b"]"
 
         return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
@@ -125,7 +128,7 @@ class Service:
         texts = _results(job)
         if not given.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
-        return json_response(texts, headers=_times(job))
+        return await _answer(job, partial(texts_as_json, texts))
 
     async def predict(self, request: Request) -> Response:
         """Return the answer of a task model for each text, or for the only one."""
@@ -137,8 +140,9 @@ class Service:
         given = parse(PredictRequest, request.scope["state"][BODY])
         job = await self._compute(request, prediction, given.inputs)
         answers = _results(job)
-        single = isinstance(given.inputs, str)
-        return json_response(answers[0] if single else answers, headers=_times(job))
+        if isinstance(given.inputs, str):
+            return json_response(answers[0], headers=_times(job))
+        return await _answer(job, partial(texts_as_json, answers))
 
     async def info(self, request: Request) -> Response:
         """Return what is served, and the limits."""
@@ -172,8 +176,7 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Return whether texts are being computed."""
-        if not self.batcher.is_alive:
-            raise RequestError(503, "The server is stopping.", retry_after=5)
+        self.batcher.check_alive()
         return json_response({})
 
     async def show_metrics(self, request: Request) -> Response:
@@ -195,24 +198,12 @@ class Service:
         self._check_dimensions(given.dimensions)
         job = await self._compute(request, self._embedding, given.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
-        as_text = given.encoding_format == "base64"
-        num_words = sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes)
-        content = {
-            "object": "list",
-            "data": [
-                {
-                    "object": "embedding",
-                    "index": number,
-                    "embedding": base64.b64encode(vector.astype("<f4").tobytes())
-                    if as_text
-                    else vector.tolist(),
-                }
-                for number, vector in enumerate(vectors)
-            ],
-            "model": self._settings.name,
-            "usage": {"prompt_tokens": num_words, "total_tokens": num_words},
-        }
-        return Response(to_json(content), headers=_times(job), media_type=_JSON)
+        encode = partial(
+            openai_embeddings, vectors, model=self._settings.name,
+            num_words=sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes),
+            as_text=given.encoding_format == "base64",
+        )  # fmt: skip
+        return await _answer(job, encode)
 
     async def openai_models(self, request: Request) -> Response:
         """Return the name of the model."""
@@ -322,6 +313,12 @@ class Service:
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.batcher.start()
         yield
+
+
+async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
+    """Encode an answer of any size in a thread, so that others are answered meanwhile."""
+    content = await asyncio.to_thread(encode)
+    return Response(content, headers=_times(job), media_type=_JSON)
 
 
 def _results(job: Job) -> list[Any]:

@@ -59,7 +59,7 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, settings: ServerSettings, *, host: str) -> None:
         gate = Gate(
             service.app(), settings, host=host,
-            check_room=service.batcher.check_room, on_error=service.count_error,
+            check_alive=service.batcher.check_alive, on_error=service.count_error,
         )  # fmt: skip
         self._batcher = service.batcher
         super().__init__(

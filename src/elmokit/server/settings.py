@@ -37,7 +37,7 @@ class ServerSettings:
     batch_wait_seconds: float = 0.004
     """How long a request waits for others, if nothing else is being computed."""
     max_requests: int = limits.MAX_REQUESTS
-    """Requests that are computed or wait; more are refused."""
+    """Requests that arrive, wait, are computed or answered; more are refused."""
     timeout_seconds: float = limits.TIMEOUT_SECONDS
     """In which a request is computed, or refused."""
 

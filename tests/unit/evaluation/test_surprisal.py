@@ -105,6 +105,22 @@ def test_two_to_the_mean_is_the_perplexity_of_the_packaged_model():
         assert 2**mean == pytest.approx(getattr(expected, way), rel=1e-6)
 
 
+def test_many_likeliest_words_are_of_few_positions(model, monkeypatch):
+    expected = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
+    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 60)
+    scorer = text_scorer.TextScorer(model, precision="fp32")
+    for top in (0, 5):
+        held = [one.distributions["forward"] for one in scorer.naming(top).score(SENTENCES)]
+        longest = 1 + max(map(len, SENTENCES))
+        assert all(len(one.ranks) < 60 / max(1, top) + longest for one in held)
+    rows = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
+    for row, other in zip(rows, expected, strict=True):
+        assert (row.word, row.forward_rank) == (other.word, other.forward_rank)
+        for found, wanted in zip(row.forward_top, other.forward_top, strict=True):
+            assert found.word == wanted.word
+            assert found.probability == pytest.approx(wanted.probability, abs=1e-5)
+
+
 def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
     def keys(rows):
         return [(row.sentence, row.index, row.word) for row in rows]

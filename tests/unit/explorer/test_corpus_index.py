@@ -70,6 +70,15 @@ def test_a_long_corpus_is_cut_and_says_so(model, tmp_path):
     assert (found.is_whole, found.num_words) == (False, 0)
 
 
+def test_vectors_of_word_forms_count_as_well(model, tmp_path):
+    whole = index_of(model, tmp_path, SENTENCES)
+    in_context = sum(layer.nbytes for layer in whole._layers)
+    forms = whole._token_vectors.nbytes
+    for max_bytes, is_whole in ((in_context + forms, True), (in_context + forms - 1, False)):
+        index = index_of(model, tmp_path, SENTENCES, max_bytes=max_bytes)
+        assert index.nearest(SENTENCES[0], 0, layer=1, top=1).is_whole == is_whole
+
+
 def test_a_file_that_cannot_be_read_is_told(model, tmp_path):
     with pytest.raises(FileNotFoundError):
         CorpusIndex(model, [tmp_path / "missing.txt"]).wait(60)

@@ -14,18 +14,15 @@ import pytest
 from elmokit import explorer
 from elmokit.errors import InputError
 from elmokit.explorer import server as server_module
-from elmokit.explorer.calls import CallError, Calls
+from elmokit.explorer.calls import Calls
 from elmokit.explorer.catalog import (
     MADE_FILES,
-    MAX_WORDS,
     ExploredModel,
     catalog,
     load_explored,
 )
-from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
-from elmokit.explorer.training_runs import check_run_dir
 
 from ...builders.training_models import random_sentences, toy_model
 
@@ -38,24 +35,10 @@ def server(tmp_path_factory):
     model = toy_model()
     model.save(folder / "toy")
     model.encoder().save(folder / "bare")
-    run = folder / "run"
-    run.mkdir()
-    rows = [json.dumps({"step": step, "loss": 5 / step}) for step in range(1, 10_001)]
-    (run / "metrics.jsonl").write_text("\n".join([*rows, '{"step": 100']))  # being written
-    models = load_explored([str(folder / "toy"), str(folder / "bare")])
-    fresh = folder / "fresh"
-    fresh.mkdir()
-    (fresh / ".elmokit-run").touch()
-    (run / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5, "forward": 1}')
-    broken = folder / "broken"
-    broken.mkdir()
-    (broken / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
+    models = load_explored([str(folder / name) for name in ("toy", "bare")])
     text = folder / "corpus.txt"
     text.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
-    runs = {"run": run, "fresh": fresh, "broken": broken}
-    for one in (run, fresh, broken):
-        check_run_dir(one)
-    calls = Calls(models, runs=runs, corpus=[text])
+    calls = Calls(models, corpus=[text])
     server = ExplorerServer(catalog(models, served=True, corpus=[text]), models, calls, port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
@@ -89,10 +72,6 @@ def call(ask):
         return answer.status, found
 
     return call
-
-
-def code_of(answer):
-    return answer[1]["error"]["code"]
 
 
 def test_files_have_their_types_and_a_strict_policy(ask):
@@ -183,20 +162,6 @@ def test_calls_answer_as_the_library(call, server):
     np.testing.assert_allclose(numbers, layers, atol=1e-5)
 
 
-def test_a_run_is_read_while_it_is_written(call):
-    status, found = call("run", name="run")
-    assert status == 200
-    assert found["is_running"]
-    assert 1000 < len(found["rows"]) <= 4001
-    assert (found["rows"][0]["step"], found["rows"][-1]["step"]) == (1, 10_000)
-    assert found["ngram"] == {"name": "Kneser-Ney", "perplexity": 99.5}
-
-
-def test_a_run_that_has_just_begun_has_no_rows(call):
-    _, found = call("run", name="fresh")
-    assert (found["rows"], found["is_running"], found["ngram"]) == ([], True, None)
-
-
 def test_neighbors_come_from_the_corpus_once_it_is_read(call, ask):
     given = {"model": "toy", "words": WORDS, "index": 1, "layer": 1, "top": 3}
     for _ in range(100):
@@ -211,46 +176,10 @@ def test_neighbors_come_from_the_corpus_once_it_is_read(call, ask):
     assert json.loads(content)["corpus"] == "corpus.txt"
 
 
-def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(server, tmp_path):
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"\xff\xfe not a text\n" * 300)
-    name = "toy"
-    calls = Calls([ExploredModel(name, tmp_path, server.calls._models[name])], corpus=[path])
-    given = {"model": name, "words": WORDS, "index": 1}
-    for _ in range(2):
-        with pytest.raises(CallError, match=r"corpus\.txt") as found:
-            ask_until_read(calls, given)
-        assert found.value.code == "bad-corpus"
-    path.write_text(" ".join(WORDS) + "\n" + " ".join(reversed(WORDS)) + "\n", encoding="utf-8")
-    assert ask_until_read(calls, given).num_sentences == 2
-
-
-def test_no_error_of_the_reading_thread_is_lost(server, tmp_path, monkeypatch):
-    def fail(self):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(CorpusIndex, "_index", fail)
-    calls = Calls([ExploredModel("toy", tmp_path, server.calls._models["toy"])], corpus=[tmp_path])
-    with pytest.raises(CallError, match="MemoryError: no room"):
-        ask_until_read(calls, {"model": "toy", "words": WORDS, "index": 1})
-
-
-def ask_until_read(calls, given):
-    while True:
-        try:
-            return calls.answer("neighbors", given)
-        except CallError as error:
-            if error.code != "not-yet":
-                raise
-
-
 def test_what_is_made_from_a_model_is_made_once(server, ask, monkeypatch):
     first = ask("GET", "/models/toy/warm.safetensors")[1]
     monkeypatch.setitem(MADE_FILES, "warm.safetensors", None)
     assert ask("GET", "/models/toy/warm.safetensors")[1] == first
-    calls = server.calls
-    scorer = calls._scorer({"model": "toy", "state": "warm"})
-    assert calls._scorer({"model": "toy"}) is scorer
 
 
 def test_a_package_of_links_is_served(ask, monkeypatch, tmp_path):
@@ -264,32 +193,9 @@ def test_a_package_of_links_is_served(ask, monkeypatch, tmp_path):
     assert ask("GET", "/../secret")[0].status == 404
 
 
-@pytest.mark.parametrize(
-    ("method", "given", "code"),
-    [
-        ("surprisal", {"model": "bare", "words": ["a"]}, "no-softmax"),
-        ("predict_word", {"model": "bare", "words": ["a"], "index": 0}, "no-softmax"),
-        ("open", {"model": "none"}, "unknown-model"),
-        ("run", {"name": "none"}, "unknown-model"),
-        ("run", {"name": "broken"}, "damaged-run"),
-        ("neighbors", {"model": "toy", "words": ["a"], "index": 1}, "bad-input"),
-        ("neighbors", {"model": "toy", "words": ["a"], "index": 0, "layer": 9}, "bad-input"),
-        ("neighbors", {"model": "toy", "words": ["a"], "index": 0, "layer": None}, "bad-input"),
-        ("exec", {}, "not-available"),
-        ("trace", {"model": "toy", "words": ["a"], "index": 7}, "bad-input"),
-        ("trace", {"model": "toy", "words": ["a"], "index": 0, "weights": ["x"]}, "bad-input"),
-        ("trace", {"model": "toy", "words": "ab", "index": 0}, "bad-input"),
-        ("tokenize", {"model": "toy", "text": "a\0"}, "bad-input"),
-        ("tokenize", {"model": "toy", "text": 3}, "bad-input"),
-        ("tokenize", {"model": "toy", "text": "x" * 300_000}, "too-long"),
-        ("layers", {"model": "toy", "words": ["a"] * (MAX_WORDS + 1)}, "too-long"),
-        ("layers", {"model": "toy", "words": ["a"], "state": "cold"}, "bad-input"),
-        ("surprisal", {"model": "toy", "words": ["a"], "top": -1}, "bad-input"),
-        ("surprisal", {"model": "toy", "words": ["a"], "state": []}, "bad-input"),
-    ],
-)
-def test_bad_calls_get_a_code(call, method, given, code):
-    assert code_of(call(method, **given)) == code
+def test_an_error_of_a_call_has_a_code_and_is_none_of_the_page(call):
+    status, answer = call("open", model="none")
+    assert (status, answer["error"]["code"]) == (200, "unknown-model")
 
 
 def test_bodies_are_json_and_bounded(ask):
@@ -298,9 +204,38 @@ def test_bodies_are_json_and_bounded(ask):
         ("[]", {"Content_Type": "application/json"}, 400),
         ("{}", {"Content_Type": "text/plain"}, 400),
         ("", {"Content_Type": "application/json", "Content_Length": str(MAX_BODY_BYTES + 1)}, 413),
+        ("", {"Content_Type": "application/json", "Content_Length": "1" * 5000}, 413),
     ):
         answer, _ = ask("POST", "/api/open", body, **headers)
         assert answer.status == status
+
+
+def test_a_bug_is_logged_and_is_no_fault_of_the_reader(ask, call, server, monkeypatch, caplog):
+    def broken(*given):
+        raise ValueError("broken")
+
+    monkeypatch.setitem(server.calls._methods, "open", broken)
+    status, answer = call("open", model="toy")
+    assert (status, answer["error"]) == (500, {"code": "bug", "message": "ValueError: broken"})
+    monkeypatch.setattr(ExploredModel, "made_file", broken)
+    answer, content = ask("GET", "/models/toy/warm.safetensors")
+    assert (answer.status, json.loads(content)["error"]["code"]) == (500, "bug")
+    assert caplog.text.count("a request failed") == 2
+    assert ask("HEAD", "/models/toy/warm.safetensors")[0].status == 200  # which makes nothing
+
+
+def test_odd_requests_are_refused_by_the_server_itself(ask, server, capfd):
+    assert ask("GET", "/" + "a" * 5000)[0].status == 404
+    for line, words in ((b"GET http://[ HTTP/1.1", b"404"), (b"nonsense", b"Error")):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
+            host = f"Host: 127.0.0.1:{server.server_port}"
+            client.sendall(line + b"\r\n" + host.encode() + b"\r\nConnection: close\r\n\r\n")
+            assert words in client.recv(100)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_only_this_machine_is_listened_to(server):
+    assert server.server_address[0] == "127.0.0.1"
 
 
 def test_a_port_in_use_is_told(server):

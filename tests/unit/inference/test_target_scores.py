@@ -76,3 +76,22 @@ def test_what_is_undefined_stays_so(backend):
     hidden[1, 4] = float("nan")
     found = TargetScores(softmax_of("full")).nll(hidden, word_ids)
     assert found.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weights_are_those_of_the_moment(backend, precision):
+    softmax = softmax_of("full")
+    scores = TargetScores(softmax, precision=precision)
+    hidden, word_ids = inputs()
+    scores.nll(hidden, word_ids)
+    with torch.no_grad():
+        softmax.weight.mul_(3)
+    in_place = scores.nll(hidden, word_ids)
+    assert torch.equal(in_place, TargetScores(softmax, precision=precision).nll(hidden, word_ids))
+    assert float(in_place.min()) >= 0
+    softmax.bias = torch.nn.Parameter(-softmax.bias.detach())
+    fresh = TargetScores(softmax, precision=precision)
+    assert torch.equal(scores.nll(hidden, word_ids), fresh.nll(hidden, word_ids))
+    if scores.measures:
+        pairs = zip(scores.measure(hidden, word_ids), fresh.measure(hidden, word_ids), strict=True)
+        assert all(torch.equal(found, expected) for found, expected in pairs)

@@ -63,6 +63,32 @@ def test_two_occurrences_have_their_plain_cosine(occurrences):
     assert near > far > -1
 
 
+def test_neighbors_are_the_same_in_pieces_and_of_the_first_only(occurrences, found, monkeypatch):
+    from elmokit.probes import neighbors
+
+    monkeypatch.setattr(neighbors, "_COSINES_TOGETHER", 1)
+    in_pieces = neighbors.neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
+    first = neighbors.neighborhoods(FakeEmbedder(), occurrences, of_first=1, num_neighbors=2)
+    for some, whole in ((in_pieces, found), (first, found[:1])):
+        assert [one.neighbors for one in some] == [one.neighbors for one in whole]
+        for one, other in zip(some, whole, strict=True):
+            assert one.similarities == pytest.approx(other.similarities)
+
+
+def test_a_query_is_compared_in_little_memory():
+    import tracemalloc
+
+    from elmokit.probes.neighbors import find_neighbors, occurrence_in
+
+    query = occurrence_in(["money", "bank"], "bank")
+    text = [["cash", "bank", str(number)] for number in range(3000)]
+    tracemalloc.start()
+    find_neighbors(FakeEmbedder(), text, "bank", query=query, limit=3000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * len(text) ** 2 / 2
+
+
 def test_a_single_occurrence_has_no_neighbors(occurrences):
     from elmokit.probes import neighbors
 

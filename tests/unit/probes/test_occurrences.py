@@ -1,7 +1,5 @@
 """Annotated words and their vectors."""
 
-import numpy as np
-
 from ...builders.probe_sources import TableSource, annotated
 
 
@@ -23,16 +21,3 @@ def test_lemmas_are_compared_without_regard_to_case_and_underscores():
 
     sentence = annotated("a", "New York", (0, 2, "New_York", "NOUN", "ny"))
     assert lemma_of(sentence.occurrences[0]) == "new york"
-
-
-def test_rows_get_length_1_and_zeros_stay():
-    from elmokit.probes.occurrences import unit_rows
-
-    np.testing.assert_allclose(unit_rows(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
-
-
-def test_blocks_lose_nothing():
-    from elmokit.probes.occurrences import blocks
-
-    assert list(blocks(range(5), 2)) == [[0, 1], [2, 3], [4]]
-    assert list(blocks([], 2)) == []

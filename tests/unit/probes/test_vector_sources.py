@@ -62,6 +62,22 @@ def test_layers_that_a_model_lacks_are_refused(embedder):
         LayerSource(embedder, layers=3)
 
 
+def test_sentences_start_from_the_state_that_is_asked_for(embedder, tmp_path):
+    from elmokit.errors import InputError
+    from elmokit.probes.vector_sources import LayerSource
+
+    source = LayerSource(embedder, state="warm", cache_dir=tmp_path)
+    expected = embedder.embed([list(words) for words in SENTENCES], state="warm")
+    zero = LayerSource(embedder, cache_dir=tmp_path).keep(SENTENCES)
+    every = zip(source.stream(SENTENCES), source.keep(SENTENCES), expected, zero, strict=True)
+    for streamed, kept, vectors, other in every:
+        np.testing.assert_allclose(streamed, vectors, atol=1e-6)
+        np.testing.assert_allclose(kept, vectors, atol=2e-3)
+        assert np.abs(kept[1:] - other[1:]).max() > 1e-2
+    with pytest.raises(InputError, match="`state` must be one of warm, reset, got 'carry'"):
+        LayerSource(embedder, state="carry")
+
+
 def test_progress_counts_sentences_that_are_computed(embedder, tmp_path):
     from elmokit.probes.vector_sources import LayerSource
 

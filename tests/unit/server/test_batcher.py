@@ -12,7 +12,7 @@ class Recorder:
     """Upper case; a text has as many tokens as letters. Notes every batch."""
 
     def __init__(self):
-        self.batches, self.go = [], threading.Event()
+        self.batches, self.go, self.is_computing = [], threading.Event(), threading.Event()
         self.go.set()
 
     def prepare(self, text):
@@ -21,7 +21,8 @@ class Recorder:
         return text, len(text)
 
     def compute(self, items):
-        self.go.wait(20)
+        self.is_computing.set()
+        assert self.go.wait(20)
         self.batches.append(items)
         if "bad" in items:
             raise ValueError("bad")
@@ -33,14 +34,11 @@ def computation():
     return Recorder()
 
 
-def run(steps, *, batch_tokens=10, wait_seconds=0.05, max_requests=100):
+def run(steps, *, batch_tokens=10, wait_seconds=0.05):
     """Run a coroutine function of a batcher, whose thread ends with it."""
 
     async def all_of_it():
-        batcher = Batcher(
-            batch_tokens=batch_tokens, wait_seconds=wait_seconds, max_requests=max_requests,
-            metrics=Metrics(),
-        )  # fmt: skip
+        batcher = Batcher(batch_tokens=batch_tokens, wait_seconds=wait_seconds, metrics=Metrics())
         batcher.start()
         try:
             return await steps(batcher)
@@ -108,28 +106,29 @@ def test_an_unreadable_text_fails_its_request_before_anything_is_computed(comput
     assert computation.batches == [["b"]]
 
 
-def test_limits_and_cancelled_requests(computation):
+async def begun(computation):
+    """Wait until the thread computes."""
+    assert await asyncio.to_thread(computation.is_computing.wait, 20)
+
+
+def test_late_and_cancelled_requests_leave_the_queue(computation):
     computation.go.clear()
 
     async def steps(batcher):
         first = ask(batcher, computation, "a")
-        while batcher.queue_size or not first:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.1)  # now it is being computed
+        await begun(computation)
         late = ask(batcher, computation, "late", timeout_seconds=0.05)
         gone = ask(batcher, computation, "gone")
-        with pytest.raises(RequestError) as full:
-            await ask(batcher, computation, "too much")
-        assert (full.value.status, full.value.retry_after) == (429, 1)
         with pytest.raises(RequestError) as slow:
             await late
-        assert slow.value.status == 503
+        assert (slow.value.status, batcher.queue_size) == (503, 1)
         gone.cancel()
         await asyncio.sleep(0)
+        assert batcher.queue_size == 0
         computation.go.set()
         assert (await first).results == {0: "A"}
 
-    run(steps, max_requests=3)
+    run(steps)
     assert computation.batches == [["a"]]
 
 
@@ -143,7 +142,7 @@ def test_a_client_that_leaves_during_its_computation_gets_no_half_answer(computa
                 computation, ["a" * 10, "b" * 10], timeout_seconds=20, is_wanted=lambda: wanted[0]
             )
         )
-        await asyncio.sleep(0.2)  # now one of two texts is being computed
+        await begun(computation)  # of one of two texts
         wanted[0] = False
         computation.go.set()
         with pytest.raises(RequestError, match="has left"):

@@ -1,12 +1,14 @@
+import json
 import socket
 
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.server import gate
+from elmokit.server import gate, serving
 
+from ...builders import live_server
 from ...builders.embedding_models import toy_model
-from ...builders.live_server import served
+from ...builders.live_server import served, until
 
 KEY = "Bearer s3cret"
 
@@ -72,6 +74,81 @@ def test_the_content_type_must_be_json(server):
         assert (status, "application/json" in answer["error"]) == (415, True)
     kind = "Application/JSON; charset=utf-8"
     assert server.post("/embed", {"inputs": "a"}, Content_Type=kind)[0] == 200
+
+
+class TestPlaces:
+    """With one place, of which a request has it from its headers to the end of its answer."""
+
+    @pytest.fixture
+    def server(self, embedder, monkeypatch):
+        def listen(host, port):
+            listener = serving.listen(host, port)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            return listener
+
+        monkeypatch.setattr(live_server, "listen", listen)
+        with served(embedder, max_requests=1) as server:
+            yield server
+
+    def test_a_request_has_it_before_its_body_arrives(self, server):
+        body = b'{"inputs": "a"}'
+        with connected(server) as client:
+            client.sendall(head("/embed", len(body)) + body[:5])
+            until(lambda: is_full(server))
+            client.sendall(body[5:])
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        until(lambda: not is_full(server))
+
+    @pytest.mark.parametrize("path", ["/embed_all", "/tokenize"])  # in pieces, and at once
+    def test_a_request_has_it_until_its_answer_is_read(self, server, path):
+        body = json.dumps({"inputs": ["a " * 1000] * 10}).encode()
+        with connected(server, receives=4096) as client:
+            client.sendall(head(path, len(body)) + body)
+            assert client.recv(12) == b"HTTP/1.1 200"
+            assert is_full(server)
+            assert server.ask("GET", "/health")[0] == 200
+            client.settimeout(0.2)
+            until(lambda: read_all(client) and not is_full(server))
+
+    def test_a_client_that_leaves_gives_it_back(self, server):
+        with connected(server) as client:
+            client.sendall(head("/embed", 50))
+            until(lambda: is_full(server))
+        until(lambda: not is_full(server))
+
+    def test_without_the_key_there_is_none(self, locked):
+        status, _ = locked.post("/health", {})
+        assert status == 401
+
+
+def connected(server, *, receives=65536):
+    client = socket.socket()
+    client.settimeout(20)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+    client.connect(("127.0.0.1", server.port))
+    return client
+
+
+def read_all(client):
+    """Read what comes; return whether nothing more did for a while."""
+    try:
+        while client.recv(1 << 20):
+            pass
+    except TimeoutError:
+        return True
+
+
+def head(path, length):
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def is_full(server):
+    status, answer = server.post("/embed", {"inputs": "a"})
+    assert status in (200, 429), answer
+    return status == 429
 
 
 def send(server, data, *, then=b""):

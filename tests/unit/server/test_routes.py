@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
+from elmokit.server import routes
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
@@ -163,12 +165,39 @@ class TestTogether:
 
             with ThreadPoolExecutor(16) as pool:
                 answers = [one for own in pool.map(ask, range(16)) for one in own]
-            texts, batches = 2 * len(answers), server.metric("te_batch_next_size_count")
         assert len(answers) == len(SENTENCES)
         for text, words, pooled in answers:
             assert np.abs(words - expected[text]).max() < 1e-6
             assert np.abs(pooled - expected[text].mean(axis=0)).max() < 1e-6
-        assert batches < 0.8 * texts
+
+    def test_what_waits_is_one_batch(self, embedder):
+        with served(embedder) as server, ThreadPoolExecutor(9) as pool:
+            held = HeldBack(server.service._embedding.compute)
+            server.service._embedding.compute = held
+            first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
+            until(lambda: held.sizes)
+            waiting = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(8)]
+            until(lambda: server.service.batcher.queue_size == 8)
+            held.go.set()
+            assert [one.result()[0] for one in (first, *waiting)] == [200] * 9
+            assert held.sizes == [1, 8]
+            assert server.metric("te_batch_next_size_count") == 2
+
+    @pytest.mark.parametrize(
+        ("path", "encoder"),
+        [("/embed", "numbers"), ("/embed_all", "numbers"), ("/tokenize", "texts_as_json")],
+    )
+    def test_others_are_answered_while_an_answer_is_encoded(
+        self, server, monkeypatch, path, encoder
+    ):
+        held = HeldBack(getattr(routes, encoder))
+        monkeypatch.setattr(routes, encoder, held)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(server.post, path, {"inputs": "I sat"})
+            until(lambda: held.sizes)
+            assert server.ask("GET", "/health")[0] == 200
+            held.go.set()
+            assert asked.result()[0] == 200
 
     def test_a_failing_text_fails_only_its_own_request(self, server):
         with ThreadPoolExecutor(8) as pool:
@@ -280,6 +309,12 @@ def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
     assert "`inputs[5]`" in answer["error"]
 
 
+def test_vectors_of_words_are_not_normalized(server):
+    for normalize in (True, False):
+        status, answer = server.post("/embed_all", {"inputs": "a", "normalize": normalize})
+        assert (status, "`normalize`" in answer["error"]) == (422, True)
+
+
 def test_errors_name_the_text_and_the_field(server):
     assert "`inputs[1]`" in server.post("/embed", {"inputs": ["a", ""]})[1]["error"]
     _, answer = server.post("/v1/embeddings", {"input": "a", "model": "gpt"})
@@ -349,6 +384,8 @@ class TestLimits:
             assert answer["error_type"] == "unhealthy"
             assert first.result()[0] == 503
             held.go.set()
+            settings = server.service._settings
+            server.service._settings = dataclasses.replace(settings, timeout_seconds=30)
             assert server.post("/embed", {"inputs": "I sat"})[0] == 200
             assert held.sizes == [1, 1]  # nobody waited for the second
 

@@ -30,7 +30,11 @@ def explore(
     ] = None,
     task: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="A run of `elmokit train`; repeatable."),
+        typer.Option(
+            metavar="RUN",
+            help="A run of `elmokit train`; repeatable. Its static vectors are held in memory, all "
+            "of their file.",
+        ),
     ] = None,
     corpus: Annotated[
         list[Path] | None,
@@ -112,19 +116,24 @@ def _server(
     port: int,
 ) -> Any:  # fmt: skip
     from elmokit.explorer.calls import Calls
-    from elmokit.explorer.catalog import catalog, load_explored
+    from elmokit.explorer.catalog import catalog, distinct_names, load_explored
     from elmokit.explorer.server import ExplorerServer
+    from elmokit.explorer.task_runs import load_task_run
     from elmokit.explorer.training_runs import check_run_dir
     from elmokit.files.sources import STANDARD_INPUT, find_files
-    from elmokit.tasks.runs.task_run import TaskRun
 
     for one in runs:
         check_run_dir(one)
     texts = find_files(corpus) if corpus else []
     if STANDARD_INPUT in texts:
         raise InputError("--corpus is read once for each model: give a file, not standard input.")
-    run_dirs = dict(zip(_names(runs), runs, strict=True))
-    task_runs = {name: TaskRun.load(path) for name, path in zip(_names(tasks), tasks, strict=True)}
+
+    def named(paths: list[Path]) -> "dict[str, Path]":
+        names = distinct_names(path.resolve().name for path in paths)
+        return dict(zip(names, paths, strict=True))
+
+    run_dirs = named(runs)
+    task_runs = {name: load_task_run(path) for name, path in named(tasks).items()}
     models = load_explored(names)
     found = catalog(
         models, served=True,
@@ -139,12 +148,3 @@ def _server(
     server = ExplorerServer(found, models, calls, host=host, port=port)
     Thread(target=calls.load_tokenizers, daemon=True).start()
     return server
-
-
-def _names(paths: list[Path]) -> list[str]:
-    """Return a name for each directory: its own, numbered if it occurs twice."""
-    own = [path.resolve().name for path in paths]
-    return [
-        name if own.count(name) == 1 else f"{name}-{own[: i + 1].count(name)}"
-        for i, name in enumerate(own)
-    ]

@@ -35,6 +35,7 @@ def probe(
         typer.Option(help="pos: words or morphemes; default: the units of the model's tokenizer."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
+    state: options.StartStateOption = "reset",
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -53,7 +54,7 @@ def probe(
     with progress_bar("sentences") as update:
         scores = run_probe(
             name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
-            test=test, units=units, seed=seed, device=device, precision=precision,
+            test=test, units=units, seed=seed, state=state, device=device, precision=precision,
             cache_dir=layer_cache,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip

@@ -30,7 +30,7 @@ def serve(
         typer.Option(
             metavar="[NAME=]RUN",
             help="A run of `elmokit train`, for /predict/NAME; default: the directory's name. "
-            "Repeatable.",
+            "Repeatable. Its static vectors are held in memory, all of their file.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -135,7 +135,7 @@ def _key(given: str | None) -> str | None:
 
 def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
-    from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.explorer.task_runs import load_task_run
 
     runs: dict[str, TaskRun] = {}
     for one in given:
@@ -143,5 +143,5 @@ def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
         name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
         if name in runs:
             raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
-        runs[name] = TaskRun.load(path, device=device)
+        runs[name] = load_task_run(path, device=device)
     return runs

@@ -1,15 +1,17 @@
 /** The errors of the interface. They keep their code on the way from a worker or a server. */
 
 /**
- * @typedef {"unknown-model"|"no-model"|"no-softmax"|"no-vocabulary"|"too-long"|"bad-input"|
- *   "not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
+ * @typedef {"unknown-model"|"unknown-run"|"unknown-task"|"no-model"|"no-softmax"|"no-vocabulary"|
+ *   "too-long"|"bad-input"|"not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
  *   "damaged-run"|"bad-corpus"|"not-yet"|"bug"} ErrorCode
  *
- * unknown-model   no model, run or task of this name
+ * unknown-model   no model of this name
+ * unknown-run     no training run of this name
+ * unknown-task    no task of this name
  * no-model        a call before `open`
  * no-softmax      the model has no output layer (imported weights): no surprisal, no predictions
  * no-vocabulary   it has an output layer, but no words for it
- * too-long        more words or bytes than `limits` in the catalog
+ * too-long        more words or bytes than `limits` in the catalog, or too many likeliest words
  * bad-input       NUL, half a surrogate pair, an index outside the sentence, wrong weights …
  * not-available   needs a server, or something the server was not started with
  * no-workers      this browser has no module workers
