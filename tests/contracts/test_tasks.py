@@ -1,8 +1,11 @@
 """What every task must do: learn four examples, be saved and loaded, and answer the same."""
 
+import io
 import itertools
 import json
 import re
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
@@ -14,7 +17,7 @@ from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.registry import TASKS
 
 from ..builders.squad_data import paragraph
-from ..builders.task_models import toy_model
+from ..builders.task_models import saved_toy_model
 
 CONLLU = """\
 # text = the bank of the river
@@ -114,9 +117,7 @@ EPOCHS = {"ner": 50, "qa": 55, "nli": 80}
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "bilm"
-    toy_model().save(path)
-    return path
+    return saved_toy_model(tmp_path_factory)
 
 
 @pytest.fixture
@@ -160,6 +161,22 @@ def run_task(
         model=None if model_dir is None else str(model_dir), vectors=vectors,
         device=device, cache_dir=run_dir.parent / "layers",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_standard_input_is_read_whole_or_refused(task, tmp_path, monkeypatch):
+    from elmokit.errors import InputError
+    from elmokit.tasks.registry import find_task
+
+    suffix, text = FILES[task]
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    expected = find_task(task).read(path, training=True, tokenize=str.split)
+    is_read_twice = task in ("nli", "sentiment")
+    with pytest.raises(InputError, match="read twice") if is_read_twice else nullcontext():
+        found = find_task(task).read(Path("-"), training=True, tokenize=str.split)
+        assert len(found) == len(expected)
 
 
 def test_every_task_is_checked():

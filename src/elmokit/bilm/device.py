@@ -3,6 +3,7 @@
 import torch
 
 from elmokit.errors import InputError
+from elmokit.files.location import counted
 
 
 def pick_device(device: str | torch.device) -> torch.device:
@@ -20,11 +21,17 @@ def pick_device(device: str | torch.device) -> torch.device:
         )
     try:
         chosen = torch.device(device)
-        if chosen.type != "cuda":  # which is checked above
+        if chosen.type != "cuda":  # which is checked without starting it
             torch.empty(0, device=chosen)
-        return chosen
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise InputError(
             f"PyTorch cannot compute on the device {device!r} here. Use 'auto', 'cpu', 'cuda' or "
             "'cuda:1'."
         ) from error
+    count = torch.cuda.device_count()
+    if chosen.type == "cuda" and chosen.index is not None and chosen.index >= count:
+        raise InputError(
+            f"device={device!r}: PyTorch sees {counted(count, 'CUDA device')} here, the last is "
+            f"'cuda:{count - 1}'."
+        )
+    return chosen

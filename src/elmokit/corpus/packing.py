@@ -13,6 +13,7 @@ from elmokit.corpus.order import SentenceOrder
 from elmokit.corpus.shard_file import merge_shards
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
+from elmokit.errors import FormatError
 
 
 class RowPacker:
@@ -89,7 +90,11 @@ class RowPacker:
         }
 
     def restore(self, position: Mapping[str, Any]) -> None:
-        """Go to a `position` that a packer of the same shards and order gave; before any window."""
+        """Go to a `position` that a packer of the same shards and order gave; before any window.
+
+        Raises:
+            FormatError: if a row has more steps left than its sentence has.
+        """
         self.epoch = position["epoch"]
         self.group_position = position["group_position"]
         self.sentence_position = position["sentence_position"]
@@ -108,6 +113,10 @@ class RowPacker:
         self.streams, begins = sentence_streams(self.table.types(words), offsets)
         for index, row in enumerate(sentences):
             shard, sentence, steps_left = position["rows"][row]
+            if steps_left > begins[index + 1] - begins[index] - 1:
+                raise FormatError(
+                    f"the stream state is damaged: row {row} is at a step that its sentence lacks."
+                )
             self.source[row] = (shard, sentence)
             self.last[row] = int(begins[index + 1]) - 1
             self.next_step[row] = self.last[row] - steps_left

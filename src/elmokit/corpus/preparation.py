@@ -266,10 +266,10 @@ def vocab_origin(vocab: WordVocab | None) -> str:
 
 def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
     """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
-    tokenizer = (shards.metadata.get("tokenizer") or {}).get("name")
     words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
     scripts = Counter(filter(None, map(script_of, words)))
-    if tokenizer == "simple" and 2 * scripts["Hangul"] > scripts.total():
+    is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
+    if is_simple and 2 * scripts["Hangul"] > scripts.total():
         log.warning(
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "

@@ -177,5 +177,4 @@ def _open_shards(
 
 
 def _tokenization(shards: ShardSet) -> tuple[TokenizerConfig, Normalization]:
-    tokenizer = TokenizerConfig(**shards.metadata.get("tokenizer", {}))
-    return tokenizer, shards.metadata.get("normalization", "NFC")
+    return shards.tokenizer or TokenizerConfig(), shards.metadata.get("normalization") or "NFC"

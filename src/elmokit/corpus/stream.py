@@ -48,7 +48,8 @@ class WindowStream:
         world_size: Number of ranks.
         num_epochs: Passes over the shards; None: endless.
         restart_share: Share of the rows, chosen by seed and window, that begin each window with a
-            new sentence and skip the rest of their last one (`WindowBatch.restarts`).
+            new sentence and skip the rest of their last one (`WindowBatch.restarts`). A continued
+            stream may have another.
         state: Continue after the window that this state came with.
 
     Raises:
@@ -185,6 +186,13 @@ class WindowStream:
         )
         if len(record.rows) != self.batch_size or record.group_position >= self.order.num_groups:
             raise FormatError("the stream state is damaged: it has other rows or groups of shards.")
+        counts = [entry.num_sentences for entry in self.shards.entries]
+        group = self.order.groups(record.epoch)[record.group_position]
+        if record.sentence_position >= sum(counts[shard] for shard in group) or any(
+            shard >= len(counts) or sentence >= counts[shard]
+            for shard, sentence, _ in filter(None, record.rows)
+        ):
+            raise FormatError("the stream state is damaged: it has other shards or sentences.")
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:

@@ -52,18 +52,19 @@ def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
 
 def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield lines without their line feed; None for a line that is too long."""
-    begun = b""
-    too_long = False
+    begun: list[bytes] = []  # joined at the line feed: adding to bytes would be quadratic
+    num_bytes = 0
     for piece in pieces:
         end, *rest = piece.split(b"\n")
-        too_long = too_long or len(begun) + len(end) > max_line_bytes
-        begun = b"" if too_long else begun + end
+        begun.append(end)
+        num_bytes += len(end)
         for line in rest:
-            yield None if too_long else begun
-            too_long = len(line) > max_line_bytes
-            begun = b"" if too_long else line
-    if too_long or begun:
-        yield None if too_long else begun
+            yield None if num_bytes > max_line_bytes else b"".join(begun)
+            begun, num_bytes = [line], len(line)
+        if num_bytes > max_line_bytes:
+            begun.clear()
+    if num_bytes:
+        yield None if num_bytes > max_line_bytes else b"".join(begun)
 
 
 def decode_line(raw: bytes | None) -> str | BadLine:

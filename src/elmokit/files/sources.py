@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.errors import FormatError, MissingExtraError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.hashing import file_sha256
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
@@ -79,6 +79,30 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
     if not files:
         raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
     return files
+
+
+def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
+    """Return the path of one file; ``what`` it holds is for error messages.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        InputError: for standard input or a pipe, if it ``is_read_twice``.
+    """
+    found = Path(path)
+    is_stream = found == STANDARD_INPUT or (
+        found.exists() and not found.is_dir() and not found.is_file()
+    )
+    if is_stream and is_read_twice:
+        raise InputError(
+            f"{found}: a file of {what} is read twice, but standard input or a pipe can be read "
+            "only once. Give a regular file."
+        )
+    if not is_stream and not found.is_file():
+        raise FileNotFoundError(
+            f"There is no file of {what} {found}. Give one, plain or compressed "
+            f"({', '.join(COMPRESSIONS)})."
+        )
+    return found
 
 
 def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -145,8 +146,12 @@ class FileReader:
             raise MissingExtraError("pyarrow", extra="arrow") from error
         self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
         try:
-            source = self.path if isinstance(self.path, Path) else self.path.open("rb")
-            with parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False) as file:
+            with ExitStack() as stack:
+                source: Any = self.path
+                if not isinstance(source, Path):  # pyarrow closes only what it opened itself
+                    source = stack.enter_context(source.open("rb"))
+                opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+                file = stack.enter_context(opened)
                 self._check_column(file.schema_arrow)
                 for batch in file.iter_batches(batch_size=256, columns=[self.text_field]):
                     for value in batch.column(0).cast(arrow.large_binary()):

@@ -12,7 +12,6 @@ from elmokit.tasks.formats.characters import (
     spans_of_characters,
 )
 from elmokit.tasks.formats.conll import TaggedSentence, find_scheme, read_columns
-from elmokit.tasks.formats.reading import existing_file
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Tokenize
@@ -41,7 +40,7 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
         if self.units == "characters":
             sentences: Iterator[TaggedSentence] = read_characters(path, tokenize)
         else:
-            scheme = find_scheme(existing_file(path))
+            scheme = find_scheme(path)
             if scheme != "iob2":
                 log.info("%s: the tags are %s", path, SCHEME_NAMES[scheme])
             sentences = read_columns(path, scheme=scheme, spaces="drop")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmokit.files.sources import existing_file
 from elmokit.tasks.classification import (
     ClassificationTask,
     check_length,
@@ -57,6 +58,7 @@ class NliTask(ClassificationTask[TokenizedPair]):
         return records_of(path, lambda record: record.text(premise))
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TokenizedPair]:
+        existing_file(path, what="task data", is_read_twice=True)
         first, second, label = (first_named(read_records(path), wanted) for wanted in FIELDS)
         pairs = read_pairs(path, first=first, second=second, label=label, labels=None)
         return [

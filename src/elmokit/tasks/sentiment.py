@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.location import Location
+from elmokit.files.sources import existing_file
 from elmokit.tasks.classification import (
     ClassificationTask,
     check_length,
@@ -45,6 +46,7 @@ class SentimentTask(ClassificationTask[LabeledText]):
         return records_of(path)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledText]:
+        existing_file(path, what="task data", is_read_twice=True)
         if _has_trees(path):
             phrases = MIN_PHRASE_TOKENS if training else None
             return list(read_sentiment_trees(path, min_phrase_tokens=phrases))

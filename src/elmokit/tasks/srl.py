@@ -10,7 +10,7 @@ from elmokit.errors import InputError
 from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import Span, SpanScore
 from elmokit.metrics.srl import score_roles
-from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
+from elmokit.tasks.formats.propbank import PredicateRoles, is_verb, read_propbank
 from elmokit.tasks.formats.records import read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
@@ -109,7 +109,7 @@ def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:
             index = one.integer("index")
             if not 0 <= index < len(pos):
                 raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
-            if not only_verbs or pos[index].startswith(("V", "MD")):
+            if not only_verbs or is_verb(pos[index]):
                 kept.append(one.fields)
         line = json.dumps({**record.fields, "predicates": kept}, ensure_ascii=False)
         units.append((f"{line}\n", len(kept)))

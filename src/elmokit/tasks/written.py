@@ -1,6 +1,7 @@
 """Words and spans of words in the text as it was written."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from elmokit.text.alignment import Offsets, align
@@ -17,8 +18,8 @@ class WrittenWords:
     """
 
     def __init__(self, words: Sequence[str], text: str | None = None) -> None:
-        self.words, self.text = words, " ".join(words) if text is None else text
-        self.offsets = align(words, self.text)
+        self.words = words
+        self.text, self.offsets = _joined(words) if text is None else (text, align(words, text))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return each word's ``text``, as the model read it, and its place in characters."""
@@ -56,10 +57,15 @@ class WrittenWords:
         """Return the text with marks around spans, which may contain one another."""
         text, offsets = self.text, self.offsets
         if offsets is None:
-            whole = WrittenWords(self.words)
-            text, offsets = whole.text, whole.offsets
-        assert offsets is not None
+            text, offsets = _joined(self.words)
         return _insert(text, offsets, marks)
+
+
+def _joined(words: Sequence[str]) -> tuple[str, Offsets]:
+    """Return words joined by spaces, and where they are in that text."""
+    ends = accumulate(len(word) + 1 for word in words)
+    offsets = tuple((end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True))
+    return " ".join(words), offsets
 
 
 def _insert(text: str, offsets: Offsets, marks: Iterable[Mark]) -> str:

@@ -1,12 +1,11 @@
 """Where the words that a tokenizer made of a text are in it."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import combining_marks, normalize
 from elmokit.text.tokenizers.korean import places_of_morphemes
 
 MAX_ALTERED = 80
@@ -88,11 +87,9 @@ def cluster_pattern() -> re.Pattern[str]:
     Treebank signs; a character with what composition may join to it: marks, the vowel and the
     final of a Hangul syllable.
     """
-    codes = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
-    marks = "".join(char for char in codes if unicodedata.category(char)[0] == "M")
     return re.compile(
         r"(?<!\w)-[LRlr][RSCrsc][Bb]-(?!\w) | (?<!['`])['`]{2}(?!['`]) | \\+[/*]"
-        rf"| (?s:.)[{marks}\u1160-\u11ff\ud7b0-\ud7fb]*",
+        rf"| (?s:.)[{combining_marks()}\u1160-\u11ff\ud7b0-\ud7fb]*",
         re.VERBOSE,
     )
 

@@ -26,6 +26,8 @@ CHAR_PADDING = 260
 """Raw id that fills the row of a word; an ordinary, trained character, not a padded position."""
 NUM_RAW_CHARS = 261
 """Rows of the character embedding in the original's files."""
+DEFAULT_MAX_CHARACTERS = 50
+"""C of the released models."""
 MAX_CHARACTERS = 1000
 """Longest row of a configuration: every word takes that much memory."""
 NUM_CHARS = 262
@@ -41,7 +43,7 @@ Truncation = Literal["character", "byte"]
 class CharVocabConfig:
     """How words become rows of character ids; a model is bound to the values of its training."""
 
-    max_characters: int = 50
+    max_characters: int = DEFAULT_MAX_CHARACTERS
     """C, the length of a row: two word boundaries and at most ``max_characters - 2`` bytes. The
     released models use 50; at most `MAX_CHARACTERS`."""
     normalization: Normalization = DEFAULT_NORMALIZATION

@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
     if "`" in text or "''" in text:
         text = _TWO_QUOTES.sub('"', text.replace("`", "'"))
     if "B-" in text or "b-" in text:
-        text = _BRACKET.sub(lambda match: _BRACKETS[match.group().upper()], text)
+        text = _BRACKET.sub(lambda match: TREEBANK_BRACKETS[match.group().upper()], text)
     return _ESCAPE.sub("", text) if "\\" in text else text
 
 
@@ -93,6 +93,13 @@ def _compose(text: str) -> str:
 def _in_order(run: re.Match[str]) -> str:
     marks = "".join(unicodedata.normalize("NFD", mark) for mark in run.group())
     return "".join(sorted(marks, key=unicodedata.combining))
+
+
+@functools.cache
+def combining_marks() -> str:
+    """Return all combining marks, for the character classes of patterns."""
+    codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # ideographs and tags are between
+    return "".join(char for char in map(chr, codes) if unicodedata.category(char)[0] == "M")
 
 
 @functools.cache
@@ -143,9 +150,10 @@ def _plain_signs() -> dict[str, str]:
 _PLAIN_SIGNS = _plain_signs()
 _TYPOGRAPHIC = re.compile(f"[{''.join(_PLAIN_SIGNS)}]")
 _TWO_QUOTES = re.compile("(?<!')''(?!')")
-_BRACKETS = {
+TREEBANK_BRACKETS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
 }  # fmt: skip
+"""By how the Penn Treebank writes them."""
 _BRACKET = re.compile(r"(?<!\w)-[LR][RSC]B-(?!\w)", re.IGNORECASE)
 _ESCAPE = re.compile(r"(?<!\\)\\+(?=[/*])")
 
@@ -157,6 +165,6 @@ def plain_1_rules() -> PlainRules:
         joiners=_JOINERS_ELSEWHERE,
         two_quotes=_TWO_QUOTES,
         bracket=_BRACKET,
-        brackets=_BRACKETS,
+        brackets=TREEBANK_BRACKETS,
         escape=_ESCAPE,
     )

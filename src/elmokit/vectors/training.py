@@ -5,7 +5,6 @@ see the same words. It is tokenized once, into a temporary file that gensim read
 memory holds the vectors and the word counts, not the text.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from elmokit.corpus.sentence_file import (
 )
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.json_files import write_json
 from elmokit.files.temporary import scratch_directory
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
@@ -265,6 +265,4 @@ def _write_metadata(
         },
         "seconds": report.seconds,
     }
-    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
-    with atomic_file(report.metadata_path) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_json(report.metadata_path, metadata, indent=2)

@@ -17,6 +17,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.byte_stream import ByteStream
 from elmokit.files.hashing import file_sha256
+from elmokit.files.sources import existing_file
 from elmokit.vectors import fasttext_file, text_file, word2vec_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
@@ -43,9 +44,10 @@ def read_vectors(
 
     Raises:
         FileNotFoundError: if there is no such file.
+        InputError: for standard input or a pipe.
         FormatError: if it is truncated, damaged or of another form, with file and position.
     """
-    stream = ByteStream(existing_file(path))
+    stream = ByteStream(_existing(path))
     head = stream.ahead(_HEAD_BYTES)
     if head.startswith(_PICKLE):
         raise FormatError(
@@ -94,7 +96,7 @@ class VectorsReference:
         Raises:
             FileNotFoundError: if there is no such file.
         """
-        file = existing_file(path).absolute()
+        file = _existing(path).absolute()
         return cls(path=str(file), sha256=file_sha256(file))
 
 
@@ -129,7 +131,7 @@ class LaterWords:
             FileNotFoundError: if the file is gone.
             FormatError: if it is damaged, or not the file of the training.
         """
-        file = existing_file(self._reference.path)
+        file = _existing(self._reference.path)
         if not self._is_file_of_training(file):
             raise FormatError(
                 f"{file} is not the file that the run was trained with. Give that one: "
@@ -160,16 +162,9 @@ class LaterWords:
         return False
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of word vectors.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no file of word vectors {file}.")
-    return file
+def _existing(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, which is hashed or read again when there are new words."""
+    return existing_file(path, what="word vectors", is_read_twice=True)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

@@ -14,7 +14,7 @@ from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.json_files import parse_json
-from elmokit.text.char_vocab import NUM_RAW_CHARS, CharVocabConfig
+from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
 MatrixShape = Callable[[str, str], tuple[int, int]]
@@ -22,7 +22,6 @@ MatrixShape = Callable[[str, str], tuple[int, int]]
 
 DEFAULT_DROPOUT = 0.1
 DEFAULT_NUM_SAMPLES = 8192
-DEFAULT_MAX_CHARACTERS = 50
 ORIGINAL_OPTIONS = "original_options"
 """Key of the training metadata that keeps the options as they were read."""
 _STORED = f"config.json, training.{ORIGINAL_OPTIONS}"

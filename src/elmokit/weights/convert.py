@@ -139,7 +139,7 @@ def convert(
         path = path.with_name(path.name + INDEX_SUFFIX)
     elif not path.is_file():
         path = find_model(source)
-    if path.is_dir() and _is_model_dir(path):
+    if path.is_dir() and _may_be_model_dir(path):
         if name is not None or encoder_only:
             raise InputError("--name and --encoder-only have no use for a model directory.")
         if target.suffix == ".onnx":
@@ -174,7 +174,7 @@ def _path(given: StrPath | None) -> Path | None:
     return None if given is None else Path(given).expanduser()
 
 
-def _is_model_dir(path: Path) -> bool:
+def _may_be_model_dir(path: Path) -> bool:
     """Tell whether a folder is a model directory, perhaps a damaged one."""
     if not (path / CONFIG_NAME).exists():
         return False

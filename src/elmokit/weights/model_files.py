@@ -191,7 +191,7 @@ def check_replaceable(
         raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = sorted(entry.name for entry in target.iterdir())
     foreign = [name for name in entries if name not in names]
-    is_own = mark in entries and (mark != CONFIG_NAME or _is_model_dir(target))
+    is_own = mark in entries and (mark != CONFIG_NAME or _has_model_config(target))
     if entries and (foreign or not is_own):
         raise FileExistsError(
             f"{target} exists and is not just a {noun} directory (it holds "
@@ -199,7 +199,8 @@ def check_replaceable(
         )
 
 
-def _is_model_dir(directory: Path) -> bool:
+def _has_model_config(directory: Path) -> bool:
+    """Tell whether the configuration in a directory is that of a model."""
     try:
         config = read_json(directory / CONFIG_NAME, advice="")
     except (OSError, FormatError):

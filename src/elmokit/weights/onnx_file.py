@@ -38,8 +38,8 @@ INPUT, LAYERS, MASK = "ids", "layers", "mask"
 def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
     """Write the biLM, without its softmax, as one ONNX file.
 
-    ``float16`` and ``int8`` (one scale per row) round the weights to a half and a quarter of the
-    file, as `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
+    A `Storage` below float32 makes the file smaller by rounding the weights, as
+    `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
     the file name the model's hash, tokenizer and normalization, and the version of elmokit.
 
     Raises:

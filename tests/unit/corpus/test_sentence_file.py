@@ -131,6 +131,21 @@ def test_shards_of_several_runs_are_read_one_after_another(tmp_path, opened):
         opened([tmp_path / "a", tmp_path / "d"])
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "name"),
+    [(None, "whitespace"), ({"name": "simple", "speed": 9}, "simple")],
+)
+def test_the_tokenizer_of_shards_may_be_unknown_or_have_other_settings(
+    tokenizer, name, tmp_path, opened
+):
+    from elmokit.corpus.shards import write_shards
+
+    made = {"tokenizer": tokenizer, "normalization": None}
+    write_shards([["x"]], tmp_path / "shards", metadata=made)
+    found = opened([tmp_path / "shards"])
+    assert (found.tokenizer.name, found.normalization) == (name, "NFC")
+
+
 def test_shards_and_text_together_are_refused(tmp_path, corpus, opened):
     from elmokit.corpus.shards import write_shards
 

@@ -1,6 +1,7 @@
 """Files by address: read as local ones are, written whole or not at all."""
 
 import gzip
+import io
 import json
 
 import fsspec
@@ -12,7 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.remote import as_address, local_output
+from elmokit.files.remote import RemoteFile, as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
 
 from ...builders.command_line import elmokit
@@ -101,7 +102,7 @@ def test_shards_of_remote_text_are_those_of_local_text(tmp_path):
     assert shards[0] == shards[1]
 
 
-def test_parquet_is_read():
+def test_parquet_is_read_and_closed(monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
@@ -110,8 +111,17 @@ def test_parquet_is_read():
 
     with fsspec.open("memory://t.parquet", "wb") as file:
         parquet.write_table(pa.table({"text": ["one", "two"]}), file)
+    opened = []
+
+    def open_counted(self, mode="rb"):
+        opened.append(io.BytesIO(get(self.address)))
+        return opened[-1]
+
+    monkeypatch.setattr(RemoteFile, "open", open_counted)
     lines = read_text_lines(find_files("memory://t.parquet"), ReadReport())
     assert [line.text for line in lines] == ["one", "two"]
+    assert opened
+    assert all(file.closed for file in opened)
 
 
 @pytest.mark.parametrize("place", ["memory://out", "oss://mine/out"])

@@ -3,6 +3,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import re
 from pathlib import Path
 
@@ -211,3 +212,25 @@ def test_linked_folders_are_read_once_and_patterns_may_match_folders(tree, tmp_p
     assert found[-1] == folder / "sub/own.txt"
     assert find_files(str(folder.parent / "mo*")) == found
     assert find_files(str(folder / "sub/**")) == [folder / "sub/own.txt"]
+
+
+class TestOneFile:
+    @pytest.mark.parametrize("name", ["absent.tsv", ""])
+    def test_a_missing_file_or_a_directory_is_named(self, tmp_path, name):
+        from elmokit.files.sources import existing_file
+
+        with pytest.raises(FileNotFoundError, match=rf"of labels {tmp_path / name}\. .*\.gz"):
+            existing_file(tmp_path / name, what="labels")
+
+    @pytest.mark.parametrize("is_pipe", [False, True])
+    def test_what_can_be_read_once_is_refused_where_it_is_read_twice(self, tmp_path, is_pipe):
+        from elmokit.errors import InputError
+        from elmokit.files.sources import existing_file
+
+        path = Path("-")
+        if is_pipe:
+            path = tmp_path / "pipe"
+            os.mkfifo(path)
+        assert existing_file(path, what="labels") == path
+        with pytest.raises(InputError, match=f"^{path}: a file of labels is read twice.* regular"):
+            existing_file(path, what="labels", is_read_twice=True)

@@ -1,8 +1,10 @@
 """Files of sentiment: trees and tables, whatever they are called."""
 
+from pathlib import Path
+
 import pytest
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks import classification
 from elmokit.tasks.sentiment import SentimentTask
 
@@ -45,3 +47,8 @@ def test_a_text_that_is_too_long_is_told_with_its_line(tmp_path, monkeypatch):
     path.write_text(TABLES["a.tsv"], encoding="utf-8")
     with pytest.raises(FormatError, match=r"a\.tsv, line 3: .* 2 words; at most 1"):
         SentimentTask().read(path, training=True, tokenize=str.split)
+
+
+def test_standard_input_is_refused():
+    with pytest.raises(InputError, match=r"^-: .* twice"):
+        SentimentTask().read(Path("-"), training=False, tokenize=str.split)

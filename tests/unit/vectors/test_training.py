@@ -103,6 +103,17 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
     assert metadata["corpus"]["coverage"] == 1.0
 
 
+def test_a_corpus_whose_name_is_not_utf8_is_told(tmp_path, corpus):
+    from elmokit.files.json_files import read_json
+    from elmokit.vectors.training import VectorsConfig, train_vectors
+
+    path = tmp_path / "\udce9t\udce9.txt"
+    path.write_bytes(corpus.read_bytes())
+    report = train_vectors([path], tmp_path / "v.bin", VectorsConfig(dim=4, epochs=1))
+    (file,) = read_json(report.metadata_path, advice="")["corpus"]["files"]
+    assert file["path"] == str(path)
+
+
 def test_progress_goes_through_both_stages_to_the_end(train, tmp_path):
     told = []
     train(tmp_path / "v.bin", on_progress=lambda *event: told.append(event))

@@ -129,6 +129,11 @@ def test_a_missing_file_is_told(tmp_path):
         read_vectors(tmp_path / "none.bin")
 
 
+def test_standard_input_is_refused():
+    with pytest.raises(InputError, match=r"^-: .*word vectors .* twice"):
+        read_vectors("-")
+
+
 @pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.BIN"])
 def test_what_is_written_is_read(tmp_path, name):
     write_vectors(tmp_path / name, WORDS, VALUES)

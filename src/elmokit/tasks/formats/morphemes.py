@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import shown
+from elmokit.files.sources import existing_file
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import read_conllu
 
@@ -21,10 +22,12 @@ def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
+        InputError: at once, for standard input or a pipe.
         FormatError: while reading, if a word has no morphemes or a different number of tags, and
             for whatever `read_conllu` rejects.
     """
-    return _divided(read_conllu(path, column="lemma"), read_conllu(path, column="xpos"))
+    found = existing_file(path, what="task data", is_read_twice=True)
+    return _divided(read_conllu(found, column="lemma"), read_conllu(found, column="xpos"))
 
 
 def _divided(

@@ -38,7 +38,7 @@ def read_propbank(
 ) -> Iterator[PredicateRoles]:
     """Yield one example for each predicate; sentences with an empty token are skipped.
 
-    ``predicates="verbs"`` keeps those whose part of speech is ``MD`` or begins with ``V``.
+    ``predicates="verbs"`` keeps those with the part of speech of a verb, see `is_verb`.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -46,6 +46,11 @@ def read_propbank(
             outside the sentence, an ill-formed tag, or a file without predicates.
     """
     return read_examples(path, lambda path, report: _read(path, predicates, report), report)
+
+
+def is_verb(pos: str) -> bool:
+    """Tell whether a part of speech begins with ``V`` or ``MD``, as those of verbs and modals."""
+    return pos.startswith(("V", "MD"))
 
 
 def _read(
@@ -60,8 +65,7 @@ def _read(
             )
         for predicate in record.records("predicates"):
             example = _example(tokens, predicate)
-            tag = pos[example.predicate]
-            if predicates == "verbs" and not (tag.startswith("V") or tag == "MD"):
+            if predicates == "verbs" and not is_verb(pos[example.predicate]):
                 continue
             if all(tokens):
                 yield example

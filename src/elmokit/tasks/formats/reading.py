@@ -7,7 +7,6 @@ examples.
 """
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Literal, TypeVar
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
-from elmokit.files.sources import COMPRESSIONS, STANDARD_INPUT
+from elmokit.files.sources import existing_file
 
 _log = logging.getLogger(__name__)
 
@@ -85,21 +84,6 @@ class ExampleReport:
         return "; ".join(f"{name}: {text}" for name, text in parts if text) or "nothing skipped"
 
 
-def existing_file(path: StrPath) -> Path:
-    """Return the path of one file of task data.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-    """
-    found = Path(path)
-    if found != STANDARD_INPUT and (not found.exists() or found.is_dir()):
-        raise FileNotFoundError(
-            f"no task data at {os.fspath(path)!r}. Give one file, plain or compressed "
-            f"({', '.join(COMPRESSIONS)})."
-        )
-    return found
-
-
 def read_examples(
     path: StrPath,
     read: Callable[[Path, ExampleReport], Iterator[Example]],
@@ -116,7 +100,7 @@ def read_examples(
         FileNotFoundError: at once, if there is no such file.
         FormatError: at the end, if too much was skipped or nothing is left.
     """
-    found = existing_file(path)
+    found = existing_file(path, what="task data")
     report = ExampleReport() if report is None else report
     return _counted(found, read(found, report), report, size)
 

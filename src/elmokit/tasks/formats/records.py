@@ -9,6 +9,7 @@ import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -146,11 +147,13 @@ def read_records(path: Path) -> Iterator[Record]:
     Raises:
         FormatError: for a line that is not a record, with file and line.
     """
-    lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
-    if _is_json(path):
-        return (Record.from_json(line, Location(path=path, line=number)) for number, line in lines)
     if plain_suffix(path) == ".csv":
         return _with_header(path, _csv_rows(path))
+    lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
+    first = list(islice(lines, 1))
+    lines = chain(first, lines)  # once through the file: it may be standard input or a pipe
+    if file_kind(path) == "jsonl" or any(_is_json(path, *one) for one in first):
+        return (Record.from_json(line, Location(path=path, line=number)) for number, line in lines)
     return _with_header(path, ((number, line.split("\t")) for number, line in lines))
 
 
@@ -202,12 +205,8 @@ def check_unicode(text: str, location: Location) -> str:
     return text
 
 
-def _is_json(path: Path) -> bool:
-    if file_kind(path) == "jsonl":
-        return True
-    if plain_suffix(path) == ".csv":
-        return False
-    number, line = first_line(path)
+def _is_json(path: Path, number: int, line: str) -> bool:
+    """Tell a JSON object from the header of a table."""
     if line.strip() == "[" or is_json(line, list):
         raise Location(path=path, line=number).error(
             "a list in JSON, but each line must be an object of its own (JSON lines). Convert it: "

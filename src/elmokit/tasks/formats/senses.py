@@ -13,8 +13,8 @@ from xml.parsers import expat
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
-from elmokit.files.sources import read_pieces
-from elmokit.tasks.formats.reading import ExampleReport, existing_file, read_examples
+from elmokit.files.sources import existing_file, read_pieces
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
@@ -101,7 +101,7 @@ def read_senses(
         FormatError: while reading, for invalid XML, an instance without id, lemma or part of
             speech, a line without key, a repeated id, or a file without annotated words.
     """
-    found_keys = existing_file(keys_path)
+    found_keys = existing_file(keys_path, what="sense keys")
     return read_examples(
         path,
         lambda path, report: _sense_sentences(path, found_keys, report),

@@ -11,12 +11,12 @@ from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import labeled_texts
+from elmokit.text.normalization import TREEBANK_BRACKETS
 
 SST_LABELS = ("0", "1", "2", "3", "4")
 """Very negative to very positive."""
 
 _TREE_PIECE = re.compile(r"[()]|[^() ]+")
-_ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +128,8 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
                 raise _tree_error(location, match.start(), "a node without words")
             nodes[index] = (label, start, len(tokens))
         else:
-            tokens.append(_ESCAPES.get(piece, piece).replace("\\/", "/").replace("\\*", "*"))
+            word = TREEBANK_BRACKETS.get(piece, piece)
+            tokens.append(word.replace("\\/", "/").replace("\\*", "*"))
     if open_nodes or expects_label:
         raise _tree_error(location, len(line), "a bracket is not closed")
     return tokens, nodes

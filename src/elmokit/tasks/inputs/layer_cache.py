@@ -115,20 +115,33 @@ def keep_layers(
     made: dict[str, object] = {"format": _FORMAT, "embedder": embedder.metadata(state=state)}
     if within:
         entry = _entry(made | {"sentences": _hash(within)}, directory)
-        if entry.exists():
-            _note_use(entry)
-            numbers = {words: number for number, words in enumerate(within)}
-            return SentenceLayers(entry, [numbers[words] for words in sentences])
+        numbers = {words: number for number, words in enumerate(within)}
+        rows = [numbers[words] for words in sentences]
+        if (layers := _kept(entry, rows)) is not None:
+            return layers
     metadata = made | {"sentences": _hash(sentences)}
     entry = _entry(metadata, directory)
-    if entry.exists():
-        _note_use(entry)
-        return SentenceLayers(entry)
+    if (layers := _kept(entry)) is not None:
+        return layers
     limit = size_limit()
-    _write(embedder, sentences, entry, metadata, state, on_progress)
-    layers = SentenceLayers(entry)
+    while layers is None:
+        _write(embedder, sentences, entry, metadata, state, on_progress)
+        layers = _kept(entry)
     _shrink(entry, limit)
     return layers
+
+
+def _kept(entry: Path, rows: Sequence[int] | None = None) -> SentenceLayers | None:
+    """Return the layers of an entry, if there is one: another process may remove it meanwhile."""
+    if not entry.exists():
+        return None
+    _note_use(entry)
+    try:
+        return SentenceLayers(entry, rows)
+    except FormatError:
+        if entry.exists():
+            raise
+        return None
 
 
 def _note_use(entry: Path) -> None:

@@ -159,14 +159,15 @@ class TaskRun:
         return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
 
     def card(self) -> str:
-        """Return the card of the run as Markdown."""
+        """Return the card of the run as Markdown; bytes of names that are not UTF-8 are escaped."""
         return self._card(self.metadata)
 
     def _card(self, metadata: dict[str, Any]) -> str:
-        return run_card(
+        card = run_card(
             metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
             num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
         )  # fmt: skip
+        return card.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @property
     def reads_vectors(self) -> bool:

@@ -13,6 +13,7 @@ from elmokit.bilm.device import pick_device
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
+from elmokit.files.sources import existing_file
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
@@ -115,11 +116,14 @@ def train_task(
         FormatError: if the data is damaged.
         ValueError: if the condition lacks what it reads, or is given what it does not read; if the
             task cannot read layers where ``config`` says.
-        InputError: if the training set has a single label; if the dev or test set has none of
-            those of the training set; if there are static vectors of none of the words; for a
-            ``lowercase_share`` of a task that does not tag words.
+        InputError: if the training or dev set is standard input or a pipe; if the training set has
+            a single label; if the dev or test set has none of those of the training set; if there
+            are static vectors of none of the words; for a ``lowercase_share`` of a task that does
+            not tag words.
         FloatingPointError: if the loss is not finite.
     """
+    for path in (train_path, dev_path):  # hashed after they are read
+        existing_file(path, what="task data", is_read_twice=True)
     task = find_task(config.task).in_units(config.units)
     Limits(minutes=minutes)
     if config.train.lowercase_share:

@@ -12,9 +12,9 @@ dictionary look-up, and a possible sentence end a look at the next chunk.
 import functools
 import re
 import sys
-import unicodedata
 from typing import Any, NamedTuple
 
+from elmokit.text.normalization import combining_marks
 from elmokit.text.tokenizers import simple_data as data
 from elmokit.text.tokenizers.protocol import ShownTokenizer
 
@@ -262,8 +262,7 @@ _SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
 @functools.cache
 def patterns() -> Patterns:
     """Return the rules, also for a version in another language."""
-    codes = [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]
-    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
+    marks = combining_marks()
     word = rf"[\w{marks}\u200c\u200d\u00ad]"  # with joiners and soft hyphens
     modifiers = rf"[{marks}\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
     han = r"\u2e80-\u2fdf\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

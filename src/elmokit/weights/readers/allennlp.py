@@ -15,6 +15,7 @@ from torch import Tensor
 
 from elmokit.bilm.scalar_mix import LayerNorm
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS, parse_options, read_options
 from elmokit.weights.mix_file import TrainedMixes
@@ -29,8 +30,6 @@ from elmokit.weights.tensor_files import WithoutStorage
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")
 _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
-_MAX_CHARACTERS = 50
-"""AllenNLP's own; it ignores the options here."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,8 @@ def read(contents: Contents) -> ImportedModel:
     else:
         options = read_options(source)
     if isinstance(options.get("char_cnn"), dict):
-        options["char_cnn"]["max_characters_per_token"] = _MAX_CHARACTERS
+        # AllenNLP ignores the options here
+        options["char_cnn"]["max_characters_per_token"] = DEFAULT_MAX_CHARACTERS
     model = _build(options, parameters, source or path)
     mixes = _mixes(state, elmo, model.num_layers, _layer_norm(contents), path)
     if f"{elmo.outer}_projection.weight" in state:

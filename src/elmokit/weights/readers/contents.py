@@ -13,6 +13,7 @@ from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.json_files import parse_json
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
+from elmokit.weights.readers import sstable
 from elmokit.weights.readers.torch_files import is_torch_file
 
 FileKind = Literal[
@@ -28,8 +29,6 @@ MAX_FILES, MAX_DEPTH = 2_000, 4
 MAX_NESTED = 2
 """Archives inside each other."""
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-_INDEX_MAGIC = bytes.fromhex("57fb808b247547db")
-"""The last bytes of a table of LevelDB's format."""
 _HEAD_BYTES = 1 << 16
 _ID_LINE = re.compile(r"[^\t\n]*\t\d{1,9}\r?\n")
 _BOUNDARIES = re.compile(
@@ -157,11 +156,9 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
     Raises:
         FormatError: for a damaged or dangerous archive, or a folder of too many files.
     """
-    with _unpacked(source, scratch, MAX_NESTED) as folder:
+    with _unpacked(source, scratch, MAX_NESTED) as (folder, kinds):
         try:
-            # of a file, only what is beside it: folders of downloads hold many things
-            depth = 0 if folder == source.parent else MAX_DEPTH
-            yield Contents(folder=folder, kinds=_kinds(folder, depth), choices=choices)
+            yield Contents(folder=folder, kinds=kinds, choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
             if folder in (source, source.parent) or error.args[1:]:
                 raise
@@ -170,16 +167,21 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
 
 
 @contextmanager
-def _unpacked(source: Path, scratch: Path, depth: int) -> Iterator[Path]:
+def _unpacked(
+    source: Path, scratch: Path, depth: int
+) -> Iterator[tuple[Path, dict[Path, FileKind]]]:
+    """Yield the folder of a source, or of what its archives hold, and the kinds of its files."""
     if source.is_dir():
-        inner = [path for path, kind in _kinds(source).items() if kind == "archive"]
-        others = [path for path, kind in _kinds(source).items() if kind not in ("archive", "other")]
+        kinds = _kinds(source, MAX_DEPTH)
+        inner = [path for path, kind in kinds.items() if kind == "archive"]
+        others = [path for path, kind in kinds.items() if kind not in ("archive", "other")]
         if len(inner) != 1 or others or depth == 0:
-            yield source
+            yield source, kinds
             return
         source = inner[0]
     elif archive_kind(source) is None or is_torch_file(source):
-        yield source.parent
+        # only what is beside it: folders of downloads hold many things
+        yield source.parent, _kinds(source.parent, 0)
         return
     scratch.mkdir(parents=True, exist_ok=True)
     with temporary_directory(scratch, "unpacked") as folder:
@@ -188,7 +190,7 @@ def _unpacked(source: Path, scratch: Path, depth: int) -> Iterator[Path]:
             yield unpacked
 
 
-def _kinds(folder: Path, max_depth: int = MAX_DEPTH) -> dict[Path, FileKind]:
+def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
     return {path: kind_of(path) for path in _walk(folder, max_depth)}
 
 
@@ -217,11 +219,11 @@ def kind_of(path: Path) -> FileKind:
     """Return the kind of a file by its contents."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-        file.seek(max(0, path.stat().st_size - len(_INDEX_MAGIC)))
+        file.seek(max(0, path.stat().st_size - len(sstable.MAGIC)))
         tail = file.read()
     if head.startswith(_HDF5_MAGIC):
         return "HDF5"
-    if tail == _INDEX_MAGIC:
+    if tail == sstable.MAGIC:
         return "TensorFlow index"
     if is_torch_file(path):
         return "PyTorch"

@@ -19,7 +19,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
-from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocabConfig
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -198,7 +198,8 @@ def _config(
     try:
         return BiLMConfig(
             char_vocab=CharVocabConfig(
-                max_characters=cnn.get("max_characters_per_token", 50), normalization="none"
+                max_characters=cnn.get("max_characters_per_token", DEFAULT_MAX_CHARACTERS),
+                normalization="none",
             ),
             char_cnn=CharCNNConfig(
                 embedding_dim=shapes["char_embed"][1],

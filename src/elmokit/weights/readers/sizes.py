@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from elmokit.errors import FormatError
+from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 
 RELEASED_CLIP = 3.0
 RELEASED_ASSUMED = (
-    "the activation (ReLU), both clips (3) and the longest word (50) are those of all released "
+    f"the activation (ReLU), both clips ({RELEASED_CLIP:g}) and the longest word "
+    f"({DEFAULT_MAX_CHARACTERS}) are those of all released "
     "models: the files do not state them. If they were others, give the options file with --options"
 )
 """What shapes do not tell."""
@@ -54,6 +56,6 @@ def released_options(shapes: Mapping[str, tuple[int, ...]], *, source: object) -
             "n_highway": num_highway,
             "embedding": {"dim": dim("char_embed", 1, 2)},
             "n_characters": 262,
-            "max_characters_per_token": 50,
+            "max_characters_per_token": DEFAULT_MAX_CHARACTERS,
         },
     }

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from elmokit.files.crc32c import crc32c
 
 MAGIC = bytes.fromhex("57fb808b247547db")
+"""The last bytes of a table."""
 _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5
 _CRC_MASK = 0xA282EAD8

@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks.formats.morphemes import read_morphemes
 
 
@@ -44,3 +44,8 @@ def test_as_many_morphemes_as_tags(write, row_of):
 def test_a_missing_file_is_told_at_once(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_morphemes(tmp_path / "no.conllu")
+
+
+def test_standard_input_is_refused_at_once():
+    with pytest.raises(InputError, match=r"^-: .* twice"):
+        read_morphemes("-")

@@ -6,7 +6,7 @@ import pytest
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.location import Location
-from elmokit.tasks.formats.reading import ExampleReport, existing_file, read_examples
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 PATH = Path("train.tsv")
 
@@ -95,13 +95,9 @@ def test_reports_do_not_share_their_counts():
 
 
 class TestArguments:
-    def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"/absent\.tsv"):
-            existing_file(tmp_path / "absent.tsv")
-
-    def test_a_directory_is_no_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=tmp_path.name):
-            existing_file(tmp_path)
+    def test_a_missing_file_is_named_at_once(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"task data .*/absent\.tsv"):
+            read_examples(tmp_path / "absent.tsv", lambda path, report: iter([]), None)
 
     @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
     def test_the_share_must_be_one(self, share):

@@ -1,8 +1,12 @@
 """Records from JSON lines, TSV and CSV."""
 
 import gzip
+import io
 import json
+import os
 import re
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +31,30 @@ def record(write):
         return next(iter(read_records(write(json, name="a.jsonl"))))
 
     return make
+
+
+class Slow(io.BytesIO):
+    """Gives a line at a time, as a slow producer does."""
+
+    def read(self, size=-1):
+        return self.readline(size)
+
+
+class TestReadOnce:
+    @pytest.mark.parametrize("content", [b'{"a": "1"}\n{"a": "2"}\n', b"a\n1\n2\n"])
+    def test_standard_input(self, content, monkeypatch):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Slow(content)))
+        assert [record.fields for record in read_records(Path("-"))] == [{"a": "1"}, {"a": "2"}]
+
+    def test_a_pipe(self, tmp_path):
+        path = tmp_path / "a.tsv"
+        os.mkfifo(path)
+        threading.Thread(target=path.write_bytes, args=[b"a\n1\n"], daemon=True).start()
+        found = []
+        reader = threading.Thread(target=lambda: found.extend(fields(path)), daemon=True)
+        reader.start()
+        reader.join(timeout=20)
+        assert found == [(2, {"a": "1"})]
 
 
 class TestJsonLines:

@@ -1,5 +1,6 @@
 import errno
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -82,6 +83,19 @@ def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
     (directory / "starts.npy").write_bytes(b"half")
     with pytest.raises(FormatError, match=f"/{directory.name} "):
         keep_layers(embedder, SENTENCES, tmp_path)
+
+
+@pytest.mark.parametrize("within", [(), SENTENCES[2:]])
+def test_layers_that_another_process_removes_meanwhile_are_computed_again(
+    within, embedder, tmp_path, monkeypatch
+):
+    expected = keep_layers(embedder, SENTENCES[2:], tmp_path)
+    (entry,) = tmp_path.iterdir()
+    removals = iter([shutil.rmtree])  # once
+    monkeypatch.setattr(layer_cache.os, "utime", lambda path: [one(path) for one in removals])
+    kept = keep_layers(embedder, SENTENCES[2:], tmp_path, within=within)
+    assert entry.exists()
+    np.testing.assert_array_equal(kept[0], expected[0])
 
 
 def test_a_full_disk_is_told(embedder, tmp_path, monkeypatch):
