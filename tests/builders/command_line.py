@@ -68,6 +68,12 @@ def start_python(code, *arguments, **options):
     )
 
 
+def free_port():
+    """Return a port of this machine on which nothing listens; another process may take it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 @cache
 def _server():
     """Start the process that is forked; it ends when this one does."""

@@ -1,5 +1,6 @@
 """Small models for the tests of `elmokit.embed`."""
 
+import h5py
 import numpy as np
 import torch
 
@@ -74,6 +75,12 @@ def run_engine(model: PretrainedBiLM, sentences: list[list[str]], **options):
     return engine.run(
         engine.encode_tokens(model.encode_words(tokens.words).numpy()), tokens.sentences, **options
     )
+
+
+def read_hdf5(path) -> dict[int, np.ndarray]:
+    """The vectors in an embedding file."""
+    with h5py.File(path) as file:
+        return {int(key): file[key][...] for key in file}
 
 
 def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:

@@ -1,4 +1,6 @@
-"""A small biLM, and settings with nothing left open, for the tests of `elmokit.tasks`."""
+"""A small biLM, inputs, and settings with nothing left open, for the tests of `elmokit.tasks`."""
+
+from pathlib import Path
 
 import torch
 
@@ -20,6 +22,23 @@ def toy_model(*, seed: int = 3, **settings) -> PretrainedBiLM:
     model = PretrainedBiLM(config, **settings)
     model.reset_parameters(torch.Generator().manual_seed(seed))
     return model.eval()
+
+
+def saved_toy_model(tmp_path_factory) -> Path:
+    """The directory of a `toy_model`."""
+    path = tmp_path_factory.mktemp("model") / "bilm"
+    toy_model().save(path)
+    return path
+
+
+LENGTHS = [5, 0, 2, 1]
+MASK = torch.arange(5).unsqueeze(0) < torch.tensor(LENGTHS).unsqueeze(1)
+
+
+def padded_inputs() -> torch.Tensor:
+    """(4, 5, 4): rows of `LENGTHS`, followed by NaN."""
+    values = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
 
 
 def full_inputs(**given) -> InputSettings:

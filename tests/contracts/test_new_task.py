@@ -42,23 +42,6 @@ def chunk(monkeypatch):
     monkeypatch.setitem(TASKS, "chunk", ENTRY)
 
 
-@pytest.fixture
-def command(monkeypatch):
-    """Run a command in this process; its modules are loaded again, with the new line."""
-    from typer.testing import CliRunner
-
-    for name in [name for name in sys.modules if name.startswith("elmokit.cli")]:
-        monkeypatch.delitem(sys.modules, name)
-    from elmokit.cli import app
-
-    def run(*words):
-        result = CliRunner().invoke(app, [str(word) for word in words])
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return run
-
-
 def test_train_evaluate_predict_and_help_know_it(command, tmp_path):
     help_text = " ".join(command("train", "--help").split())
     assert "chunk: phrases without overlap" in help_text

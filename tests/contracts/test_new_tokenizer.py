@@ -42,23 +42,6 @@ def registered(tmp_path, monkeypatch):
     registry._tokenizer.cache_clear()
 
 
-@pytest.fixture
-def command(monkeypatch):
-    """Run a command in this process; its modules are loaded again, with the new line."""
-    from typer.testing import CliRunner
-
-    for name in [name for name in sys.modules if name.startswith("elmokit.cli")]:
-        monkeypatch.delitem(sys.modules, name)
-    from elmokit.cli import app
-
-    def run(*words):
-        result = CliRunner().invoke(app, [str(word) for word in words])
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return run
-
-
 def test_it_passes_the_contract():
     tokenizer = build_tokenizer("lower")
     contract.test_it_is_a_tokenizer_with_name_and_version(tokenizer)

@@ -3,14 +3,13 @@
 import json
 import signal
 
-import h5py
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
 
 from ..builders.command_line import elmokit, start_elmokit
-from ..builders.embedding_models import random_sentences, toy_model
+from ..builders.embedding_models import random_sentences, read_hdf5, toy_model
 
 pytestmark = pytest.mark.e2e
 
@@ -34,11 +33,6 @@ def embed(*arguments, expect=0):
     return elmokit("embed", *arguments, expect=expect)
 
 
-def read(path):
-    with h5py.File(path) as file:
-        return {int(key): file[key][...] for key in file}
-
-
 def test_json_report_and_vectors(model, tmp_path):
     (tmp_path / "t.txt").write_text("I sat by the bank .\n\n배 를 타고 갔다\n", encoding="utf-8")
     done = embed(tmp_path / "t.txt", "-o", tmp_path / "o.h5", "--model", model, "--json")
@@ -47,7 +41,7 @@ def test_json_report_and_vectors(model, tmp_path):
     assert report["words_per_second"] > 0
     assert report["metadata"]["state"] == "reset"
     expected = Embedder.load(model).embed(["I sat by the bank .", "", "배 를 타고 갔다"])
-    got = read(tmp_path / "o.h5")
+    got = read_hdf5(tmp_path / "o.h5")
     assert sorted(got) == [0, 1, 2]
     for key, array in got.items():
         assert array.shape == expected[key].shape
@@ -137,7 +131,7 @@ def test_killed_at_the_worst_moments_and_resumed(model, text, tmp_path):
     report = json.loads(elmokit(*arguments, "--json").stdout)
     assert (report["sentences"], report["resumed_sentences"]) == (400, 400)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "whole.h5"]
-    expected, got = read(whole), read(output)
+    expected, got = read_hdf5(whole), read_hdf5(output)
     assert sorted(got) == sorted(expected) == list(range(400))
     for key, array in expected.items():
         np.testing.assert_array_equal(got[key], array)

@@ -15,7 +15,8 @@ from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
-from elmokit.training.pretraining.run_dir import NOT_RESUMABLE, RUN_FILE
+from elmokit.training.metrics_log import RUN_FILE
+from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model

@@ -163,11 +163,14 @@ class Embedder:
     def model(self) -> PretrainedBiLM:
         """The model, reloaded from its directory on first access; `FormatError` if that changed."""
         if self._model is None:
-            assert self._source is not None
-            model = load_model(self._source.model_dir)
-            self._source.check(model.fingerprint())
-            self._model = model
+            self._model = self._reload()
         return self._model
+
+    def _reload(self) -> PretrainedBiLM:
+        assert self._source is not None
+        model = load_model(self._source.model_dir)
+        self._source.check(model.fingerprint())
+        return model
 
     @property
     def device(self) -> torch.device:
@@ -369,7 +372,8 @@ class Embedder:
 
     @cached_property
     def _warm_state(self) -> BiLMState:
-        return warm_state(FrozenBiLM(self.model), warm_text(self._stored_text))
+        model = self._reload() if self._model is None else self._model  # not to be kept for this
+        return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
 
 
 def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:

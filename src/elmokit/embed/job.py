@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_embeddings
@@ -46,6 +47,8 @@ _TEXT_HASH = "text_sha256"
 
 OnProgress = Callable[[int, int | None, str], object]
 """(bytes of text done, total if known, short status)."""
+_Row = tuple[int, str, list[str], np.ndarray]
+"""Index, text, words and vectors of a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +153,15 @@ def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) ->
     return word_probabilities(splitter.tokenize(line) for _, line in text)
 
 
+def _block(rows: list[_Row]) -> Block:
+    return Block(
+        [index for index, *_ in rows],
+        [text for _, text, *_ in rows],
+        [words for *_, words, _ in rows],
+        [vectors for *_, vectors in rows],
+    )
+
+
 @dataclass
 class _Job:
     """One run of `embed_lines`, with checked options."""
@@ -235,30 +247,30 @@ class _Job:
 
         stream = self.embedder.stream(lines(), initial_state=self.store.last_state())
         total_bytes = self.text.total_bytes
-        block, last_state, num_bytes, num_words = Block([], [], [], []), None, 0, 0
+        rows: list[_Row] = []
+        last: tuple[int, BiLMState | None] = (0, None)  # rows so far and the state after them
+        first, num_bytes, num_words = num_done, 0, 0
         with closing(stream), self.store.writer(num_done) as writer:
             try:
-                for words, vectors, last_state in stream:
-                    index, text = pending.popleft()
-                    block.indices.append(index)
-                    block.texts.append(text)
-                    block.tokens.append(words)
-                    block.vectors.append(self._stored(vectors, words))
-                    num_bytes += block.vectors[-1].nbytes
+                for words, vectors, state in stream:
+                    stored = self._stored(vectors, words)
+                    rows.append((*pending.popleft(), words, stored))
+                    last = (len(rows), state)  # at once: Ctrl-C may come between any two lines
+                    num_bytes += stored.nbytes
                     num_words += len(words)
-                    if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
-                        writer.add(block, last_state)
-                        block, num_bytes = Block([], [], [], []), 0
+                    if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
+                        writer.add(_block(rows), state)
+                        rows, last, first, num_bytes = [], (0, None), writer.end, 0
                     speed = num_words / max(time.monotonic() - self.started, 1e-9)
-                    done = writer.end + len(block.indices)
-                    status = f"{done:,} sentences, {speed:,.0f} words/s"
+                    status = f"{writer.end + len(rows):,} sentences, {speed:,.0f} words/s"
                     on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
                 raise  # the disk may be full
             except BaseException:  # a bad line or Ctrl-C: keep what was computed before
-                writer.add(block, last_state)
+                if writer.end == first:  # else these rows were just written
+                    writer.add(_block(rows[: last[0]]), last[1])
                 raise
-            writer.add(block, last_state)
+            writer.add(_block(rows), last[1])
         return num_words
 
     def _stored(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:

@@ -220,8 +220,8 @@ class PartStore:
         for part in self.parts:
             with self._opened(part) as file:
                 texts, _ = _from_bytes(file["sentences"])
-                indices = file["indices"].tolist()
-            yield from zip(indices, texts, strict=True)
+                lines = list(zip(file["indices"].tolist(), texts, strict=True))
+            yield from lines
 
     def blocks(self) -> Iterator[Block]:
         """Yield the contents of the parts, in order; raise `FormatError` for a damaged one."""
@@ -262,10 +262,11 @@ class PartStore:
         )
         try:
             with open_archive(part.path, advice=advice) as arrays, damage(part.path, advice):
-                if arrays["job"].tobytes() != self._job_id.encode("ascii") or (
-                    len(arrays["shapes"]) != part.end - part.first
-                ):
+                if arrays["job"].tobytes() != self._job_id.encode("ascii"):
                     raise self._changed(part.path)
+                found = len(arrays["shapes"])
+                if found != (expected := part.end - part.first):
+                    raise ValueError(f"it has vectors of {found} of {expected} sentences")
                 yield arrays
         except FileNotFoundError as error:
             raise self._changed(part.path) from error

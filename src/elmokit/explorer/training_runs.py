@@ -9,9 +9,9 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.probes.layer_weights import PICTURE_SUFFIXES
-from elmokit.training.metrics_log import read_log
+from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
-from elmokit.training.pretraining.run_dir import MARK, METRICS_FILE, RUN_FILE
+from elmokit.training.pretraining.run_dir import MARK
 from elmokit.weights.locate import CONFIG_NAME
 
 NGRAM_NAME = "ngram.json"

@@ -2,13 +2,12 @@
 
 import os
 import re
-import shutil
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.errors import InputError
+from elmokit.files.temporary import remove_whole
 
 
 def cache_dir(name: str) -> Path:
@@ -50,8 +49,6 @@ def remove_entry(entry: CacheEntry) -> None:
     """Remove an entry, never leaving a part of it under its name."""
     with suppress(OSError):  # another process may have removed it
         if entry.path.is_dir():
-            doomed = entry.path.with_name(f".removing-{uuid.uuid4().hex}")
-            entry.path.rename(doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+            remove_whole(entry.path)
         else:
             entry.path.unlink()

@@ -21,7 +21,7 @@ class Change:
 
 def changes(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> list[Change]:
     """Compare nested values as JSON stores them: tuples equal lists, an absent key equals None."""
-    was, now = _flat(json.loads(json.dumps(recorded))), _flat(json.loads(json.dumps(present)))
+    was, now = (flattened(json.loads(json.dumps(values))) for values in (recorded, present))
     return [
         Change(key, was.get(key), now.get(key))
         for key in {**was, **now}
@@ -29,11 +29,12 @@ def changes(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> list[Cha
     ]
 
 
-def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by dotted names, such as ``train.batch_size``."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{path}{key}.")
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{prefix}{key}.")
         else:
-            flat[f"{path}{key}"] = value
+            flat[f"{prefix}{key}"] = value
     return flat

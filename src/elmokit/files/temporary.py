@@ -76,6 +76,12 @@ def remove_leftovers(parent: Path) -> None:
             os.close(descriptor)
 
 
+def remove_whole(directory: Path) -> None:
+    """Remove a directory so that even a kill never leaves a part of it under its name."""
+    with temporary_directory(directory.parent, directory.name) as doomed:
+        directory.rename(doomed / directory.name)
+
+
 def _create(prefix: str) -> tuple[Path, int | None]:
     """Create and lock a directory; return the descriptor of the lock, None without locks."""
     while True:

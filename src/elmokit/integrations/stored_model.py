@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.temporary import scratch_directory
+from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import FILE_NAMES
 
 _NAME = "model"
@@ -31,4 +32,4 @@ def embedder_of(files: Mapping[str, bytes]) -> Embedder:
     with scratch_directory(_NAME) as scratch:
         for name, content in files.items():
             (scratch / name).write_bytes(content)
-        return Embedder(Embedder.load(scratch).model)
+        return Embedder(load_model(scratch))

@@ -21,6 +21,7 @@ from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
+from elmokit.files.temporary import remove_whole
 from elmokit.weights.tensor_files import FLOATS, read_tensors
 
 PREFIX = "step-"
@@ -56,7 +57,7 @@ def save_checkpoint(
     Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    for leftover in folder.glob(f".{PREFIX}*"):  # of a run that was killed while writing
+    for leftover in folder.glob(f".{PREFIX}*.previous"):  # of a run killed while it replaced one
         shutil.rmtree(leftover)
     target = folder / f"{PREFIX}{step:09d}"
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
@@ -68,7 +69,7 @@ def save_checkpoint(
             save_file(own, temp_path / f"{name}.safetensors")
         (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
     for old in _all(folder)[:-keep]:
-        shutil.rmtree(old)
+        remove_whole(old)
     return target
 
 
@@ -107,11 +108,24 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Load saved state into a new optimizer over the same parameters."""
+    """Load saved state into a new optimizer over the same parameters.
+
+    Parameters that were never updated have none.
+
+    Raises:
+        ValueError: if tensors are missing, or belong to other parameters.
+    """
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         index, name = key.split(".", 1)
         saved.setdefault(int(index), {})[name] = tensor
+    shapes = [one.shape for group in optimizer.param_groups for one in group["params"]]
+    if len({frozenset(state) for state in saved.values()}) > 1 or any(
+        index >= len(shapes) or tensor.shape not in ((), shapes[index])
+        for index, state in saved.items()
+        for tensor in state.values()
+    ):
+        raise ValueError("optimizer.safetensors lacks tensors, or has those of another model")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": saved})
 
 

@@ -12,6 +12,9 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file, named
 from elmokit.files.json_files import parse_json
 
+METRICS_FILE, RUN_FILE = "metrics.jsonl", "run.json"
+"""The log of a run, and its settings beside it."""
+
 
 class RunLog:
     """Append rows to a run's ``metrics.jsonl``.
@@ -47,6 +50,37 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     with suppress(FormatError):
         rows.append(_row(last, path, len(lines) + 1))
     return rows
+
+
+class GrowingLog:
+    """Reads the rows of a log while a run appends to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._num_bytes, self._num_lines, self._last_line = 0, 0, b""
+
+    def new_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the complete lines that no earlier call has read.
+
+        All are read again after a resumed run has dropped rows.
+
+        Raises:
+            FormatError: if a line is damaged or has no ``step``.
+        """
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self._num_bytes - len(self._last_line))
+            if file.read(len(self._last_line)) != self._last_line:
+                file.seek(0)
+                self._num_bytes, self._num_lines, self._last_line = 0, 0, b""
+            *lines, _ = file.read().split(b"\n")
+        rows = [_row(line, self.path, self._num_lines + k) for k, line in enumerate(lines, start=1)]
+        self._num_bytes += sum(len(line) + 1 for line in lines)
+        self._num_lines += len(lines)
+        if lines:
+            self._last_line = lines[-1] + b"\n"
+        return rows
 
 
 def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:

@@ -112,7 +112,8 @@ class Limits:
     def describe(self) -> str:
         """Return the options that give these limits."""
         given = ((name, getattr(self, name)) for name in ("minutes", "epochs", "tokens"))
-        found = [f"--{name} {value:g}" for name, value in given if value is not None]
+        # twelve digits are all that a whole number below _MOST has
+        found = [f"--{name} {value:.12g}" for name, value in given if value is not None]
         return " ".join(found) or "train.num_epochs"
 
     def budget(

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elmokit.errors import InputError, MissingExtraError
+from elmokit.files.changes import flattened
 from elmokit.files.json_files import read_json
-from elmokit.training.metrics_log import read_log
+from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, GrowingLog, read_log
 
 PROJECT = "elmokit"
 POLL_SECONDS = 2.0
@@ -120,9 +121,9 @@ def track(
     """
     if name not in TRACKERS:
         raise InputError(f"There is no tracker {name!r}: choose one of {', '.join(TRACKERS)}.")
-    path = run_dir / "metrics.jsonl"
+    path = run_dir / METRICS_FILE
     if not path.is_file():
-        raise InputError(f"{run_dir} has no metrics.jsonl: it is not a run of pretrain or train.")
+        raise InputError(f"{run_dir} has no {METRICS_FILE}: it is not a run of pretrain or train.")
     count = 0
     with closing(TRACKERS[name](run_dir, _settings(run_dir))) as tracker:
         try:
@@ -139,8 +140,9 @@ def track(
 def _rows(path: Path, *, follow: bool, poll_seconds: float) -> Iterator[dict[str, Any]]:
     """Yield the rows of a log, each kind of row once per step."""
     seen: set[tuple[int, frozenset[str]]] = set()
+    log = GrowingLog(path)
     while True:
-        for row in read_log(path):
+        for row in log.new_rows() if follow else read_log(path):
             kind = row["step"], frozenset(row)
             if kind not in seen:
                 seen.add(kind)
@@ -156,20 +158,11 @@ def _is_figure(key: str, value: object) -> bool:
 
 def _settings(run_dir: Path) -> dict[str, Any]:
     """Return the run's resolved settings by dotted names, as far as it has written them."""
-    path = run_dir / "run.json"
+    path = run_dir / RUN_FILE
     if not path.is_file():
         return {}
-    settings: dict[str, Any] = {}
-
-    def flatten(part: Mapping[str, Any], prefix: str) -> None:
-        for key, value in part.items():
-            if isinstance(value, Mapping):
-                flatten(value, f"{prefix}{key}.")
-            else:
-                settings[prefix + key] = value
-
-    flatten(read_json(path, advice="Copy the whole directory again.").get("config", {}), "")
-    return settings
+    record = read_json(path, advice="Copy the whole directory again.")
+    return flattened(record.get("config", {}))
 
 
 def _library(name: str) -> Any:

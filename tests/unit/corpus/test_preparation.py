@@ -364,8 +364,9 @@ class TestFinishedShards:
         with pytest.raises(ConfigError, match=message):
             prepared(shards.shard_dir, run_dir, text=TextConfig(tokenizer=wanted))
 
-    def test_the_same_one_is_none(self, shards, run_dir):
-        prepared(shards.shard_dir, run_dir, text=TEXT)
+    def test_the_tokenizer_of_the_shards_may_be_named(self, shards, run_dir):
+        made = prepared(shards.shard_dir, run_dir, text=TEXT)
+        assert made.shards.fingerprint == shards.fingerprint
 
     def test_another_normalization_is_one_only_for_a_model(self, shards, run_dir):
         prepared(shards.shard_dir, run_dir)

@@ -99,6 +99,16 @@ def test_warm_starts_every_sentence_from_the_stored_state():
     ) <= (1e-6)
 
 
+def test_a_loaded_embedder_keeps_no_second_model_for_its_warm_state(tmp_path):
+    model = toy_model(warm_text=("I sat by the bank .", "the river"))
+    model.save(tmp_path / "m")
+    embedder = Embedder.load(tmp_path / "m", precision="int8")
+    warm = embedder.embed([["bank"]], state="warm")
+    assert embedder._model is None
+    from_model = Embedder(model, precision="int8").embed([["bank"]], state="warm")
+    assert largest_difference(warm, from_model) == 0
+
+
 def test_without_warm_text_the_package_has_some_and_says_so(embedder, caplog):
     with caplog.at_level(logging.WARNING):
         first = embedder.embed([["bank"]], state="warm")
@@ -189,6 +199,15 @@ def test_load_refuses_what_it_does_not_know(model, tmp_path):
         Embedder.load(model, precision="int4")
     with pytest.raises(ValueError, match=r"`num_threads` .*\b1, .*\b0\b"):
         Embedder.load(model, num_threads=0)
+
+
+def test_load_sets_the_threads_of_the_process_if_asked(model, monkeypatch):
+    given = []
+    monkeypatch.setattr(torch, "set_num_threads", given.append)
+    Embedder.load(model)
+    assert given == []
+    Embedder.load(model, num_threads=3)
+    assert given == [3]
 
 
 def test_load_of_a_tiny_model_takes_less_than_two_seconds(model, tmp_path):

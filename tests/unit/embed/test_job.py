@@ -1,7 +1,10 @@
 import errno
+import inspect
+import itertools
 import logging
+import sys
+from contextlib import contextmanager
 
-import h5py
 import numpy as np
 import pytest
 
@@ -12,7 +15,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files import temporary
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ...builders.embedding_models import embed_files, random_sentences, toy_model
+from ...builders.embedding_models import embed_files, random_sentences, read_hdf5, toy_model
 
 
 @pytest.fixture
@@ -28,11 +31,6 @@ def text(tmp_path):
     return path
 
 
-def read(path):
-    with h5py.File(path) as file:
-        return {int(key): file[key][...] for key in file}
-
-
 def assert_same(a, b):
     assert a.keys() == b.keys()
     for key in a:
@@ -43,7 +41,7 @@ def test_every_line_has_its_vectors_under_its_number(embedder, text, tmp_path):
     output = tmp_path / "deep" / "out.h5"
     report = embed_files(embedder, text, output)
     sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    assert_same(read(output), dict(enumerate(embedder.embed(sentences))))
+    assert_same(read_hdf5(output), dict(enumerate(embedder.embed(sentences))))
     assert report.sentences == 41
     assert report.words == sum(map(len, sentences))
     assert (report.resumed_sentences, report.metadata["state"]) == (0, "reset")
@@ -55,17 +53,17 @@ def test_shards_together_are_the_whole(embedder, text, tmp_path):
     pieces = {}
     for i in range(3):
         embed_files(embedder, text, tmp_path / f"{i}.h5", shard=(i, 3))
-        piece = read(tmp_path / f"{i}.h5")
+        piece = read_hdf5(tmp_path / f"{i}.h5")
         assert set(piece) == set(range(i, 41, 3))
         pieces |= piece
-    assert_same(dict(sorted(pieces.items())), read(tmp_path / "whole.h5"))
+    assert_same(dict(sorted(pieces.items())), read_hdf5(tmp_path / "whole.h5"))
 
 
 def test_more_shards_than_lines_give_empty_files(embedder, tmp_path):
     (tmp_path / "t.txt").write_text("one line\n")
     report = embed_files(embedder, tmp_path / "t.txt", tmp_path / "o.h5", shard=(2, 4))
     assert report.sentences == 0
-    assert read(tmp_path / "o.h5") == {}
+    assert read_hdf5(tmp_path / "o.h5") == {}
 
 
 @pytest.mark.parametrize("state", ["reset", "carry", "warm"])
@@ -94,8 +92,45 @@ def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, 
     )
     assert report.resumed_sentences == 25
     assert len(done_again) == 41 - 25 + 1  # and one call for the final writing
-    assert_same(read(output), read(tmp_path / "whole.h5"))
+    assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
     assert not PartStore(tmp_path / "out.h5.parts").exists
+
+
+def interrupt_at_line(function, number):
+    """Return a trace function that raises `KeyboardInterrupt` at the ``number``-th line run."""
+    code, left = inspect.unwrap(function).__code__, iter(range(number, -1, -1))
+
+    def on_line(frame, event, arg):
+        if event == "line" and not next(left):
+            raise KeyboardInterrupt
+        return on_line
+
+    return lambda frame, event, arg: on_line if frame.f_code is code else None
+
+
+def test_ctrl_c_at_any_line_leaves_a_job_that_can_be_resumed(embedder, text, tmp_path, monkeypatch):
+    lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+    text.write_text("".join(lines[:3]), encoding="utf-8")
+    embed_files(embedder, text, tmp_path / "whole.h5", state="carry")
+    whole = read_hdf5(tmp_path / "whole.h5")
+    monkeypatch.setattr(job, "PART_SENTENCES", 2)
+    resumed = set()
+    for number in itertools.count():
+        output = tmp_path / f"{number}.h5"
+        tracing = sys.gettrace()
+        sys.settrace(interrupt_at_line(job._Job._embed, number))
+        try:
+            embed_files(embedder, text, output, state="carry", batch_tokens=1)
+        except KeyboardInterrupt:
+            sys.settrace(tracing)
+            again = embed_files(embedder, text, output, state="carry", resume=True)
+            resumed.add(again.resumed_sentences)
+            assert_same(read_hdf5(output), whole)
+        else:
+            break
+        finally:
+            sys.settrace(tracing)
+    assert resumed == {0, 1, 2, 3}
 
 
 def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
@@ -172,7 +207,7 @@ def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_pa
         embed_files(embedder, bad, output, overwrite=True)
     assert output.read_text() == "precious"
     embed_files(embedder, text, output, overwrite=True)
-    assert len(read(output)) == 41
+    assert len(read_hdf5(output)) == 41
 
 
 def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
@@ -205,7 +240,7 @@ def test_a_job_that_replaces_an_output_goes_on_without_its_bad_file(embedder, te
     assert "--resume instead of --overwrite" in caught.value.__notes__[0]
     (folder / "b.txt").unlink()
     assert embed_files(embedder, folder, output, resume=True).resumed_sentences > 0
-    assert len(read(output)) == 41
+    assert len(read_hdf5(output)) == 41
 
 
 def test_resuming_refuses_another_text(embedder, text, tmp_path):
@@ -245,7 +280,7 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(part_store, "atomic_file", real)
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
-    assert len(read(output)) == 41
+    assert len(read_hdf5(output)) == 41
 
 
 def test_a_disk_that_fills_at_the_end_keeps_the_parts(embedder, text, tmp_path, monkeypatch):
@@ -288,10 +323,12 @@ def test_a_part_that_is_removed_meanwhile_is_missed_and_redone(
     assert not output.exists()
     report = embed_files(embedder, text, output, resume=True)
     assert report.sentences == 41
-    assert_same(read(output), read(tmp_path / "whole.h5"))
+    assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
 
 
-def test_so_is_the_directory_at_once(embedder, text, tmp_path, monkeypatch):
+def test_a_directory_of_parts_that_is_removed_meanwhile_stops_the_job(
+    embedder, text, tmp_path, monkeypatch
+):
     monkeypatch.setattr(job, "PART_BYTES", 3000)
     output, seen = tmp_path / "out.h5", []
     remove = when_parts(output, 2, lambda: (tmp_path / "out.h5.parts").rename(tmp_path / "a"))
@@ -320,7 +357,7 @@ def test_a_part_of_another_job_is_not_taken(embedder, text, tmp_path, change, mo
             arrays["job"] = arrays["job"][::-1].copy()
         np.savez(part, **arrays)
 
-    with pytest.raises(FormatError, match=r"/part-000000000000-\d+\.npz "):
+    with pytest.raises(FormatError, match=r"/part-000000000000-\d+\.npz\b"):
         embed_files(
             embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, replace)
         )
@@ -341,8 +378,25 @@ def test_a_second_job_on_one_output_is_refused_and_the_first_is_whole(
     report = embed_files(
         embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, second)
     )
-    assert report.sentences == len(read(output)) == 41
+    assert report.sentences == len(read_hdf5(output)) == 41
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "text.txt"]
+
+
+def test_an_output_that_another_process_finished_meanwhile_is_kept(
+    embedder, text, tmp_path, monkeypatch
+):
+    output, held = tmp_path / "out.h5", PartStore.held
+
+    @contextmanager
+    def held_after_another(store):
+        with held(store):
+            output.write_text("finished meanwhile")
+            yield
+
+    monkeypatch.setattr(PartStore, "held", held_after_another)
+    with pytest.raises(FileExistsError, match=r"/out\.h5 .*--overwrite"):
+        embed_files(embedder, text, output)
+    assert output.read_text() == "finished meanwhile"
 
 
 @pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
@@ -380,7 +434,7 @@ def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypa
 
     embed_files(embedder, tmp_path / "blank.txt", output, batch_tokens=16, on_progress=listen)
     assert max(most) == 10
-    assert len(read(output)) == 1000
+    assert len(read_hdf5(output)) == 1000
 
 
 def test_what_a_killed_run_left_beside_the_output_is_removed(embedder, text, tmp_path):
@@ -463,17 +517,19 @@ def sif_by_hand(embedder, text, layers):
     return rows
 
 
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float16", 2e-3)])
 @pytest.mark.parametrize("layers", [None, "all"])
 def test_sif_is_the_papers_algorithm_over_the_whole_text(
-    embedder, text, tmp_path, layers, monkeypatch
+    embedder, text, tmp_path, layers, dtype, error, monkeypatch
 ):
     monkeypatch.setattr(job, "PART_SENTENCES", 7)
     output = tmp_path / "out.h5"
-    embed_files(embedder, text, output, pool="sif", layers=layers)
-    found = read(output)
+    embed_files(embedder, text, output, pool="sif", layers=layers, dtype=dtype)
+    found = read_hdf5(output)
     expected = sif_by_hand(embedder, text, layers or "average")
     assert len(found) == len(expected) == 41
-    assert max(np.abs(found[k] - expected[k]).max() for k in found) < 1e-6
+    assert {vectors.dtype for vectors in found.values()} == {np.dtype(dtype)}
+    assert max(np.abs(found[k] - expected[k]).max() for k in found) < error
 
 
 def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypatch):
@@ -497,13 +553,13 @@ def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypat
         embed_files(embedder, text, output, pool="sif", resume=True)
     text.write_text(before, encoding="utf-8")
     assert embed_files(embedder, text, output, pool="sif", resume=True).resumed_sentences == 20
-    assert_same(read(output), read(tmp_path / "whole.h5"))
+    assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
 
 
 def test_sif_of_blank_lines_is_zeros(embedder, tmp_path):
     (tmp_path / "t.txt").write_text("\n\n")
     embed_files(embedder, tmp_path / "t.txt", tmp_path / "out.h5", pool="sif")
-    assert [array.tolist() for array in read(tmp_path / "out.h5").values()] == [[0.0] * 16] * 2
+    assert [array.tolist() for array in read_hdf5(tmp_path / "out.h5").values()] == [[0.0] * 16] * 2
 
 
 @pytest.mark.parametrize(

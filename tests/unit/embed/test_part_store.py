@@ -83,6 +83,15 @@ def test_damage_names_the_part_and_the_way_on(tmp_path, store):
         store.resume(SETTINGS, output=tmp_path / "out.h5")
 
 
+@pytest.mark.parametrize("array", ["shapes", "indices"])
+def test_a_part_whose_lists_differ_in_length_is_to_be_removed(store, array):
+    path = store.parts[1].path
+    arrays = dict(np.load(path))
+    np.savez(path, **(arrays | {array: arrays[array][:-1]}))
+    with pytest.raises(FormatError, match=r"part-000000000003\S+: damaged.* Remove this file"):
+        list(store.texts())
+
+
 @pytest.fixture
 def unreadable(store, monkeypatch):
     """The second of three parts cannot be opened for a reason that is not in the file."""

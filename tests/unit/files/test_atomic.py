@@ -100,7 +100,7 @@ class TestMessages:
             OSError(errno.EDQUOT, "Disk quota exceeded"),
         ],
     )
-    def test_so_does_what_other_libraries_say_of_it(self, tmp_path, error):
+    def test_out_of_space_errors_of_other_libraries_name_the_target(self, tmp_path, error):
         path = tmp_path / "a.h5"
         number = no_room(error)
         with pytest.raises(OSError) as raised, atomic_file(path):  # noqa: PT011 (all of them)
@@ -108,7 +108,7 @@ class TestMessages:
         assert (raised.value.errno, raised.value.filename) == (number, str(path))
         assert names(tmp_path) == []
 
-    def test_other_system_errors_about_it_too(self, tmp_path):
+    def test_system_errors_about_the_temporary_file_name_the_target(self, tmp_path):
         path = tmp_path / "a"
         with pytest.raises(PermissionError) as raised, atomic_directory(path) as temp_path:
             raise PermissionError(errno.EACCES, "Permission denied", str(temp_path / "b"))
@@ -180,6 +180,19 @@ class TestDirectory:
             assert not directory.exists()
         assert names(directory) == ["a.txt"]
         assert names(directory.parent) == ["model"]
+
+    def test_all_of_it_is_on_disk_before_it_takes_its_name(self, tmp_path, monkeypatch):
+        directory, forced = tmp_path / "model", []
+        monkeypatch.setattr(
+            atomic, "_force_to_disk", lambda what: forced.append((what.name, directory.exists()))
+        )
+        with atomic_directory(directory) as temp_path:
+            (temp_path / "deep").mkdir()
+            (temp_path / "deep" / "a.txt").write_text("new")
+            (temp_path / "b.txt").write_text("new")
+        *before, last = forced
+        assert sorted(before) == [(name, False) for name in ("a.txt", "b.txt", "deep", "model")]
+        assert last == (tmp_path.name, True)
 
     def test_replaces_the_old_one_with_all_that_is_in_it(self, old):
         with atomic_directory(old) as temp_path:

@@ -38,7 +38,7 @@ def test_larger_ones_are_refused_before_they_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(30, True), (31, False)])
-def test_so_are_pipes_and_devices(tmp_path, monkeypatch, size, is_read):
+def test_larger_pipes_and_devices_are_refused(tmp_path, monkeypatch, size, is_read):
     monkeypatch.setattr(bounded, "_PIECE_BYTES", 4)
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -62,7 +62,7 @@ def test_every_reader_of_whole_files_refuses_what_is_too_large(tmp_path, read):
         read(blank(tmp_path / "huge"))
 
 
-def test_so_do_recipes(tmp_path):
+def test_larger_recipes_are_refused(tmp_path):
     with pytest.raises(FormatError, match=rf"huge\.toml: larger than {MAX_TOML_BYTES:,} bytes"):
         read_toml(blank(tmp_path / "huge.toml"))
     (tmp_path / "large.toml").write_bytes(b"a=1" + b" " * (MAX_TOML_BYTES - 3))

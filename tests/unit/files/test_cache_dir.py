@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,14 @@ def test_without_a_home_the_error_says_what_to_set(monkeypatch):
         cache_dir("layers")
 
 
-def test_entries_are_named_by_a_pattern_and_removed_whole(tmp_path):
+def test_entries_are_named_by_a_pattern_and_removed_whole(tmp_path, monkeypatch):
+    rmtree = shutil.rmtree
+
+    def without_its_name(path, **options):
+        assert not (tmp_path / "a1").exists()
+        rmtree(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", without_its_name)
     (tmp_path / "a1").mkdir()
     (tmp_path / "a1" / "data").write_bytes(b"123")
     (tmp_path / "a2").write_bytes(b"12345")

@@ -1,4 +1,4 @@
-from elmokit.files.changes import changes
+from elmokit.files.changes import changes, flattened
 
 
 def test_changes_are_listed_by_dotted_name():
@@ -13,3 +13,9 @@ def test_changes_are_listed_by_dotted_name():
 
 def test_values_that_json_does_not_tell_apart_are_equal():
     assert changes({"filters": [[1, 2]], "a": None}, {"filters": ((1, 2),)}) == []
+
+
+def test_nested_values_are_flattened_to_dotted_names():
+    nested = {"train": {"batch_size": 16, "schedule": {"kind": "cosine"}}, "model": ["a"]}
+    flat = {"train.batch_size": 16, "train.schedule.kind": "cosine", "model": ["a"]}
+    assert flattened(nested) == flat

@@ -8,7 +8,12 @@ import sys
 import pytest
 
 from elmokit.files import temporary
-from elmokit.files.temporary import remove_leftovers, scratch_directory, temporary_directory
+from elmokit.files.temporary import (
+    remove_leftovers,
+    remove_whole,
+    scratch_directory,
+    temporary_directory,
+)
 
 LEFT = f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
 OF_ANOTHER_MACHINE = f".out.h5.{'f' * 24}.partial"
@@ -51,7 +56,7 @@ def test_other_names_are_no_leftovers(tmp_path, name):
     assert (kept / "half").exists()
 
 
-def test_neither_are_files_links_and_directories_of_others(tmp_path, monkeypatch):
+def test_files_links_and_foreign_directories_are_no_leftovers(tmp_path, monkeypatch):
     (tmp_path / LEFT).write_text("a file")
     other = tmp_path / "other"
     other.mkdir(0o700)
@@ -93,6 +98,20 @@ def test_where_nothing_can_be_locked_leftovers_stay(tmp_path, monkeypatch):
     with temporary_directory(tmp_path, "a") as folder:
         assert folder.exists()
     assert kept.exists()
+
+
+def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypatch):
+    whole, removed = left(tmp_path, "whole"), []
+    rmtree = temporary.shutil.rmtree
+
+    def noting(path, **options):
+        removed.append((path.parent, os.listdir(path), whole.exists()))
+        rmtree(path, **options)
+
+    monkeypatch.setattr(temporary.shutil, "rmtree", noting)
+    remove_whole(whole)
+    assert removed == [(tmp_path, ["whole"], False)]
+    assert not list(tmp_path.iterdir())
 
 
 def test_scratch_space_is_in_the_folder_for_temporary_files(tmp_path, monkeypatch):

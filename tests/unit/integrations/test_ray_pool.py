@@ -1,26 +1,27 @@
 """Connecting to a Ray cluster; `test_ray_data` has pools that work."""
 
 import os
-import socket
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError
 
+from ...builders.command_line import free_port
 from ...builders.embedding_models import toy_model
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Ray, while it is imported
     ray = pytest.importorskip("ray", reason="ray is not installed")
+    from elmokit.integrations import ray_pool
     from elmokit.integrations.ray_pool import RayPool, connect
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
 def test_an_address_where_nobody_answers_is_named_at_once(form):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = form.format(server.getsockname()[1])
+    address = form.format(free_port())
     with pytest.raises(InputError, match=rf"{address}.*--address"):
         connect(address)
     assert not ray.is_initialized()
@@ -33,7 +34,9 @@ def test_a_cluster_of_its_own_has_room_for_all_workers(tmp_path, monkeypatch):
     pytest.importorskip("pandas", reason="Ray Data needs pandas")
     from elmokit.integrations.ray_data import RayLines
 
-    count = (os.cpu_count() or 1) + 1
+    one_core = SimpleNamespace(cpu_count=lambda: 1, environ=os.environ)
+    monkeypatch.setattr(ray_pool, "os", one_core)
+    count = 2
     with RayLines(toy_model(), num_actors=count) as lines:
         assert ray.cluster_resources()["CPU"] == count
         futures = [lines.pool.submit(["the bank"]) for _ in range(count)]

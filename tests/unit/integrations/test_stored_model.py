@@ -4,6 +4,7 @@ import pytest
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.integrations.stored_model import embedder_of, files_of
+from elmokit.weights import model_dir, model_files
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -18,11 +19,25 @@ def test_files_bring_the_model(words):
     assert again.metadata() == embedder.metadata()
 
 
+def test_the_model_is_loaded_once(monkeypatch):
+    files, loaded = files_of(Embedder(toy_model())), []
+    load = model_files.load_tensors
+
+    def noting(model, *arguments, **options):
+        loaded.append(model)
+        load(model, *arguments, **options)
+
+    monkeypatch.setattr(model_dir, "load_tensors", noting)
+    assert embedder_of(files).model is loaded[0]
+    assert len(loaded) == 1
+
+
 def test_other_files_are_refused():
     files = files_of(Embedder(toy_model()))
-    for wrong in ({**files, "../evil": b""}, {"model.safetensors": b""}):
-        with pytest.raises((FormatError, FileNotFoundError)):
-            embedder_of(wrong)
+    with pytest.raises(FormatError, match=r"holds only .*config\.json"):
+        embedder_of({**files, "../evil": b""})
+    with pytest.raises(FormatError, match=r"no config\.json"):
+        embedder_of({"model.safetensors": b""})
     files["model.safetensors"] = files["model.safetensors"][:-9]
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match=r"/model\.safetensors"):
         embedder_of(files)

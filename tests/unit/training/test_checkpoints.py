@@ -1,6 +1,8 @@
 """Checkpoints: whole or absent, and equal to what was saved."""
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,6 +74,7 @@ def test_an_optimizer_without_steps_can_be_saved(module, tmp_path):
     optimizer = OptimizerConfig().build(module)
     path = save(tmp_path, 1, module, optimizer)
     restore_optimizer(optimizer, load_checkpoint(path).optimizer)
+    assert not optimizer.state
 
 
 def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
@@ -85,6 +88,19 @@ def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
     fresh = OptimizerConfig().build(module)
     restore_optimizer(fresh, load_checkpoint(path).optimizer)
     assert set(fresh.state) == set(module[1].parameters())
+
+
+@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+@pytest.mark.parametrize("change", ["fewer", "another shape", "another parameter"])
+def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change):
+    tensors = load_checkpoint(save(tmp_path, 3, module, trained(module, name=name))).optimizer
+    key = next(key for key in tensors if key.startswith("1.") and tensors[key].dim())
+    tensor = tensors.pop(key)
+    if change != "fewer":
+        tensors["9.step" if change == "another parameter" else key] = tensor[:1]
+    fresh = OptimizerConfig(name=name).build(module)
+    with pytest.raises(ValueError, match=r"optimizer\.safetensors"):
+        restore_optimizer(fresh, tensors)
 
 
 class TestFolder:
@@ -138,9 +154,35 @@ class TestFolder:
             "step-000000012",
         ]
 
+    def test_a_kill_while_an_old_one_is_removed_leaves_no_half(self, module, tmp_path, monkeypatch):
+        optimizer = trained(module)
+        save(tmp_path, 5, module, optimizer)
+
+        def dies(path, *_, **__):
+            for file in Path(path).rglob("model.safetensors"):
+                if "step-000000005" in str(file):
+                    file.unlink()
+                    raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", dies)
+            with pytest.raises(KeyboardInterrupt):
+                save(tmp_path, 9, module, optimizer, keep=1)
+        assert [load_checkpoint(path).path.name for path in tmp_path.glob("step-*")] == [
+            "step-000000009"
+        ]
+
+    def test_what_was_being_replaced_at_a_kill_is_removed(self, module, tmp_path):
+        (tmp_path / ".step-000000005.previous").mkdir()
+        save(tmp_path, 9, module, trained(module))
+        assert [path.name for path in tmp_path.iterdir()] == ["step-000000009"]
+
 
 class TestDamage:
-    @pytest.mark.parametrize("name", ["model.safetensors", "carry.safetensors", "metadata.json"])
+    @pytest.mark.parametrize(
+        "name",
+        ["model.safetensors", "optimizer.safetensors", "carry.safetensors", "metadata.json"],
+    )
     @pytest.mark.parametrize("damage", ["cut", "missing"])
     def test_is_named_with_the_cure(self, module, tmp_path, name, damage):
         path = save(tmp_path, 5, module, trained(module))

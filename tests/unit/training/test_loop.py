@@ -194,6 +194,14 @@ class TestUpdate:
         for name, value in module.state_dict().items():
             assert torch.equal(value, start[name]), name
 
+    def test_a_gradient_that_is_not_finite_stops_before_the_update(self, module):
+        start = {name: value.clone() for name, value in module.state_dict().items()}
+        module.weight.register_hook(lambda gradient: gradient * float("inf"))
+        with pytest.raises(FloatingPointError, match=r"step 1 .*loss \d.*norm (inf|nan)"):
+            run(module)
+        for name, value in module.state_dict().items():
+            assert torch.equal(value, start[name]), name
+
 
 class TestOptimizer:
     def test_only_matrices_decay(self):

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from elmokit.training.metrics_log import RunLog, read_log
+from elmokit.errors import FormatError
+from elmokit.training import metrics_log
+from elmokit.training.metrics_log import GrowingLog, RunLog, read_log
 
 
 @pytest.fixture
@@ -57,3 +59,46 @@ def test_a_new_run_starts_the_file_anew(path):
 
 def test_no_log_has_no_rows(path):
     assert read_log(path) == []
+
+
+class TestGrowing:
+    def test_each_line_is_parsed_once_and_only_when_it_is_complete(self, path, monkeypatch):
+        parse, parsed = metrics_log._row, []
+
+        def noting(line, path, number):
+            parsed.append(number)
+            return parse(line, path, number)
+
+        monkeypatch.setattr(metrics_log, "_row", noting)
+        growing = GrowingLog(path)
+        assert growing.new_rows() == []
+        log = RunLog(path)
+        write(log, rows(1, 2))
+        assert growing.new_rows() == rows(1, 2)
+        with path.open("a", encoding="utf-8") as file:
+            file.write('{"step": 3,')
+            file.flush()
+            assert growing.new_rows() == []
+            file.write(' "loss": 0.3}\n')
+        write(log, rows(4))
+        assert growing.new_rows() == rows(3, 4)
+        assert growing.new_rows() == []
+        assert parsed == [1, 2, 3, 4]
+
+    @pytest.mark.parametrize("resume_step", [0, 1, 3])
+    def test_what_a_resumed_run_writes_is_read(self, path, resume_step):
+        write(RunLog(path), rows(1, 2, 3, 4))
+        growing = GrowingLog(path)
+        growing.new_rows()
+        log = RunLog(path, resume_step=resume_step)
+        again = [{"step": step, "loss": 7.0} for step in range(resume_step + 1, 9)]
+        write(log, again)
+        assert growing.new_rows()[resume_step:] == again
+
+    def test_a_damaged_line_is_named(self, path):
+        write(RunLog(path), rows(1, 2))
+        growing = GrowingLog(path)
+        growing.new_rows()
+        path.write_text(path.read_text() + "nonsense\n")
+        with pytest.raises(FormatError, match=r"metrics\.jsonl, line 3"):
+            growing.new_rows()

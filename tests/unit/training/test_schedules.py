@@ -55,6 +55,24 @@ class TestLimits:
         budget = Limits(minutes=1, epochs=0.5, tokens=300).budget(**CORPUS)
         assert budget == Budget(seconds=60.0, tokens=300, steps=7)
 
+    @pytest.mark.parametrize(
+        ("limits", "expected"),
+        [
+            ({"epochs": 2}, {"tokens": 2000}),
+            ({"epochs": 2, "tokens": 300}, {"tokens": 300}),
+            ({"epochs": 2, "tokens": 3000, "minutes": 1}, {"tokens": 2000, "seconds": 60.0}),
+            ({}, {"tokens": 4000}),
+            ({"minutes": 1}, {"seconds": 60.0}),
+        ],
+    )
+    def test_epochs_of_growing_steps_are_counted_in_targets(self, limits, expected):
+        assert Limits(**limits).budget(**CORPUS, steps_grow=True) == Budget(**expected)
+
+    def test_limits_are_described_as_they_can_be_typed(self):
+        limits = Limits(minutes=2.0, epochs=0.5, tokens=12_345_678)
+        assert limits.describe() == "--minutes 2 --epochs 0.5 --tokens 12345678"
+        assert Limits().describe() == "train.num_epochs"
+
     def test_less_than_one_update_says_what_to_do(self):
         with pytest.raises(
             ValueError,

@@ -17,13 +17,13 @@ def send(number):
 @pytest.mark.usefixtures("default_hangup")
 def test_a_signal_is_noted_and_answered_at_once(number, caplog):
     caplog.set_level("INFO", logger="elmokit")
+    before = set(threading.enumerate())
     with held_signals(second_stops_at_once=True) as stop:
         assert not stop.signal_number
         send(number)
         assert stop.signal_number == number
-        for thread in threading.enumerate():
-            if thread.daemon:
-                thread.join(10)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
         (record,) = caplog.records
         assert "stopping after this update" in record.getMessage()
         # the signal may have come in the middle of a log line

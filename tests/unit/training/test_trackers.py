@@ -12,6 +12,8 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.training import trackers
 from elmokit.training.trackers import TRACKERS, track
 
+from ...builders.command_line import start_elmokit
+
 ROWS = [
     {"step": 10, "tokens": 100, "loss": 9.5, "seconds": 1.0},
     {"step": 20, "tokens": 200, "loss": 8.25, "seconds": 2.0},
@@ -77,6 +79,7 @@ def test_following_sends_new_rows_once_even_those_that_a_resumed_run_repeats(
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     monkeypatch.setattr(trackers.time, "sleep", sleep)
+    monkeypatch.setattr(trackers, "read_log", None)  # would parse old rows again
     assert track(run_dir, "recorder", follow=True) == 4
     assert [step for step, _ in recorder.last.rows] == [10, 20, 20, 30]
     assert recorder.last.closed
@@ -126,16 +129,29 @@ def test_the_real_library_takes_the_rows(run_dir, name, monkeypatch):
         assert list(run_dir.glob("wandb/offline-run-*/*.wandb"))
 
 
-def test_the_command_follows_until_it_is_interrupted(run_dir):
+def test_the_command_follows_until_it_is_interrupted(run_dir, tmp_path):
     pytest.importorskip("tensorboard")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "elmokit", "track", run_dir, "tensorboard", "--follow"],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    waits = tmp_path / "waits"
+    before = f"""
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from elmokit.training import trackers
+
+def sleep(seconds):
+    Path({str(waits)!r}).touch()
+    time.sleep(seconds)
+
+trackers.time = SimpleNamespace(sleep=sleep)
+"""
+    process = start_elmokit(
+        "track", run_dir, "tensorboard", "--follow", before=before, stdout=subprocess.PIPE
+    )
     deadline = time.monotonic() + 60
-    while not list(run_dir.glob("tensorboard/*")) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(1)
+    while not waits.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 0

@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,16 @@ class TestModelHash:
             model.backward_layers[1].bias[-1] += 1e-7
         hashes.add(model.model_hash())
         assert len(hashes) == 4
+
+    def test_the_fingerprint_knows_warm_text_and_order_of_the_vocabulary_too(self):
+        swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
+        facts = (
+            {"word_vocab": VOCAB}, {"word_vocab": swapped},
+            {"word_vocab": VOCAB, "warm_text": ("the bank",)},
+        )  # fmt: skip
+        models = [PretrainedBiLM(CONFIG, **given) for given in facts]
+        assert len({model.model_hash() for model in models}) == 1
+        assert len({model.fingerprint() for model in models}) == 3
 
 
 class TestSave:
@@ -538,7 +549,16 @@ def test_an_empty_working_directory_is_filled(directory, tmp_path, monkeypatch):
     target = tmp_path / "here"
     target.mkdir()
     monkeypatch.chdir(target)
-    inode = target.stat().st_ino
+    inode, moved = target.stat().st_ino, []
+    move, iterdir = shutil.move, Path.iterdir
+
+    def noting(source, to):
+        moved.append(to.name)
+        return move(source, to)
+
+    monkeypatch.setattr(shutil, "move", noting)
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter(sorted(iterdir(folder))))
     load_model(directory).save(target)
     assert target.stat().st_ino == inode
+    assert moved == ["README.md", "model.safetensors", "vocab.txt", "config.json"]
     assert load_model(target).model_hash() == load_model(directory).model_hash()

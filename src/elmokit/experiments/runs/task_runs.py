@@ -2,11 +2,8 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,10 @@ from typing import Any
 from elmokit.config import from_dict
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs.provenance import provenance
-from elmokit.experiments.runs.run_queue import CheckTime, OutOfTime
+from elmokit.experiments.runs.run_queue import CheckTime
 from elmokit.experiments.runs.store import FileScore, RunResult
 from elmokit.experiments.samples import TrainingParts, divide_training_set, sample_file
+from elmokit.files.temporary import temporary_directory
 from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import MixWeights, read_layer_weights
 from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS
@@ -66,10 +64,19 @@ class TaskRuns:
         Raises:
             FloatingPointError: if the loss is not finite.
         """
+        parent = self.work_dir / "training"
+        parent.mkdir(parents=True, exist_ok=True)
+        with temporary_directory(parent, run.id) as own_dir:  # another process may train the same
+            run_dir = own_dir / "model"
+            try:
+                return self._train(run, run_dir, check_time)
+            except BaseException as error:
+                _keep_if_told(error, run_dir, parent / own_dir.stem.lstrip("."))
+                raise
+
+    def _train(self, run: PlannedRun, run_dir: Path, check_time: CheckTime) -> RunResult:
         started = time.monotonic()
         config = from_dict(TaskRunConfig, run.metadata["config"], source=run.describe())
-        own_dir = self._own_dir(run)
-        run_dir = own_dir / "model"
         reports: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
@@ -81,43 +88,28 @@ class TaskRuns:
             self.on_status(f"layers of {done:,} of {total:,} sentences")
             check_time()
 
-        try:
-            data = self._read_data(run)
-            trained = train_task(
-                config, data.parts.train, data.parts.held_out, run_dir, test_path=data.dev,
-                model=str(self.model), vectors=self.vectors, device=self.device,
-                cache_dir=self.cache_dir, with_checkpoints=False, keep_static=False,
-                on_epoch=on_epoch, on_layers=on_layers,
-            )  # fmt: skip
-            assert trained.test is not None  # the training is complete
-            num_examples = read_metadata(run_dir)["data"]["examples"]
-            result = RunResult(
-                **vars(FileScore.of(trained.test)),
-                num_examples=max(1, round(run.share * num_examples)),
-                epochs=tuple(
-                    {"epoch": one.epoch, "loss": one.loss, "held_out": one.dev.value}
-                    for one in reports
-                ),
-                best_epoch=trained.best.epoch, seconds=trained.seconds,
-                wall_seconds=time.monotonic() - started,
-                layer_weights=_layer_weights(run_dir, config), made=provenance(),
-            )  # fmt: skip
-            self.keep_model(run, run_dir)  # before the result: a stored run has its model
-            shutil.rmtree(own_dir, ignore_errors=True)
-            return result
-        except (OutOfTime, FloatingPointError):
-            shutil.rmtree(own_dir, ignore_errors=True)
-            raise
-        except BaseException:  # keep a model trained so far: the message mentions it
-            with suppress(OSError):
-                own_dir.rmdir()
-            raise
-
-    def _own_dir(self, run: PlannedRun) -> Path:
-        """Make a directory for this process; another one may train the same run."""
-        parent = self.work_dir / "training"
-        parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=parent))
+        data = self._read_data(run)
+        trained = train_task(
+            config, data.parts.train, data.parts.held_out, run_dir, test_path=data.dev,
+            model=str(self.model), vectors=self.vectors, device=self.device,
+            cache_dir=self.cache_dir, with_checkpoints=False, keep_static=False,
+            on_epoch=on_epoch, on_layers=on_layers,
+        )  # fmt: skip
+        assert trained.test is not None  # the training is complete
+        num_examples = read_metadata(run_dir)["data"]["examples"]
+        result = RunResult(
+            **vars(FileScore.of(trained.test)),
+            num_examples=max(1, round(run.share * num_examples)),
+            epochs=tuple(
+                {"epoch": one.epoch, "loss": one.loss, "held_out": one.dev.value}
+                for one in reports
+            ),
+            best_epoch=trained.best.epoch, seconds=trained.seconds,
+            wall_seconds=time.monotonic() - started,
+            layer_weights=_layer_weights(run_dir, config), made=provenance(),
+        )  # fmt: skip
+        self.keep_model(run, run_dir)  # before the result: a stored run has its model
+        return result
 
     def _read_data(self, run: PlannedRun) -> _Data:
         """Return the files that a run reads, made once per process."""
@@ -136,6 +128,14 @@ class TaskRuns:
             dev = sample_file(source.dev, directory / "dev", **kind, limit=None)
             self._data[run.dataset] = _Data(parts, dev)
         return self._data[run.dataset]
+
+
+def _keep_if_told(error: BaseException, run_dir: Path, kept: Path) -> None:
+    """Keep the model of a training that ended early if its error names the place."""
+    notes = getattr(error, "__notes__", [])
+    if any(str(run_dir) in note for note in notes):
+        run_dir.rename(kept)
+        notes[:] = [note.replace(str(run_dir), str(kept)) for note in notes]
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:

@@ -36,7 +36,7 @@ from elmokit.weights.tensor_files import FLOATS, mismatch, read_tensors
 from elmokit.weights.versions import newer_version_hint
 
 CONFIG_FILE = RUN_CONFIG_NAME
-WEIGHTS_FILE, METRICS_FILE, WORDS_FILE = "model.safetensors", "metrics.jsonl", "vectors.txt"
+WEIGHTS_FILE, WORDS_FILE = "model.safetensors", "vectors.txt"
 SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
 """All files of a run that was saved apart from its training."""
 STATIC_WEIGHT = "inputs.static.weight"

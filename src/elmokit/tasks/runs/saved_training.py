@@ -19,7 +19,7 @@ from elmokit.files.atomic import no_room
 from elmokit.files.json_files import read_json
 from elmokit.files.locks import LOCK_NAME
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, METRICS_FILE, epoch_row
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, epoch_row
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -27,13 +27,12 @@ from elmokit.training.checkpoints import (
     load_checkpoint,
     restoring,
 )
-from elmokit.training.metrics_log import RunLog
+from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, RunLog
 from elmokit.training.pretraining.run_dir import (
     BEST,
     CHECKPOINTS,
     MARK,
     NOT_RESUMABLE,
-    RUN_FILE,
     check_run,
     exclusive_lock,
     is_recorded,

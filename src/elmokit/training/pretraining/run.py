@@ -23,10 +23,10 @@ from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint, res
 from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport
 from elmokit.training.memory import kept_memory
-from elmokit.training.metrics_log import RunLog
+from elmokit.training.metrics_log import METRICS_FILE, RunLog
 from elmokit.training.precision import quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
+from elmokit.training.pretraining.run_dir import CHECKPOINTS
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import OnValidation, Validation
 from elmokit.training.schedules import Limits, Progress

@@ -23,13 +23,14 @@ from elmokit.files.locks import directory_lock
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
+from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.schedules import Limits
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.tensor_files import check_name
 
 log = logging.getLogger(__name__)
 
-RUN_FILE, METRICS_FILE, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
+CHECKPOINTS, BEST = "checkpoints", "best"
 MARK = ".elmokit-run"
 FIXED_SETTINGS = (
     "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmokit.embed.embedder import Embedder
 from elmokit.files.location import Location
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
@@ -19,7 +18,7 @@ from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.scoring import predict
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 
-from ....builders.task_models import full_inputs, toy_model
+from ....builders.task_models import full_inputs
 
 TASK = CorefTask()
 
@@ -43,24 +42,6 @@ KOREAN = document(
     ((0, 1), (9, 10)), ((2, 3), (7, 8)),
 )  # fmt: skip
 RAIN = document("It rained all day / and all night")
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
-
-
-@pytest.fixture(scope="module")
-def keep(model):
-    embedder = Embedder.load(model)
-
-    def keep(sentences):
-        return [
-            vectors.transpose(1, 0, 2)
-            for vectors in embedder.embed([list(words) for words in sentences])
-        ]
-
-    return keep
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from elmokit.tasks.networks.encoder import (
     VariationalDropout,
 )
 
-LENGTHS = [5, 0, 2, 1]
-MASK = torch.arange(5).unsqueeze(0) < torch.tensor(LENGTHS).unsqueeze(1)
+from ....builders.task_models import LENGTHS, MASK, padded_inputs
+
 CELLS = pytest.mark.parametrize("cell", ["lstm", "gru"])
 
 
@@ -19,14 +19,9 @@ def build(cell="lstm", hidden_dims=(3, 2), **settings):
     return SentenceEncoder(4, config).double().eval()
 
 
-def inputs():
-    values = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
-
-
 @CELLS
 def test_equals_torchs_own_layers_on_each_sentence(cell):
-    encoder, x = build(cell), inputs()
+    encoder, x = build(cell), padded_inputs()
     found = encoder(x, MASK)
     assert found.shape == (4, 5, encoder.output_dim)
     for row, length in enumerate(LENGTHS):
@@ -40,7 +35,7 @@ def test_equals_torchs_own_layers_on_each_sentence(cell):
 
 @CELLS
 def test_a_row_alone_is_as_in_a_padded_batch(cell):
-    encoder, x = build(cell).float(), inputs().float()
+    encoder, x = build(cell).float(), padded_inputs().float()
     together = encoder(x, MASK)
     for row, length in enumerate(LENGTHS):
         alone = encoder(x[row : row + 1, :length], MASK[row : row + 1, :length])
@@ -53,7 +48,7 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell):
     found = {}
     for dtype in (torch.float32, torch.float64):
         encoder = build(cell).to(dtype).train()
-        out = encoder(inputs().to(dtype), MASK)
+        out = encoder(padded_inputs().to(dtype), MASK)
         out.square().sum().backward()
         gradients = {name: p.grad.double() for name, p in encoder.named_parameters()}
         found[dtype] = {"out": out.detach().double(), **gradients}
@@ -62,7 +57,7 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell):
 
 @CELLS
 def test_reading_without_gradients_gives_the_same_numbers(cell):
-    encoder, x = build(cell), inputs()
+    encoder, x = build(cell), padded_inputs()
     with torch.no_grad():
         found = encoder(x, MASK)
     torch.testing.assert_close(found, encoder(x, MASK).detach())
@@ -70,7 +65,7 @@ def test_reading_without_gradients_gives_the_same_numbers(cell):
 
 @CELLS
 def test_mixed_precision_trains(cell):
-    encoder, x = build(cell).float().train(), inputs().float()
+    encoder, x = build(cell).float().train(), padded_inputs().float()
     with torch.autocast("cpu", torch.bfloat16):
         found = encoder(x.bfloat16(), MASK)
     assert found.dtype == torch.float32  # torch's bf16 LSTM is not on every processor
@@ -96,7 +91,7 @@ def test_padding_before_real_positions_is_refused():
 @CELLS
 def test_gradients_reach_real_positions_and_weights_only(cell):
     encoder = build(cell)
-    x = inputs().nan_to_num(nan=7.0).requires_grad_()
+    x = padded_inputs().nan_to_num(nan=7.0).requires_grad_()
     encoder(x, MASK).square().sum().backward()
     assert (x.grad[~MASK] == 0).all()
     assert x.grad[MASK].abs().amin() > 0

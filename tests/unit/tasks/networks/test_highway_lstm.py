@@ -9,8 +9,7 @@ from elmokit.tasks.networks.highway_lstm import (
     HighwayLSTMLayer,
 )
 
-LENGTHS = [5, 0, 2, 1]
-MASK = torch.arange(5).unsqueeze(0) < torch.tensor(LENGTHS).unsqueeze(1)
+from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
 
 def build(num_layers=4, hidden_dim=3, dropout=0.0, input_dim=4):
@@ -21,11 +20,6 @@ def build(num_layers=4, hidden_dim=3, dropout=0.0, input_dim=4):
         for layer in encoder.layers:
             layer.bias.add_(torch.randn(layer.bias.shape, generator=generator))
     return encoder
-
-
-def inputs():
-    values = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
 
 
 def slow_layer(layer, words, kept=None):
@@ -52,7 +46,7 @@ def slow(encoder, words):
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3, 4])
 def test_equals_the_equations_sentence_by_sentence(num_layers):
-    encoder, x = build(num_layers).eval(), inputs()
+    encoder, x = build(num_layers).eval(), padded_inputs()
     found = encoder(x, MASK)
     for row, length in enumerate(LENGTHS):
         expected = slow(encoder, list(x[row, :length]))
@@ -65,13 +59,13 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
 def test_directions_alternate_beginning_left_to_right(num_layers):
     """With one layer word 0 cannot know word 4; with two it does, and the first knows the last."""
     encoder = build(num_layers).eval()
-    x = inputs()[:1].requires_grad_()
+    x = padded_inputs()[:1].requires_grad_()
     encoder(x, MASK[:1])[0, 0].sum().backward()
     assert (x.grad[0, 4].abs().max() > 0) == (num_layers == 2)
 
 
 def test_a_row_alone_is_as_in_a_padded_batch():
-    encoder, x = build().float().eval(), inputs().float()
+    encoder, x = build().float().eval(), padded_inputs().float()
     together = encoder(x, MASK)
     for row, length in enumerate(LENGTHS):
         alone = encoder(x[row : row + 1, :length], MASK[row : row + 1, :length])
@@ -80,7 +74,7 @@ def test_a_row_alone_is_as_in_a_padded_batch():
 
 def test_gradients():
     encoder = build(num_layers=3, hidden_dim=2)
-    x = inputs()[:, :3].nan_to_num(nan=7.0).requires_grad_()
+    x = padded_inputs()[:, :3].nan_to_num(nan=7.0).requires_grad_()
 
     def run(x, *_):
         return encoder(x, MASK[:, :3])
@@ -103,8 +97,8 @@ class TestDropout:
     def test_the_mask_acts_on_the_output_that_goes_on_too(self):
         layer = build(1).layers[0]
         kept = torch.tensor([[2.0, 0.0, 0.5]]).double()
-        found = layer(inputs()[:1], kept)
-        for t, expected in enumerate(slow_layer(layer, list(inputs()[0]), kept[0])):
+        found = layer(padded_inputs()[:1], kept)
+        for t, expected in enumerate(slow_layer(layer, list(padded_inputs()[0]), kept[0])):
             torch.testing.assert_close(found[0, t], expected)
 
     def test_drops_the_same_features_at_all_positions_of_a_row(self):
@@ -121,13 +115,13 @@ class TestDropout:
         seen = []
         for layer in encoder.layers:
             layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[1]))
-        encoder(inputs(), MASK)
+        encoder(padded_inputs(), MASK)
         assert not torch.equal(seen[0], seen[1])
         assert set(torch.cat(seen).flatten().tolist()) == {0, 2}
 
     def test_none_outside_training(self):
         encoder = build(dropout=0.5).eval()
-        assert torch.equal(encoder(inputs(), MASK), encoder(inputs(), MASK))
+        assert torch.equal(encoder(padded_inputs(), MASK), encoder(padded_inputs(), MASK))
 
 
 class TestFreshWeights:

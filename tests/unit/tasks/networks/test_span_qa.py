@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 
-from elmokit.embed.embedder import Embedder
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks.span_qa import MAX_ANSWER_WORDS, FoundAnswer, SpanQA
@@ -17,27 +16,8 @@ from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 from ....builders.squad_data import RIVER, SEOUL, paragraph
-from ....builders.task_models import toy_model
 
 TASK = QaTask()
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
-
-
-@pytest.fixture(scope="module")
-def keep(model):
-    embedder = Embedder.load(model)
-
-    def keep(sentences):
-        return [
-            vectors.transpose(1, 0, 2)
-            for vectors in embedder.embed([list(words) for words in sentences])
-        ]
-
-    return keep
 
 
 @pytest.fixture

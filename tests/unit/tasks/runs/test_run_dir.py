@@ -47,6 +47,13 @@ class TestSavedRun:
         with pytest.raises(FileExistsError, match="is a file"):
             run.save(tmp_path / "file")
 
+    def test_a_bilm_whose_name_is_not_utf8_is_in_the_card(self, run, tmp_path):
+        run.metadata["bilm"]["path"] = "/models/\udce9t\udce9"
+        run.save(tmp_path / "saved")
+        card = (tmp_path / "saved" / "README.md").read_text(encoding="utf-8")
+        assert card == run.card()
+        assert r"`/models/\udce9t\udce9`" in card
+
     def test_flipped_bits_are_found(self, run, tmp_path):
         from elmokit.tasks.runs.task_run import TaskRun
 

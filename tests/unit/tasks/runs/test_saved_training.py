@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from elmokit.config import from_dict, to_dict
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError, InputError, Stopped
@@ -29,11 +30,12 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.pretraining import start
 from elmokit.training.pretraining.pretrain import PretrainConfig, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
+from elmokit.training.pretraining.run_dir import record_run
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.schedules import Limits
 
 from ....builders.command_line import elmokit
-from ....builders.task_models import toy_model
+from ....builders.task_models import saved_toy_model, toy_model
 from ....builders.training_models import FULL_SOFTMAX, random_sentences, toy_config, write_text
 
 TABLE = "text\tlabel\n" + "".join(
@@ -41,6 +43,12 @@ TABLE = "text\tlabel\n" + "".join(
     for number in range(10)
 )
 UPDATES = 5  # of an epoch
+OTHER = {
+    "task": "nli", "units": "morphemes", "hidden_dims": [7], "dropout": 0.4, "inputs.state": "warm",
+    "train.batch_size": 3, "train.seed": 7, "train.label_share": 0.5, "train.lowercase_share": 0.5,
+    "train.finetune_bilm": "true",
+}  # fmt: skip
+"""Other values than the default ones."""
 PRETRAINING = PretrainConfig(
     text=TextConfig(tokenizer=TokenizerConfig(name="whitespace")), model=toy_config(),
     vocab=VocabConfig(min_count=1), softmax=FULL_SOFTMAX,
@@ -50,9 +58,7 @@ PRETRAINING = PretrainConfig(
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "bilm"
-    toy_model().save(path)
-    return path
+    return saved_toy_model(tmp_path_factory)
 
 
 @pytest.fixture
@@ -62,7 +68,9 @@ def train(tmp_path, model_dir):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
 
-    def train(name, *, stop_at=None, data=path, settings=None, **options):
+    def train(
+        name, *, stop_at=None, data=path, dev=path, settings=None, model=model_dir, **options
+    ):
         """Train; ``stop_at`` sends SIGTERM at (stage, done)."""
 
         def on_step(step):
@@ -76,7 +84,7 @@ def train(tmp_path, model_dir):
             ),
         )  # fmt: skip
         return train_task(
-            config, data, path, tmp_path / name, model=str(model_dir), vectors=vectors,
+            config, data, dev, tmp_path / name, model=str(model), vectors=vectors,
             cache_dir=tmp_path / "layers", save_on_signals=True, on_step=on_step, **options,
         )  # fmt: skip
 
@@ -429,12 +437,34 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
     train("run", settings={"epochs": 1})
     other = tmp_path / "other.tsv"
     other.write_text(TABLE + "left\tgood\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="train was"):
-        train("run", settings={"epochs": 1}, data=other, resume=True)
-    with pytest.raises(ConfigError, match=r"train\.batch_size .* 2 .* 3"):
-        train("run", settings={"epochs": 1, "batch_size": 3}, resume=True)
-    with pytest.raises(ConfigError, match=r"train\.label_share .* 1\.0 .* 0\.5"):
-        train("run", settings={"epochs": 1, "label_share": 0.5}, resume=True)
+    toy_model(seed=9).save(tmp_path / "other")
+    for key, changed in (
+        ("train", {"data": other}), ("dev", {"dev": other}), ("precision", {"precision": "bf16"}),
+        ("bilm", {"model": tmp_path / "other"}),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"run\.json: {key} was "):
+            train("run", settings={"epochs": 1}, resume=True, **changed)
+    (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 5\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run\.json: vectors was "):
+        train("run", settings={"epochs": 1}, resume=True)
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_no_fixed_setting_may_change(tmp_path, key):
+    config = TaskRunConfig(task="sentiment")
+    record_run(tmp_path, config, {})
+    changes = [f"{key}={OTHER[key]}"]
+    other = from_dict(TaskRunConfig, to_dict(config), source="test", overrides=changes)
+    with (
+        pytest.raises(ConfigError, match=rf"/run\.json: {key} was "),
+        saved_training.open_run_dir(tmp_path, other, {}, resume=True),
+    ):
+        pytest.fail("resumed")
+
+
+def test_every_fixed_setting_has_a_case():
+    for fixed in saved_training.FIXED_SETTINGS:
+        assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
 
 
 def test_a_resumed_training_has_its_own_share_of_lower_case(tmp_path, model_dir):

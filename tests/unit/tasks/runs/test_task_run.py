@@ -6,6 +6,7 @@ import hashlib
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 from ....builders.squad_data import RIVER, paragraph
-from ....builders.task_models import toy_model
+from ....builders.task_models import saved_toy_model, toy_model
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
 ROLES = "".join(
@@ -54,9 +55,7 @@ TEXTS = {"srl": "the river *sat*", "nli": "I sat\tby the river", "sentiment": "b
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "bilm"
-    toy_model().save(path)
-    return path
+    return saved_toy_model(tmp_path_factory)
 
 
 @pytest.fixture
@@ -591,6 +590,12 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
     with pytest.raises(InputError, match=r"units='morphemes'.* ner"):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
+
+
+def test_what_is_read_twice_is_no_stream(tmp_path):
+    config = TaskRunConfig(task="ner", inputs=InputSettings(embeddings="none"))
+    with pytest.raises(InputError, match=r"^-: .*task data is read twice"):
+        train_task(config, Path("-"), tmp_path / "dev.txt", tmp_path / "run")
 
 
 def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):

@@ -17,11 +17,11 @@ from elmokit.errors import ConfigError, FormatError, Stopped
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
 from elmokit.training.distributed import World
-from elmokit.training.metrics_log import read_log
+from elmokit.training.metrics_log import METRICS_FILE, read_log
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.run_dir import CHECKPOINTS, METRICS_FILE
+from elmokit.training.pretraining.run_dir import CHECKPOINTS
 from elmokit.training.pretraining.validation import Validation, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
@@ -173,18 +173,19 @@ class TestResult:
             assert torch.equal(value, run.updates.model.state_dict()[name]), name
 
 
+class Interrupted(Exception):
+    """Ends a run between two updates."""
+
+
 class TestResuming:
     @staticmethod
     def check_a_stop(build, whole):
-        class Stopped(Exception):
-            pass
-
         def stop(event):
             if event.report.progress.step == 7:
-                raise Stopped
+                raise Interrupted
 
         stopped = build(name="stopped")
-        with pytest.raises(Stopped):
+        with pytest.raises(Interrupted):
             stopped.run(stop)
         resumed = build(name="stopped", resume=True)
         assert resumed.updates.progress.step == 5
@@ -215,7 +216,7 @@ class TestResuming:
         ],
         ids=str,
     )
-    def test_with_every_setting_too(self, build, settings):
+    def test_resuming_is_bit_for_bit_with_every_setting(self, build, settings):
         build = partial(build, **settings)
         whole = build(name="whole")
         whole.run()
@@ -232,14 +233,11 @@ class TestResuming:
         assert load_model(longer.run_dir).model_hash() != hash_before
 
     def test_a_shorter_budget_still_validates_what_was_trained(self, build):
-        class Stopped(Exception):
-            pass
-
         def stop(event):
             if event.report.progress.step == 6:
-                raise Stopped
+                raise Interrupted
 
-        with pytest.raises(Stopped):
+        with pytest.raises(Interrupted):
             build(30).run(stop)  # the first of three validations would have been at 10
         shorter = build(5, resume=True)
         assert shorter.run().perplexity is not None
@@ -285,9 +283,6 @@ class TestResuming:
         assert longer.run().progress.step == 12
         logged = [row["step"] for row in log_of(longer) if "loss" in row]
         assert logged == list(range(1, 13))
-
-    def test_without_a_checkpoint_it_begins(self, build):
-        assert build(resume=True).updates.progress.step == 0
 
     def test_the_last_checkpoint_is_of_the_last_update(self, whole):
         run, _, _ = whole
@@ -460,7 +455,7 @@ class TestSignals:
         resumed.run()
         assert_same_run(resumed, whole[0])
 
-    def test_at_the_last_update_too(self, build):
+    def test_a_signal_at_the_last_update_saves(self, build):
         def kill(event):
             if event.report.progress.step == 12:
                 os.kill(os.getpid(), signal.SIGTERM)

@@ -12,8 +12,11 @@ from elmokit.config import to_dict
 from elmokit.errors import ConfigError
 from elmokit.files.json_files import write_json
 from elmokit.training.pretraining import run_dir as run_dir_module
+from elmokit.training.pretraining.presets import pretrain_config
 from elmokit.training.pretraining.run_dir import (
     BEST,
+    FIXED_SETTINGS,
+    MARK,
     RUN_FILE,
     absolute_paths,
     check_run,
@@ -43,6 +46,12 @@ class Config:
 
 
 CONFIG = Config()
+OTHER = {
+    "model.dropout": 0.3, "text.tokens_per_shard": 9, "vocab.min_count": 5, "softmax.kind": "full",
+    "optimizer.name": "adagrad", "train.batch_size": 8, "train.unroll_steps": 3, "train.seed": 7,
+    "train.shuffle": "none", "train.precision": "bf16",
+}  # fmt: skip
+"""Other values than those of the toy preset."""
 ORIGIN = {"corpus": ["a.txt"], "valid": [], "vocab": "counted", "reader": None}
 
 
@@ -79,9 +88,12 @@ class TestOpening:
 
     def test_an_empty_directory_is_taken(self, tmp_path):
         open_run(tmp_path, CONFIG, ORIGIN, resume=False)
+        assert (tmp_path / MARK).exists()
 
     def test_resuming_what_was_never_begun_begins(self, tmp_path):
         open_run(tmp_path, CONFIG, ORIGIN, resume=True)
+        assert (tmp_path / MARK).exists()
+        assert not is_recorded(tmp_path)
 
     def test_a_resumed_run_keeps_its_first_record(self, tmp_path):
         record_run(tmp_path, CONFIG, ORIGIN)
@@ -104,6 +116,17 @@ class TestResuming:
     def test_what_the_checkpoint_rests_on_must_be_the_same(self, run_dir):
         with pytest.raises(ConfigError, match=r"/run\.json: train\.seed .*\b0 .*\b7\."):
             open_run(run_dir, Config(train=Train(seed=7)), ORIGIN, resume=True)
+
+    @pytest.mark.parametrize("key", OTHER)
+    def test_no_fixed_setting_may_change(self, tmp_path, key):
+        record_run(tmp_path, pretrain_config("toy"), ORIGIN)
+        other = pretrain_config("toy", overrides=[f"{key}={OTHER[key]}"])
+        with pytest.raises(ConfigError, match=rf"/run\.json: {key} was .* is now '?{OTHER[key]}"):
+            check_run(tmp_path, other, ORIGIN, resume=True)
+
+    def test_every_fixed_setting_has_a_case(self):
+        for fixed in FIXED_SETTINGS:
+            assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
 
     def test_other_settings_may_change_and_are_logged(self, run_dir, caplog):
         with caplog.at_level(logging.INFO, logger="elmokit"):
@@ -147,7 +170,7 @@ class TestResuming:
         with pytest.raises(ConfigError, match=r"run\.json: corpus was "):
             check_run(run_dir, CONFIG, ORIGIN, resume=True)
 
-    def test_however_its_path_is_written(self, run_dir):
+    def test_the_spelling_of_paths_may_differ(self, run_dir):
         moved = {"path": "elsewhere/base", "hash": "1f"}
         for path in ("a.txt", str(Path.cwd() / "a.txt")):
             open_run(run_dir, CONFIG, {**ORIGIN, "corpus": [path], "model": moved}, resume=True)
@@ -192,6 +215,15 @@ class TestPublishing:
         publish_best(tmp_path)
         assert not (tmp_path / BEST).exists()
         assert (tmp_path / "config.json").exists()
+
+    def test_a_leftover_of_a_killed_publishing_does_not_block(self, tmp_path):
+        toy_model().save(tmp_path / BEST)
+        left = tmp_path / f".removing-{BEST}"
+        left.mkdir()
+        (left / "model.safetensors").write_text("half")
+        publish_best(tmp_path)
+        assert (tmp_path / "config.json").exists()
+        assert not left.exists()
 
 
 def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):

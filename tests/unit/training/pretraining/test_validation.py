@@ -173,6 +173,15 @@ class TestBest:
             answers.append(validation.is_out_of_patience)
         assert answers == [False, False, False, False, True]
 
+    @pytest.mark.usefixtures("quick_scores")
+    def test_an_equal_score_is_no_better_one(self, build):
+        validation = build(patience=2)
+        answers = []
+        for _ in range(3):
+            validation.validate(Progress(step=1), 0.5)
+            answers.append(validation.is_out_of_patience)
+        assert answers == [False, False, True]
+
     def test_without_patience_it_is_never_over(self, build):
         validation = build()
         validation.validations_without_best = 1000

@@ -36,7 +36,7 @@ export const ko = {
     unknown: "어휘에 없어 언어 모델이 예측할 수 없는 단어(벡터는 글자로부터 계산됩니다): {words}",
     cut: "모델이 읽을 수 있는 길이를 넘어 뒷부분이 잘린 단어: {words}",
     calculation: "계산 과정 보기", forward: "순방향", backward: "역방향", both: "양방향 결합", bits: "비트",
-    source: "출처:", earlier: "이전 모델(해시 {hash})과 아직 정하지 않은 설정으로 얻은 값이므로, 증거가 아니라 참고용입니다.",
+    source: "출처:", earlier: "이전 모델(해시 {hash})로, 설정을 확정하기 전에 얻은 값입니다. 증거가 아니라 참고용으로 보세요.",
     noModel: "이 페이지에는 모델이 없습니다. elmokit explore --model MODEL로 시작하세요.",
     footer: "elmokit. 방법: Peters 외, “Deep contextualized word representations”, 2018,",
   },
