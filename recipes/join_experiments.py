@@ -26,7 +26,6 @@ from elmokit.experiments.plan import PlannedRun, plan_tasks
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.comparison import Cell, Comparison, Difference, GainChange
 from elmokit.experiments.results.findings import Findings, cells_key
-from elmokit.experiments.results.plots import check_plots
 from elmokit.experiments.results.report import (
     RESULTS_FILE,
     Report,
@@ -39,6 +38,7 @@ from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.runs.tuning import RATE_FACTORS
 from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
+from elmokit.files.pictures import check_matplotlib
 
 IN_NO_PART = "in no part"
 Value = TypeVar("Value")
@@ -67,7 +67,7 @@ def join(parts: Sequence[Part], output: Path) -> Report:
     if not experiment.tasks:
         raise InputError(f"{name} trains no task, so it has no parts to join.")
     if experiment.plot is not None:
-        check_plots()
+        check_matplotlib()
     findings = findings_of(experiment, parts)
     _check_settings(findings, parts)
     metadata = {

@@ -13,7 +13,6 @@ from elmokit.experiments.plan import Condition, LearningRates, PlannedRun, plan_
 from elmokit.experiments.probe_plan import plan_probe
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.plots import check_plots
 from elmokit.experiments.results.report import Report, metadata_of, write_report
 from elmokit.experiments.runs.probe_runs import ProbeRuns
 from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
@@ -26,6 +25,7 @@ from elmokit.experiments.settings import SEEDS
 from elmokit.files.hashing import file_sha256
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
+from elmokit.files.pictures import check_matplotlib
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
@@ -126,7 +126,7 @@ class _Session:
         self.experiment, self.options, self.listeners = experiment, options, listeners
         self.tasks = experiment.choose_tasks(options.tasks)
         if experiment.plot is not None:
-            check_plots()
+            check_matplotlib()
         self.model = find_bilm(_model_name(experiment, options.model))
         self.vectors = _vectors(experiment, options)
         self.vectors_hash = file_sha256(self.vectors)

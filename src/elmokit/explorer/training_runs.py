@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.atomic import atomic_file
+from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import read_json
-from elmokit.probes.layer_weights import PICTURE_SUFFIXES
+from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
 from elmokit.training.pretraining.run_dir import MARK
@@ -117,17 +116,11 @@ def plot_run(directory: Path, path: Path) -> TrainingRun:
         MissingExtraError: without matplotlib.
     """
     check_run_dir(directory)
-    if path.suffix.lower() not in PICTURE_SUFFIXES:
-        allowed = ", ".join(PICTURE_SUFFIXES)
-        raise InputError(f"The suffix of the plot must be one of {allowed}; got {path.name!r}.")
+    check_picture_name(path)
     run = read_training_run(directory)
     if not run.rows:
         raise InputError(f"{directory} has no rows in {METRICS_FILE} yet: nothing to draw.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plots") from error
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = new_figure(9, 4)
     left, right = figure.subplots(1, 2)
     for axes, columns, label in (
         (left, _LOSSES, "loss (nats)"),
@@ -147,6 +140,5 @@ def plot_run(directory: Path, path: Path) -> TrainingRun:
     for axes in (left, right):
         if axes.lines:
             axes.legend(fontsize="small")
-    with atomic_file(path) as temp_path:
-        figure.savefig(temp_path, format=path.suffix.lower()[1:], dpi=150)
+    write_picture(figure, path)
     return run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.atomic import atomic_file
+from elmokit.errors import FormatError, InputError
+from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS, MixPosition
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
@@ -23,7 +23,6 @@ from elmokit.weights.locate import TASK_RUNS
 
 POSITIONS: tuple[MixPosition, ...] = ("input", "output")
 """Where a task model can use the mixture."""
-PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,19 +95,12 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
     """
     if not runs:
         raise InputError("`runs` must have at least one run, got none.")
-    if path.suffix.lower() not in PICTURE_SUFFIXES:
-        allowed = ", ".join(PICTURE_SUFFIXES)
-        raise InputError(f"The suffix of the heat map must be one of {allowed}; got {path.name!r}.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plots") from error
+    check_picture_name(path)
     panels: list[MixPosition] = [
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)
     ]
     num_layers = max(len(one.weights) for run in runs for one in run.mixes)
-    size = (1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers)
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     image = None
     for axes, position in zip(all_axes, panels, strict=True):
@@ -126,8 +118,7 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         axes.set_yticks(range(num_layers), [f"layer {layer}" for layer in range(num_layers)])
     assert image is not None
     figure.colorbar(image, ax=list(all_axes), label="share of the mixture")
-    with atomic_file(path) as temp_path:
-        figure.savefig(temp_path, format=path.suffix.lower()[1:], dpi=150)
+    write_picture(figure, path)
 
 
 def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:

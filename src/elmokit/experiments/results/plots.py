@@ -3,24 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import MissingExtraError
 from elmokit.experiments.results.comparison import Cell
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.mix_tables import mix_rows
-from elmokit.files.atomic import atomic_file
+from elmokit.files.pictures import new_figure, write_picture
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 
 INCHES = 4.0
 """Width and height of one panel."""
-DOTS_PER_INCH = 150
-
-
-def check_plots() -> None:
-    """Raise `MissingExtraError` if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plots") from error
 
 
 def plot_curves(findings: Findings, path: Path) -> bool:
@@ -28,14 +18,10 @@ def plot_curves(findings: Findings, path: Path) -> bool:
 
     Error bars show the standard deviation over seeds.
     """
-    check_plots()
-    from matplotlib.figure import Figure
-
     tasks = list(dict.fromkeys((cell.task, cell.dataset) for cell in findings.cells.values()))
     if not tasks:
         return False
-    size = (len(tasks) * INCHES, INCHES)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
+    figure = new_figure(len(tasks) * INCHES, INCHES)
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     for axes, (task, dataset) in zip(panels, tasks, strict=True):
         for condition in findings.conditions:
@@ -44,8 +30,7 @@ def plot_curves(findings: Findings, path: Path) -> bool:
         axes.set_xlabel("labels (%)")
         axes.set_title(f"{task} ({dataset})", fontsize="medium")
         axes.legend()
-    with atomic_file(path) as temp_path:
-        figure.savefig(temp_path, format="png")
+    write_picture(figure, path)
     return True
 
 
@@ -63,7 +48,6 @@ def _draw_curve(axes: Any, condition: str, cells: list[Cell]) -> None:
 
 def plot_mixes(findings: Findings, path: Path) -> bool:
     """Plot mean layer weights over seeds; return whether there was anything to draw."""
-    check_plots()
     tasks: dict[tuple[str, str], list[MixWeights]] = {}
     for row in mix_rows(findings):
         mix = MixWeights(position=row.position, weights=row.means, gamma=row.gamma)

@@ -1,10 +1,7 @@
-import sys
-
 import pytest
 
-from elmokit.errors import MissingExtraError
 from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.plots import check_plots, plot_curves, plot_mixes
+from elmokit.experiments.results.plots import plot_curves, plot_mixes
 
 from .test_tables import findings
 
@@ -25,9 +22,3 @@ def test_nothing_is_drawn_of_nothing(tmp_path, plot):
     nothing = Findings([(run, None) for run, _ in findings().runs], "static")
     assert not plot(nothing, tmp_path / "plot.png")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
-        check_plots()
