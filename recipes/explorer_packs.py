@@ -12,6 +12,8 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.json_files import json_bytes
+from elmokit.weights.locate import PACKAGED_MODELS
+from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
 PACKS = ROOT / "src/elmokit/explorer/static/packs"
@@ -82,10 +84,14 @@ def results() -> dict[str, Any]:
 FIGURES = ("figure2", "figure1")
 
 
-def _made(result: dict[str, Any]) -> dict[str, str]:
+def _made(result: dict[str, Any]) -> dict[str, Any]:
     made = result["made"]
-    model = made["biLM"].split()[-1]
-    return {**{key: made[key] for key in ("command", "hardware", "written")}, "model": model}
+    model_hash = made["biLM"].split()[-1]
+    is_of_package = load_model(PACKAGED_MODELS / "en").model_hash().startswith(model_hash)
+    return {
+        **{key: made[key] for key in ("command", "hardware", "written")},
+        "earlier_model": None if is_of_package else model_hash,
+    }
 
 
 def main() -> None:

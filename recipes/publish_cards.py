@@ -29,6 +29,7 @@ from publish_results import (
 )
 
 from elmokit.experiments.results.tables import NOTHING
+from elmokit.files.location import counted
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import read_config
@@ -39,23 +40,27 @@ KOREAN_PAGE = ROOT / "docs/ko/results/index.md"
 def card_scores(results: dict[str, Any]) -> dict[str, str]:
     """Return the scores with all labels, with ELMo and with static vectors, by task.
 
-    A task that lacks one of the two is left out; where seeds are missing, their number is said.
+    A task that lacks one of the two is left out. The number of seeds is that with ELMo.
     """
     scores = columns_of(results["tables"][0], "data", "labels", "static", "elmo")
+    seeds = {
+        (one["dataset"], one["share"]): len(one["seeds"])
+        for one in results["comparisons"]
+        if one["condition"] == "elmo"
+    }
     return {
-        LABELS[dataset][0]: _score(elmo, static)
+        LABELS[dataset][0]: _score(elmo, static, seeds[dataset, 1.0])
         for dataset, labels, static, elmo in scores
         if labels == "100 %" and NOTHING not in (static, elmo)
     }
 
 
-def _score(elmo: str, static: str) -> str:
+def _score(elmo: str, static: str, num_seeds: int) -> str:
     without = (MISSING_SEEDS.sub("", cell) for cell in (elmo, static))
     text = "{} (static word vectors: {})".format(*without)
-    missing = {
-        found[0].strip(" ()") for cell in (elmo, static) if (found := MISSING_SEEDS.search(cell))
-    }
-    return f"{text}, {' and '.join(sorted(missing))}" if missing else text
+    if missing := MISSING_SEEDS.search(elmo):
+        return f"{text}, {missing[0].strip(' ()')}"
+    return f"{text}, {counted(num_seeds, 'seed')}"
 
 
 def scores_note(results: dict[str, Any]) -> str:
@@ -63,7 +68,7 @@ def scores_note(results: dict[str, Any]) -> str:
     made, missing = results["made"], missing_tasks(results, "en")
     sentences = [
         "In percent, of small task models trained on mostly reduced training sets; mean and "
-        f"standard deviation over the seeds {made['seeds']}; scored on {made['scored']}. Not "
+        f"standard deviation over the seeds of each task; scored on {made['scored']}. Not "
         "comparable with published numbers.",
         *([NOT_RUN["en"].format(missing)] if missing else []),
         *([NO_CONTROLS["en"]] if lacks_controls(results) else []),

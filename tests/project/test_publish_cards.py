@@ -20,6 +20,13 @@ RESULTS = {
     ],
     "made": {"command": "`x`", "seeds": "0, 1", "scored": "the dev set"},
     "experiment": "table1",
+    "comparisons": [
+        {"dataset": dataset, "share": share, "condition": condition, "seeds": seeds}
+        for dataset, share, condition, seeds in (
+            ("ner-en-uner-ewt", 1.0, "elmo", [0, 1]), ("ner-en-uner-ewt", 0.1, "elmo", [0]),
+            ("ner-en-uner-ewt", 1.0, "average", [0]), ("sst-5", 1.0, "elmo", [0]),
+        )
+    ],
 }  # fmt: skip
 FACTS = {"language": "xx"}
 
@@ -82,16 +89,16 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
     facts = load_model(models / "ko").training_metadata
     scores = {
         "named entity recognition, UNER-EWT (span F1)": (
-            "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00)"
+            "59.00 ± 0.50 (static word vectors: 60.00 ± 1.00), 2 seeds"
         ),
         "sentiment analysis, SST-5 (accuracy)": "46.00 (static word vectors: 47.00), 1 of 3 seeds",
     }
     note = (
         "In percent, of small task models trained on mostly reduced training sets; mean and "
-        "standard deviation over the seeds 0, 1; scored on the dev set. Not comparable with "
-        "published numbers. Not run yet: question answering, SQuAD (F1). The controls (untrained "
-        "biLM, single layers, equally wide static network) have not run yet, so the gains are not "
-        "yet separated from other possible causes. Made by `x`."
+        "standard deviation over the seeds of each task; scored on the dev set. Not comparable "
+        "with published numbers. Not run yet: question answering, SQuAD (F1). The controls "
+        "(untrained biLM, single layers, equally wide static network) have not run yet, so the "
+        "gains are not yet separated from other possible causes. Made by `x`."
     )
     assert facts == {**FACTS, "scores": scores, "scores_note": note}
 

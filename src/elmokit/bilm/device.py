@@ -28,10 +28,11 @@ def pick_device(device: str | torch.device) -> torch.device:
             f"PyTorch cannot compute on the device {device!r} here. Use 'auto', 'cpu', 'cuda' or "
             "'cuda:1'."
         ) from error
-    count = torch.cuda.device_count()
-    if chosen.type == "cuda" and chosen.index is not None and chosen.index >= count:
-        raise InputError(
-            f"device={device!r}: PyTorch sees {counted(count, 'CUDA device')} here, the last is "
-            f"'cuda:{count - 1}'."
-        )
+    if chosen.type == "cuda" and chosen.index is not None:
+        count = torch.cuda.device_count()
+        if chosen.index >= count:
+            raise InputError(
+                f"device={device!r}: PyTorch sees {counted(count, 'CUDA device')} here, the last "
+                f"is 'cuda:{count - 1}'."
+            )
     return chosen

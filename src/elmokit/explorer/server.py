@@ -14,7 +14,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from elmokit.explorer.addresses import cannot_listen, is_own_host, url_of
 from elmokit.explorer.calls import CallError, Calls, as_json
@@ -173,7 +173,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, as_json(answer), "application/json")
 
     def _url_path(self) -> str:
-        return self.path.partition("?")[0]
+        try:
+            return urlsplit(self.path).path  # a request may name the whole address
+        except ValueError:  # of a damaged address
+            return self.path
 
     def _file(self, path: str) -> Callable[[], bytes] | None:
         """Return what reads or makes a file."""

@@ -17,8 +17,9 @@ _HEAD_BYTES = 1 << 16
 def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> TaskRun:
     """Load a run with all of its static vectors: else each new word would read their file again.
 
-    A fastText model stays a file, with a warning: it makes vectors of words that it does not list.
-    So do vectors that are gone or of another file: words that are new to the run get none.
+    A fastText model is still read for each new word, with a warning: it makes vectors of words that
+    it does not list. If the vectors are gone, or those of another file, a warning says so, and
+    words that are new to the run get none.
 
     Raises:
         FileNotFoundError, FormatError, ConfigError: as `TaskRun.load`.

@@ -94,8 +94,8 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
     )
     if is_stream and is_read_twice:
         raise InputError(
-            f"{found}: a file of {what} is read twice, but standard input or a pipe can be read "
-            "only once. Give a regular file."
+            f"{found}: {what} must be read twice, so standard input or a pipe will not do. Give "
+            "a regular file."
         )
     if not is_stream and not found.is_file():
         raise FileNotFoundError(

@@ -20,10 +20,9 @@ FREQUENT_WORDS = 1024
 class TargetScores:
     """Negative log-likelihoods under the whole softmax, with its current weights.
 
-    Weights are packed again after a change, but for one through ``weight.data`` that keeps the
-    tensor, which PyTorch does not count. Without compiled kernels, on other devices and for an
-    adaptive one, ``softmax`` computes them itself in fp32; else ``precision`` is that of the
-    products with rare words.
+    They are packed again whenever the weights change; changes in place through ``weight.data`` are
+    not noticed. Without compiled kernels, on other devices and for an adaptive one, ``softmax``
+    computes them itself in fp32; else ``precision`` is that of the products with rare words.
     """
 
     def __init__(self, softmax: Softmax, *, precision: Kind = "fp32") -> None:

@@ -71,7 +71,7 @@ class Gate:
             with self._place():
                 scope["state"][BODY] = await _read_body(headers, receive)
                 close = False
-                await self._app(scope, receive, _until_it_has_left(send))
+                await self._app(scope, receive, _draining(send))
         except RequestError as error:
             self._on_error(error)
             close = close and error.status in (408, 413)
@@ -114,7 +114,7 @@ class Gate:
             raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
 
 
-def _until_it_has_left(send: Send) -> Send:
+def _draining(send: Send) -> Send:
     """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
 
     uvicorn takes a message of any size at once, and waits before the next one.

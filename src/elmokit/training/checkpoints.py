@@ -57,7 +57,7 @@ def save_checkpoint(
     Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    for leftover in folder.glob(f".{PREFIX}*.previous"):  # of a run killed while it replaced one
+    for leftover in folder.glob(f".{PREFIX}*"):  # of runs killed while writing, on any machine
         shutil.rmtree(leftover)
     target = folder / f"{PREFIX}{step:09d}"
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
@@ -110,10 +110,10 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Load saved state into a new optimizer over the same parameters.
 
-    Parameters that were never updated have none.
+    A parameter that was never updated has none, so all tensors of one may be absent.
 
     Raises:
-        ValueError: if tensors are missing, or belong to other parameters.
+        ValueError: if a parameter has only some of its tensors, or they belong to another model.
     """
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():

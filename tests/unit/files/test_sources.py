@@ -232,5 +232,5 @@ class TestOneFile:
             path = tmp_path / "pipe"
             os.mkfifo(path)
         assert existing_file(path, what="labels") == path
-        with pytest.raises(InputError, match=f"^{path}: a file of labels is read twice.* regular"):
+        with pytest.raises(InputError, match=f"^{path}: labels must be read twice.* regular"):
             existing_file(path, what="labels", is_read_twice=True)

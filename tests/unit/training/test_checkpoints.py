@@ -172,8 +172,11 @@ class TestFolder:
             "step-000000009"
         ]
 
-    def test_what_was_being_replaced_at_a_kill_is_removed(self, module, tmp_path):
-        (tmp_path / ".step-000000005.previous").mkdir()
+    @pytest.mark.parametrize("name", ["previous", "0123456789ab.partial"])
+    def test_leftovers_of_runs_that_were_killed_on_any_machine_are_removed(
+        self, module, tmp_path, name
+    ):
+        (tmp_path / f".step-000000005.{name}").mkdir()
         save(tmp_path, 9, module, trained(module))
         assert [path.name for path in tmp_path.iterdir()] == ["step-000000009"]
 

@@ -22,6 +22,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import directory_lock
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
+from elmokit.files.temporary import remove_whole
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.schedules import Limits
@@ -170,10 +171,7 @@ def publish_best(run_dir: Path) -> None:
     for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
         with atomic_file(run_dir / path.name) as temp_path:
             shutil.copyfile(path, temp_path)
-    done = run_dir / f".removing-{BEST}"
-    shutil.rmtree(done, ignore_errors=True)  # left by a run that was killed here
-    best.rename(done)
-    shutil.rmtree(done)
+    remove_whole(best)
 
 
 @dataclass(frozen=True, kw_only=True)

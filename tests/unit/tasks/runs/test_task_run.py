@@ -594,7 +594,7 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
 
 def test_what_is_read_twice_is_no_stream(tmp_path):
     config = TaskRunConfig(task="ner", inputs=InputSettings(embeddings="none"))
-    with pytest.raises(InputError, match=r"^-: .*task data is read twice"):
+    with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
         train_task(config, Path("-"), tmp_path / "dev.txt", tmp_path / "run")
 
 

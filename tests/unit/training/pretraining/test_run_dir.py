@@ -216,15 +216,6 @@ class TestPublishing:
         assert not (tmp_path / BEST).exists()
         assert (tmp_path / "config.json").exists()
 
-    def test_a_leftover_of_a_killed_publishing_does_not_block(self, tmp_path):
-        toy_model().save(tmp_path / BEST)
-        left = tmp_path / f".removing-{BEST}"
-        left.mkdir()
-        (left / "model.safetensors").write_text("half")
-        publish_best(tmp_path)
-        assert (tmp_path / "config.json").exists()
-        assert not left.exists()
-
 
 def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):
     with exclusive_lock(tmp_path):

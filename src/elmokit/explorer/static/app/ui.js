@@ -108,11 +108,10 @@ export function Result({ result, children, needs = 1 }) {
   </div>`;
 }
 
-/** Where figures come from, and whether a model of this page made them. */
+/** Where figures come from, and whether the model in the package made them. */
 export function Source({ made, page }) {
-  const { t, compute } = usePage();
-  const isShown = compute.catalog.models.some((one) => one.hash.startsWith(made.model));
-  return html`<p class="source">${t("page.source")} <code>docs/results/experiments/${page}.md</code> (${made.hardware}; ${made.written})${isShown ? "" : html`. ${t("page.earlier", { hash: made.model })}`}</p>`;
+  const { t } = usePage();
+  return html`<p class="source">${t("page.source")} <code>docs/results/experiments/${page}.md</code> (${made.hardware}; ${made.written})${made.earlier_model === null ? "" : html`. ${t("page.earlier", { hash: made.earlier_model })}`}</p>`;
 }
 
 export function Calculation({ children }) {
