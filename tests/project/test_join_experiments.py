@@ -193,7 +193,7 @@ def test_a_figure_needs_the_plots_before_anything_is_written(
 ):
     part = part_of(published, "ner")
     part["experiment"] = "figure1_korean"
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError):
         recipe.join([recipe.read_part(write("one", part))], tmp_path / "out")
     assert not (tmp_path / "out").exists()
