@@ -38,6 +38,8 @@ def folder(tmp_path_factory):
     results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
     (folder / "experiment" / "results.json").write_text(json.dumps(results | {"missing": [3]}))
     (folder / "stopped").mkdir()
+    elmokit("convert", folder / "model", folder / "original", "--weights", "w.hdf5")
+    elmokit("explore", "--model", folder / "model", "--export", folder / "page")
     (folder / "stopped" / "run.json").write_text('{"elmokit_version": "0.2", "config": {"a": 1}}')
     return folder
 
@@ -52,6 +54,8 @@ def folder(tmp_path_factory):
         ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
+        ("original/w.hdf5", {"kind": "model weights", "normalization": "plain-1"}),
+        ("page", {"kind": "explorer page"}),
     ],
 )
 def test_facts_of_each_kind(folder, name, expected):
@@ -69,6 +73,45 @@ def test_an_embedding_file_names_the_model_that_made_it(folder):
     assert vectors["model_hash"] == model["hash"]
     assert vectors["tokenizer"] == model["tokenizer"]
     assert (vectors["version"], model["version"]) == (model["version"], vectors["version"])
+
+
+def test_an_onnx_file_names_its_model(folder):
+    pytest.importorskip("onnx")
+    elmokit("convert", folder / "model", folder / "model.onnx")
+    names = [folder / name for name in ("model", "model.onnx", "original/w.hdf5")]
+    items = json.loads(elmokit("info", *names, "--json").stdout)["items"]
+    model, found, weights = items
+    assert (found["kind"], found["version"]) == ("ONNX model", model["version"])
+    assert found["model_hash"] == weights["model_hash"] == model["hash"]
+    (folder / "model.onnx").write_bytes(b"no such thing")
+    assert "model.onnx" in elmokit("info", folder / "model.onnx", expect=2).stderr
+
+
+def test_a_page_names_its_models_and_a_damaged_one_is_told(folder, tmp_path):
+    page, model = json.loads(elmokit("info", folder / "page", folder / "model", "--json").stdout)[
+        "items"
+    ]
+    assert (page["version"], list(page["models"])) == (model["version"], ["model"])
+    (tmp_path / "explorer.json").write_text('{"version": "0.2", "models": ["en"]}')
+    assert "explorer.json" in elmokit("info", tmp_path, expect=2).stderr
+
+
+def test_scores_and_layer_weights_name_run_and_model(folder):
+    run, model = json.loads(elmokit("info", folder / "run", folder / "model", "--json").stdout)[
+        "items"
+    ]
+    scored = json.loads(
+        elmokit(
+            "evaluate", folder / "run", folder / "dev.tsv", "--json",
+            "--layer-cache", folder / "layers",
+        ).stdout
+    )  # fmt: skip
+    assert scored["metadata"] == {
+        "run_hash": run["hash"], "model_hash": model["hash"], "tokenizer": model["tokenizer"],
+        "normalization": model["normalization"], "elmokit_version": model["version"],
+    }  # fmt: skip
+    (weights,) = json.loads(elmokit("weights", folder / "run", "--json").stdout)["runs"]
+    assert (weights["model_hash"], weights["elmokit_version"]) == (model["hash"], run["version"])
 
 
 def test_a_packaged_model_by_name():

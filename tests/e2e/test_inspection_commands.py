@@ -13,6 +13,7 @@ import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
+from elmokit.weights.model_dir import load_model
 
 from ..builders.command_line import elmokit, start_elmokit
 from ..builders.training_models import random_sentences, toy_model, write_text
@@ -64,6 +65,39 @@ def test_surprisal_json_is_a_row_a_line_and_with_a_file_the_report(places, tmp_p
     report = json.loads(done.stdout)
     assert report.pop("output") == str(out)
     assert report == printed
+
+
+@pytest.mark.parametrize(
+    ("command", "made"),
+    [
+        (["perplexity", "MODEL", "TEXT", "--state", "reset"], {"state": "reset"}),
+        (["surprisal", "MODEL", "TEXT", "-o", "OUT.tsv"], {"state": "warm"}),
+        (["tokenize", "MODEL", "TEXT"], {}),
+        (["trace", "MODEL", "the ship"], {}),
+        (["predict-word", "MODEL", "the"], {"state": "warm"}),
+        (["neighbors", "TEXT", "--word", SENTENCES[0][0], "--model", "MODEL"], {"layers": "top"}),
+        (["embed", "TEXT", "-o", "OUT.npz", "--model", "MODEL"], {"layers": "all"}),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_json_names_what_made_it(places, command, made, tmp_path):
+    model, text = places
+    told = {"MODEL": model, "TEXT": text}
+    told |= {name: tmp_path / name for name in ("OUT.tsv", "OUT.npz")}
+    done = elmokit(*(told.get(word, word) for word in command), "--json")
+    metadata = json.loads(done.stdout)["metadata"]
+    loaded = load_model(model)
+    expected = loaded.metadata() | made
+    assert metadata.pop("tokenizer")["name"] == expected.pop("tokenizer")["name"] == "whitespace"
+    assert metadata.items() >= expected.items()
+    assert metadata["model_hash"] == loaded.model_hash()
+
+
+@pytest.mark.parametrize("command", ["perplexity", "tokenize"])
+def test_json_names_the_tokenizer_that_split_the_text(places, command):
+    model, text = places
+    done = elmokit(command, model, text, "--tokenizer", "simple", "--json")
+    assert json.loads(done.stdout)["metadata"]["tokenizer"]["name"] == "simple"
 
 
 def test_the_precision_of_a_perplexity_is_said_and_may_be_chosen(places):

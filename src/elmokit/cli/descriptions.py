@@ -7,25 +7,26 @@ from typing import Any
 
 from elmokit.config import known_part, parse_record, to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.embed.formats.registry import read_metadata as read_embedding_metadata
-from elmokit.embed.formats.registry import suffixes
+from elmokit.embed.formats.registry import read_any_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.experiments.results.report import RESULTS_FILE
+from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.card import HELD_OUT
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata, run_hash
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
+from elmokit.weights.onnx_file import read_onnx_metadata
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
-_NOT_EMBEDDINGS = (
-    "`info` describes embedding files only if elmokit wrote them. If these are weights of other "
+_NOT_OURS = (
+    "`info` describes such files only if elmokit wrote them. If these are weights of other "
     "software, `elmokit convert` reads them."
 )
 
@@ -39,6 +40,14 @@ class _Results:
     runs: list[Any]
     missing: list[Any]
     made: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Catalog:
+    """What is shown of an exported explorer."""
+
+    version: str
+    models: list[dict[str, Any]]
 
 
 def describe(name_or_path: str) -> Description:
@@ -70,11 +79,13 @@ def describe(name_or_path: str) -> Description:
             also = f"Task runs in the package: {', '.join(taggers)}."
             raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
-    is_embedding = path.suffix.lower() in suffixes()
+    describe_file = FILES.get(path.suffix.lower(), _vectors)
     try:
-        return {"path": path, **(_embeddings if is_embedding else _vectors)(path)}
+        return {"path": path, **describe_file(path)}
     except FormatError as error:
-        if not is_embedding and any((path.parent / mark).is_file() for mark in DIRECTORIES):
+        if describe_file is _vectors and any(
+            (path.parent / mark).is_file() for mark in DIRECTORIES
+        ):
             raise InputError(
                 f"{path} is described with its directory: `elmokit info {path.parent}`."
             ) from error
@@ -117,7 +128,7 @@ def _task_run(directory: Path) -> Description:
         "kind": "task run",
         "version": metadata.pop("elmokit_version", ""),
         "task": metadata["config"].get("task"),
-        "hash": file_sha256(weights) if weights.is_file() else None,
+        "hash": run_hash(directory),
         "bytes": weights.stat().st_size if weights.is_file() else None,
         **metadata,
     }
@@ -150,10 +161,31 @@ def _shards(directory: Path) -> Description:
     }
 
 
-def _embeddings(path: Path) -> Description:
-    metadata = read_embedding_metadata(path, advice=_NOT_EMBEDDINGS)
+def _explorer(directory: Path) -> Description:
+    source = directory / CATALOG_NAME
+    data = known_part(_Catalog, read_json(source, advice=_ADVICE))
+    found = parse_record(_Catalog, data, source=source, advice=_ADVICE)
+    files = [path for path in directory.rglob("*") if path.is_file()]
     return {
-        "kind": "embedding file",
+        "kind": "explorer page",
+        "version": found.version,
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "models": {str(one.get("name")): one.get("hash") for one in found.models},
+    }
+
+
+def _embeddings(path: Path) -> Description:
+    return _file(path, read_any_metadata(path, advice=_NOT_OURS))
+
+
+def _onnx(path: Path) -> Description:
+    return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
+
+
+def _file(path: Path, metadata: Description) -> Description:
+    return {
+        "kind": metadata.pop("kind", "embedding file"),
         "version": metadata.pop("elmokit_version", ""),
         "bytes": path.stat().st_size,
         **metadata,
@@ -183,8 +215,12 @@ def _vectors(path: Path) -> Description:
     }
 
 
+FILES: dict[str, Callable[[Path], Description]] = {
+    **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
+}  # fmt: skip
+"""What describes a file, by its suffix; others are read as word vectors."""
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
-    MANIFEST_NAME: _shards, RUN_FILE: _training_run,
+    MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,
 }  # fmt: skip
 """The file that marks a kind of directory, and what describes it; the first one found counts."""

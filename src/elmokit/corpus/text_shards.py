@@ -17,7 +17,12 @@ from elmokit.files.location import counted
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
-from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import (
+    AUTO,
+    TokenizerConfig,
+    build_tokenizer,
+    tokenizer_metadata,
+)
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
@@ -211,7 +216,7 @@ class TextShards:
         del settings["tokenizer"]
         tokenizer = build_tokenizer(self.text.tokenizer)
         return {
-            "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
+            "tokenizer": tokenizer_metadata(tokenizer),
             "normalization": self.normalization,
             "settings": settings,
             "sources": list(sources),

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmokit import __version__
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.embed.pooling import check_pooling, pool
@@ -24,18 +23,18 @@ from elmokit.embed.streaming import (
 )
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import InputError
-from elmokit.files.hashing import text_sha256
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision
 from elmokit.inference.results import Layers, check_layers
-from elmokit.inference.warm_state import warm_state, warm_text
+from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.result_metadata import result_metadata
 
 
 class Embedder:
@@ -323,11 +322,8 @@ class Embedder:
 
         The hash is that of the weights that were loaded; the model's folder is not read again.
         """
-        tokenizer = self.tokenizer_config
         metadata = {
-            "model_hash": self._model_hash,
-            "tokenizer": {"name": tokenizer.name, "version": tokenizer.version},
-            "normalization": self.normalization,
+            **result_metadata(self._model_hash, self.tokenizer_config, self.normalization),
             "layers": layers,
             "state": state,
             "precision": self.precision,
@@ -335,12 +331,10 @@ class Embedder:
             "dtype": "float32",
             "num_layers": self.num_layers,
             "dim": self.dim,
-            "elmokit_version": __version__,
             "torch_version": str(torch.__version__),
         }
         if state == "warm":
-            text = "\n".join(warm_text(self._stored_text))
-            metadata["warm_text_sha256"] = text_sha256(text)
+            metadata |= warm_metadata(warm_text(self._stored_text))
         return metadata
 
     def _stream(

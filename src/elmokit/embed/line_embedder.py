@@ -22,6 +22,7 @@ from elmokit.text.tokenizers.registry import (
     TokenizerConfig,
     build_tokenizer,
     tokenizer_for_model,
+    tokenizer_metadata,
 )
 
 
@@ -96,7 +97,7 @@ class OwnLines:
         options, splitter = self.options, self.splitter
         shard = options.shard
         return self.embedder.metadata(layers=options.chosen_layers, state=options.state) | {
-            "tokenizer": {"name": splitter.name, "version": splitter.version},
+            "tokenizer": tokenizer_metadata(splitter),
             "dtype": options.dtype,
             "format": options.file_format,
             "shard": f"{shard[0]}/{shard[1]}",

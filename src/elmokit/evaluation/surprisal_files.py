@@ -6,7 +6,7 @@ words are left out if none were asked for.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
 from operator import attrgetter
@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
 from elmokit.files.atomic import atomic_file
+from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
 
 @runtime_checkable
@@ -28,6 +29,7 @@ class Writable(Protocol):
 
 
 Rows = Iterable[WordSurprisal]
+Metadata = Mapping[str, Any]
 _ROWS_A_GROUP = 50_000
 
 
@@ -76,14 +78,14 @@ def _plain(value: Any) -> Any:
 
 
 def _text_writer(write: Callable[[Rows, Writable, Sequence[str]], None]) -> "_WriteFile":
-    def write_file(rows: Rows, path: Path, columns: Sequence[str]) -> None:
+    def write_file(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(rows, stream, columns)
 
     return write_file
 
 
-def _write_parquet(rows: Rows, path: Path, columns: Sequence[str]) -> None:
+def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -95,7 +97,9 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str]) -> None:
         float: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
     }  # fmt: skip
     kinds = {field.name: types[field.type] for field in fields(WordSurprisal)}  # pyright: ignore
-    schema = pa.schema([(name, kinds[name]) for name in columns])
+    kind: FileKind = "surprisal"
+    made = {METADATA_KEY: json.dumps({"kind": kind, **metadata})}
+    schema = pa.schema([(name, kinds[name]) for name in columns], metadata=made)
     remaining = iter(rows)
     with parquet.ParquetWriter(path, schema) as writer:
         while group := list(islice(remaining, _ROWS_A_GROUP)):
@@ -103,7 +107,7 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str]) -> None:
             writer.write_table(pa.table(table, schema=schema))
 
 
-_WriteFile = Callable[[Rows, Path, Sequence[str]], None]
+_WriteFile = Callable[[Rows, Path, Sequence[str], Metadata], None]
 FORMATS: dict[str, _WriteFile] = {
     ".tsv": _text_writer(write_tsv),
     ".jsonl": _text_writer(write_jsonl),
@@ -124,8 +128,11 @@ def check_format(path: Path) -> None:
         )
 
 
-def write_surprisal(rows: Rows, path: Path, *, top: int) -> None:
-    """Write rows to a file, whole or not at all, in the format of its suffix."""
+def write_surprisal(rows: Rows, path: Path, metadata: Metadata, *, top: int) -> None:
+    """Write rows to a file, whole or not at all, in the format of its suffix.
+
+    ``metadata`` is how they were made (`TextScorer.metadata`); only Parquet has a place for it.
+    """
     check_format(path)
     with atomic_file(path) as temp_path:
-        FORMATS[path.suffix](rows, temp_path, columns_of(top=top))
+        FORMATS[path.suffix](rows, temp_path, columns_of(top=top), metadata)

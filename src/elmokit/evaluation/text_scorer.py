@@ -6,9 +6,10 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -23,12 +24,22 @@ from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.target_scores import TargetScores
-from elmokit.inference.warm_state import inputs_of, targets_of, warm_state, warm_text
+from elmokit.inference.warm_state import (
+    inputs_of,
+    targets_of,
+    warm_metadata,
+    warm_state,
+    warm_text,
+)
 from elmokit.inference.word_distributions import DistributionTable, WordDistributions
 from elmokit.kernels.inference import load_kernels
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+from elmokit.text.tokenizers.registry import (
+    build_tokenizer,
+    tokenizer_for_model,
+    tokenizer_metadata,
+)
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -90,7 +101,10 @@ class TextScorer:
         chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
         self.softmax, self.state, self.precision = model.softmax, state, chosen
-        self.bilm = FrozenBiLM(model, precision=chosen)
+        with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
+            metadata = pool.submit(model.metadata)
+            self.bilm = FrozenBiLM(model, precision=chosen)
+        self._metadata = metadata.result() | {"state": state, "precision": chosen}
         self._scores = TargetScores(model.softmax, precision=chosen)
         self._top = top
         self._distributions = None if top is None else self._named(top)
@@ -98,7 +112,17 @@ class TextScorer:
         self.form: Normalization = model.config.char_vocab.normalization
         self.start = BiLMState.zeros(model.config.lstm, 1, device=self.bilm.network.device)
         if state == "warm":
-            self.start = warm_state(self.bilm, warm_text(model.warm_text))
+            text = warm_text(model.warm_text)
+            self.start = warm_state(self.bilm, text)
+            self._metadata |= warm_metadata(text)
+
+    def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
+        """Return how scores are made: model, text processing, options, version; JSON-able.
+
+        ``tokenizer`` is what splits the text, if not the model's own.
+        """
+        used = {} if tokenizer is None else {"tokenizer": tokenizer_metadata(tokenizer)}
+        return self._metadata | used
 
     def naming(self, top: int) -> "TextScorer":
         """Return a scorer that shares everything with this one, but names ``top`` words."""

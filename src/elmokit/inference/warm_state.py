@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
+from elmokit.files.hashing import text_sha256
 from elmokit.inference.engine import Engine
 from elmokit.inference.frozen_bilm import FrozenBiLM
 
@@ -31,6 +32,11 @@ def warm_text(stored: tuple[str, ...]) -> tuple[str, ...]:
     logger.warning("the model stores no neutral text to warm up with; using the package's own")
     text = files("elmokit").joinpath("data/warm.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line)
+
+
+def warm_metadata(text: Sequence[str]) -> dict[str, str]:
+    """Return what names the warm state after these sentences in the metadata of a result."""
+    return {"warm_text_sha256": text_sha256("\n".join(text))}
 
 
 def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> BiLMState:

@@ -10,7 +10,7 @@ from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 
@@ -101,14 +101,13 @@ def tokenize(model: PretrainedBiLM | str | PathLike[str], sentence: str) -> Toke
 def tokenize_lines_of(
     model: PretrainedBiLM,
     lines: Iterable[TextLine],
+    tokenizer: Tokenizer,
     *,
-    tokenizer: str | None = None,
     read: ReadReport | None = None,
 ) -> Iterator[TokenizedText]:
     """Yield every line of raw text with its sentences, split as for training and perplexity."""
-    splitter = build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
     form = model.config.char_vocab.normalization
-    for line, sentences in split_lines(lines, splitter, normalization=form, report=read):
+    for line, sentences in split_lines(lines, tokenizer, normalization=form, report=read):
         found = align_sentences(sentences, line.text)
         yield TokenizedText(
             raw=line.text,

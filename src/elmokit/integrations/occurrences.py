@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.formats.block import METADATA_KEY
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.alignment import align
 from elmokit.text.given_sentences import check_is_list
+from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
 try:
     import pyarrow
@@ -137,5 +137,6 @@ def _schema(embedder: Embedder, layers: Layers | str) -> pyarrow.Schema:
         ("end", pyarrow.int32()),
         ("vector", pyarrow.list_(pyarrow.float32(), embedder.dim)),
     ]
-    metadata = json.dumps(embedder.metadata(layers=layers))
+    kind: FileKind = "occurrences of words"
+    metadata = json.dumps({"kind": kind, **embedder.metadata(layers=layers)})
     return pyarrow.schema(fields, metadata={METADATA_KEY: metadata})

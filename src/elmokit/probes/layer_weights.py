@@ -46,6 +46,10 @@ class LayerWeights:
     embeddings: str
     """The condition, one of `WITH_LAYER_WEIGHTS`."""
     mixes: tuple[MixWeights, ...]
+    model_hash: str | None = None
+    """Of the biLM whose layers are mixed, if it is known."""
+    elmokit_version: str = ""
+    """That trained the run, if it is known."""
 
 
 def read_layer_weights(run_dir: Path | str) -> LayerWeights:
@@ -82,8 +86,10 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
     if not mixes:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
-        run=run_dir.resolve().name, task=task, embeddings=condition, mixes=tuple(mixes)
-    )
+        run=run_dir.resolve().name, task=task, embeddings=condition, mixes=tuple(mixes),
+        model_hash=(metadata["bilm"] or {}).get("model_hash"),
+        elmokit_version=metadata.get("elmokit_version", ""),
+    )  # fmt: skip
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:

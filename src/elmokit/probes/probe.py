@@ -73,6 +73,16 @@ class Probe:
     """Layers are read repeatedly and cached on disk."""
 
 
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a probe measured."""
+
+    scores: tuple[Any, ...]
+    """Baselines, if the probe has any, then a score per representation."""
+    metadata: dict[str, Any]
+    """Of the biLM's vectors, as `Embedder.metadata` has it."""
+
+
 def run_probe(
     name: str,
     data: Path,
@@ -89,7 +99,7 @@ def run_probe(
     precision: str = "fp32",
     cache_dir: Path | None = None,
     on_sentence: OnSentence | None = None,
-) -> tuple[Any, ...]:
+) -> ProbeResult:
     """Run one probe on the data of a directory.
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
@@ -97,9 +107,6 @@ def run_probe(
     ``test`` the test set of ``wsd``, ``device`` that of layers and classifiers, ``cache_dir`` a
     cache of layers for ``pos``. ``units`` is what a token of ``pos`` is, by default what the
     model's tokenizer makes (`usual_units`). For the other arguments see `layer_sources`.
-
-    Returns:
-        Baselines, if the probe has any, then a score per representation.
 
     Raises:
         FileNotFoundError: if a file or the model is missing.
@@ -133,7 +140,8 @@ def run_probe(
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(found)))
-    return probe.measure(sources, found, seed, device)
+    metadata = layered[0].embedder.metadata(layers=layered[0].layers, state=layered[0].state)
+    return ProbeResult(probe.measure(sources, found, seed, device), metadata)
 
 
 def _check_units(units: str) -> Units:

@@ -5,6 +5,7 @@
 """
 
 import copy
+import json
 import logging
 import math
 import os
@@ -44,6 +45,7 @@ from elmokit.weights.bilm_tf_options import (
     read_options,
 )
 from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 from elmokit.weights.tensor_files import WithoutStorage, check_finite
 
 logger = logging.getLogger(__name__)
@@ -131,7 +133,8 @@ def write_bilm_tf(
 
     A model that was read from this format gives the same datasets, bit for bit, and the same
     options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
-    softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it.
+    softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it,
+    as they do the metadata: an attribute with the model's hash, tokenizer and normalization.
 
     Raises:
         InputError: for an adaptive softmax, which the format cannot hold, if ``softmax`` is given
@@ -159,6 +162,7 @@ def write_bilm_tf(
         name: tensor.detach().to("cpu", torch.float32).numpy()
         for name, tensor in model.state_dict().items()
     }
+    metadata = model.metadata()
     layout, output = list(bilm_layout(model.config)), []
     if model.softmax is not None:
         output = list(softmax_layout(model.config, model.softmax.num_words))
@@ -166,8 +170,8 @@ def write_bilm_tf(
         if softmax is None:
             layout += output
         else:
-            _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays)
-        _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays)
+            _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays, metadata)
+        _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays, metadata)
         data = json_bytes(options_of(model), indent=2)
         files.enter_context(atomic_file(options)).write_bytes(data)
 
@@ -323,9 +327,13 @@ def _read_array(file: ArraySource, name: str, stored: StoredArray) -> np.ndarray
 # --- writing
 
 
-def _write_hdf5(path: Path, layout: list[Dataset], arrays: Arrays) -> None:
+def _write_hdf5(
+    path: Path, layout: list[Dataset], arrays: Arrays, metadata: Mapping[str, Any]
+) -> None:
     reserve(path, sum(4 * math.prod(dataset.shape) for dataset in layout))
+    kind: FileKind = "model weights"
     with h5py.File(path, "w") as file:
+        file.attrs[METADATA_KEY] = json.dumps({"kind": kind, **metadata})
         for dataset in layout:
             array = np.ascontiguousarray(dataset.write(arrays))
             assert array.shape == dataset.shape

@@ -34,7 +34,7 @@ from elmokit.files.json_files import json_bytes
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.card import model_card
@@ -51,6 +51,7 @@ from elmokit.weights.model_files import (
     load_tensors,
     read_config,
 )
+from elmokit.weights.result_metadata import result_metadata
 from elmokit.weights.storage import Storage, pack, round_parameters
 from elmokit.weights.tensor_files import WithoutStorage, check_name
 
@@ -202,6 +203,14 @@ class PretrainedBiLM(BiLM):
             digest.update(f"\n{name} {tuple(tensor.shape)}\n".encode())
             digest.update(tensor.numpy().astype("<f4", copy=False).data)
         return digest.hexdigest()
+
+    def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
+        """Return what results of this model name as their origin; JSON-able.
+
+        ``tokenizer`` is what split the text, if not the model's own.
+        """
+        normalization = self.config.char_vocab.normalization
+        return result_metadata(self.model_hash(), tokenizer or self.tokenizer, normalization)
 
     def fingerprint(self, model_hash: str | None = None) -> str:
         """Return the hex SHA-256 of everything that decides the model's numbers.

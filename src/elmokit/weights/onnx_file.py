@@ -24,7 +24,7 @@ from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.storage import Storage, pack, round_parameters
@@ -33,6 +33,7 @@ OPSET = 18
 FLOAT, INT64, BOOL = 1, 7, 9
 """Of `onnx.TensorProto`."""
 INPUT, LAYERS, MASK = "ids", "layers", "mask"
+PRODUCER = "elmokit"
 
 
 def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
@@ -52,10 +53,7 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
             "ONNX is written for models of bytes; this one reads characters and words by lists "
             "(config.json, `lexicon`)."
         )
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError("onnx", extra="onnx") from error
+    onnx = _import_onnx()
     made = {"normalization": model.config.char_vocab.normalization}
     if isinstance(model, PretrainedBiLM):
         made |= {"model_hash": model.model_hash(), "tokenizer": str(model.tokenizer)}
@@ -80,7 +78,7 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
             ],
             graph.initializers,
         ),
-        producer_name="elmokit",
+        producer_name=PRODUCER,
         producer_version=elmokit.__version__,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
@@ -91,6 +89,32 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
         temp_path.write_bytes(proto.SerializeToString())
+
+
+def read_onnx_metadata(path: Path) -> dict[str, str]:
+    """Return what a file written by `write_onnx` says of its model.
+
+    Raises:
+        MissingExtraError: if the library onnx is missing.
+        FormatError: if the file is damaged, or was not written by elmokit.
+    """
+    proto = _import_onnx().ModelProto()
+    try:
+        proto.ParseFromString(path.read_bytes())
+    except Exception as error:  # of protobuf, which only the extra has
+        raise FormatError(f"{path}: damaged, or not an ONNX file: {error}") from error
+    if proto.producer_name != PRODUCER:
+        raise FormatError(f"{path}: an ONNX file that elmokit did not write.")
+    written = {prop.key: prop.value for prop in proto.metadata_props}
+    return {"elmokit_version": proto.producer_version, **written}
+
+
+def _import_onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError("onnx", extra="onnx") from error
+    return onnx
 
 
 def run_onnx(path: str | PathLike[str], ids: Tensor) -> Tensor:

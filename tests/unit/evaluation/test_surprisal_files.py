@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from elmokit.embed.formats.registry import read_metadata
+from elmokit.errors import FormatError
 from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.surprisal_files import columns_of, write_jsonl, write_surprisal, write_tsv
+from elmokit.evaluation.text_scorer import TextScorer
 
 from ...builders.training_models import toy_model
 
@@ -50,7 +53,7 @@ def test_tsv_without_rows_has_its_columns():
 
 def test_json_lines(model, tmp_path):
     rows = rows_of(model, 2)
-    write_surprisal(rows, tmp_path / "out.jsonl", top=2)
+    write_surprisal(rows, tmp_path / "out.jsonl", {}, top=2)
     text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     stream = io.StringIO()
     write_jsonl(rows, stream, columns_of(top=2))
@@ -66,7 +69,13 @@ def test_json_lines(model, tmp_path):
 def test_parquet(model, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = rows_of(model, 2)
-    write_surprisal(rows, tmp_path / "out.parquet", top=2)
+    metadata = TextScorer(model).metadata()
+    write_surprisal(rows, tmp_path / "out.parquet", metadata, top=2)
+    stored = json.loads(parquet.read_schema(tmp_path / "out.parquet").metadata[b"elmokit"])
+    assert stored == {"kind": "surprisal", **metadata}
+    assert stored["model_hash"] == model.model_hash()
+    with pytest.raises(FormatError, match="not an embedding file: it holds surprisal"):
+        read_metadata(tmp_path / "out.parquet")
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table.column_names == columns_of(top=2)
     for line, row in zip(table.to_pylist(), rows, strict=True):
@@ -78,7 +87,7 @@ def test_parquet(model, tmp_path):
 
 def test_another_suffix_is_refused_and_nothing_is_written(model, tmp_path):
     with pytest.raises(ValueError, match=r"out\.csv.*\.tsv, \.jsonl, \.parquet.*'\.csv'"):
-        write_surprisal(rows_of(model, 0), tmp_path / "out.csv", top=0)
+        write_surprisal(rows_of(model, 0), tmp_path / "out.csv", {}, top=0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,5 +98,5 @@ def test_a_failure_leaves_no_file(model, tmp_path):
 
     for name in ("out.tsv", "out.parquet"):
         with pytest.raises(RuntimeError):
-            write_surprisal(rows(), tmp_path / name, top=0)
+            write_surprisal(rows(), tmp_path / name, {}, top=0)
     assert list(tmp_path.iterdir()) == []

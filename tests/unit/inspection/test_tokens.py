@@ -7,7 +7,7 @@ import pytest
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.inspection.tokens import count_tokens, tokenize, tokenize_lines_of
 from elmokit.text.char_vocab import WORD_BEGIN, WORD_END
-from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 from ...builders.training_models import toy_model
 
@@ -96,7 +96,8 @@ def test_lines_of_files_have_their_sentences_numbers_and_counts(simple, tmp_path
     path = tmp_path / "text.txt"
     path.write_text("The river is. A “ship” is!\n\n" + "강" * 9 + "\n", encoding="utf-8")
     read = ReadReport()
-    texts = list(tokenize_lines_of(simple, read_text_lines([path], read), read=read))
+    lines, splitter = read_text_lines([path], read), build_tokenizer("simple")
+    texts = list(tokenize_lines_of(simple, lines, splitter, read=read))
     assert [(text.file, text.line, len(text.sentences)) for text in texts] == [
         (str(path), 1, 2), (str(path), 3, 1),
     ]  # fmt: skip

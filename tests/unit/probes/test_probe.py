@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from elmokit.weights.model_dir import load_model
+
 from ...builders.task_models import toy_model
 
 CONLLU = "1\tI\tI\tPRON\t_\t_\t2\t_\t_\t_\n2\tsat\tsit\tVERB\t_\t_\t0\t_\t_\t_\n\n"
@@ -37,9 +39,12 @@ def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
     write_splits(data, CONLLU, ".conllu")
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("i 1 0\nsat 0 1\nunused 5 5\n", encoding="utf-8")
-    scores = run_probe(
+    found = run_probe(
         "pos", data, model_dir, random=True, vectors=vectors, cache_dir=tmp_path / "layers"
     )
+    scores = found.scores
+    assert found.metadata["model_hash"] == load_model(model_dir).model_hash()
+    assert (found.metadata["layers"], found.metadata["state"]) == ("all", "reset")
     assert [score.name for score in scores] == [
         "majority tag", "layer 0", "layer 1", "layer 2", "random 0", "random 1", "random 2",
         "static",
@@ -74,7 +79,7 @@ def test_words_in_context_are_split_by_the_models_tokenizer(model_dir, data):
     from elmokit.probes.probe import run_probe
 
     write_splits(data, WIC, ".tsv")
-    (score,) = run_probe("wic", data, model_dir, layers="top")
+    (score,) = run_probe("wic", data, model_dir, layers="top").scores
     assert (score.name, score.accuracy) == ("layer top", 100)
 
 
@@ -175,10 +180,10 @@ def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog
     model.save(tmp_path / "ko")
     write_splits(data, KOREAN, ".conllu")
     how = {"layers": "top", "cache_dir": tmp_path / "layers"}
-    scores = run_probe("pos", data, str(tmp_path / "ko"), **how)
+    scores = run_probe("pos", data, str(tmp_path / "ko"), **how).scores
     assert {score.num_words for score in scores} == {4}
     assert "are split by the tokenizer" not in caplog.text
-    scores = run_probe("pos", data, str(tmp_path / "ko"), units="words", **how)
+    scores = run_probe("pos", data, str(tmp_path / "ko"), units="words", **how).scores
     assert {score.num_words for score in scores} == {2}
     assert "100 % of the words are split by the tokenizer 'korean'" in caplog.text
     assert "--units morphemes" in caplog.text

@@ -24,7 +24,9 @@ def evaluate(
     json: options.JsonOption = False,
 ) -> None:
     """Score a trained task model on labeled data, in total and by tag, type of span or label."""
+    from elmokit.tasks.runs.run_dir import run_hash
     from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.weights.locate import TASK_RUNS
 
     choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
@@ -32,7 +34,8 @@ def evaluate(
     if json:
         given = {"metric": score.metric, "value": score.value, **score.details}
         by_label = {"by_label": score.by_label} if score.by_label else {}
-        emit_json({**given, "examples": len(score.counts), **by_label})
+        made_by = {"run_hash": run_hash(TASK_RUNS.find(run)), **trained.result_metadata()}
+        emit_json({**given, "examples": len(score.counts), **by_label, "metadata": made_by})
         return
     typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})")
     for name, value in score.details.items():

@@ -70,7 +70,11 @@ def neighbors(
         spread,
     )
     from elmokit.text.normalization import normalize
-    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+    from elmokit.text.tokenizers.registry import (
+        build_tokenizer,
+        tokenizer_for_model,
+        tokenizer_metadata,
+    )
     from elmokit.vectors.static_vectors import UNKNOWN_ID
     from elmokit.vectors.vector_files import read_vectors
 
@@ -113,6 +117,8 @@ def neighbors(
             "word": word, "parts": parts, "layers": chosen,
             "occurrences": [_as_json(one) for one in found],
             "static": [{"word": other, "similarity": cosine} for other, cosine in static],
+            "metadata": embedder.metadata(layers=chosen)
+            | {"tokenizer": tokenizer_metadata(splitter)},
         })  # fmt: skip
         return
     if query is None:

@@ -37,7 +37,10 @@ def perplexity(
     )  # fmt: skip
     report = perplexity_of_files(scorer, splitter, text, read=read)
     if json:
-        emit_json({**dataclasses.asdict(report), "skipped": read.skipped})
+        emit_json({
+            **dataclasses.asdict(report), "skipped": read.skipped,
+            "metadata": scorer.metadata(tokenizer=splitter),
+        })  # fmt: skip
         return
     typer.echo(f"forward        {report.forward:10.2f}")
     typer.echo(f"backward       {report.backward:10.2f}")

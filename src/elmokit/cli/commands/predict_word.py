@@ -1,5 +1,6 @@
 """`elmokit predict-word`: the words that a model expects at a position of a sentence."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,11 +40,13 @@ def predict_word(
     word only "forward" is meaningful: the other two take the sentence to end after it.
     """
     from elmokit.evaluation.word_prediction import predict_word as predict
+    from elmokit.weights.model_dir import load_model
 
+    loaded = load_model(model)
     with as_input_error():
-        found = predict(model, sentence, index=word, insert=insert, top=top, state=state)
+        found = predict(loaded, sentence, index=word, insert=insert, top=top, state=state)
     if json:
-        emit_json(found)
+        emit_json({**asdict(found), "metadata": loaded.metadata() | {"state": state}})
         return
     gap = found.words[: found.index], found.words[found.index + (not found.insert) :]
     hidden = "" if found.word is None else f"   hidden: {found.word}"

@@ -52,16 +52,20 @@ def probe(
     choose_threads(threads)
     done = count(1)
     with progress_bar("sentences") as update:
-        scores = run_probe(
+        found = run_probe(
             name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
             test=test, units=units, seed=seed, state=state, device=device, precision=precision,
             cache_dir=layer_cache,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip
     probe_used = find_probe(name)
-    plain, gains = [plain_score(score) for score in scores], gains_of(probe_used, scores)
+    plain = [plain_score(score) for score in found.scores]
+    gains = gains_of(probe_used, found.scores)
     if json:
-        emit_json({"probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains]})
+        emit_json({
+            "probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains],
+            "metadata": found.metadata,
+        })  # fmt: skip
         return
     _print_scores(probe_used, plain)
     if gains:

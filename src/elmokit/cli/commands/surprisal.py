@@ -69,15 +69,19 @@ def surprisal(
     first = list(itertools.islice(rows, 1))  # before anything is written
     if not first:
         rows.report()  # raises
+    metadata = scorer.metadata(tokenizer=splitter)
     if output is not None:
-        files.write_surprisal(itertools.chain(first, rows), output, top=top)
+        files.write_surprisal(itertools.chain(first, rows), output, metadata, top=top)
     else:
         write = files.write_jsonl if json else files.write_tsv
         write(itertools.chain(first, rows), sys.stdout, files.columns_of(top=top))
         sys.stdout.flush()
     report = rows.report()
     if output is not None and json:
-        emit_json({**dataclasses.asdict(report), "skipped": read.skipped, "output": output})
+        emit_json({
+            **dataclasses.asdict(report), "skipped": read.skipped, "output": output,
+            "metadata": metadata,
+        })  # fmt: skip
     typer.echo(
         f"perplexity {report.forward:.2f} forward, {report.backward:.2f} backward, "
         f"{report.mean:.2f} mean; {counted(report.tokens, 'row')} of "

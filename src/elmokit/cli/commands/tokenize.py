@@ -29,12 +29,15 @@ def tokenize(
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.inspection.tokens import count_tokens, tokenize_lines_of
+    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
     from elmokit.weights.model_dir import load_model
 
     read, counts = ReadReport(), count_tokens()
+    loaded = load_model(model)
+    splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     lines = options.text_lines(text, given, read)
     shown = []
-    for line in tokenize_lines_of(load_model(model), lines, tokenizer=tokenizer, read=read):
+    for line in tokenize_lines_of(loaded, lines, splitter, read=read):
         counts.update(count_tokens(line))
         if json:
             shown.append(line)
@@ -45,7 +48,10 @@ def tokenize(
             for token in sentence:
                 typer.echo(_row(token))
     if json:
-        emit_json({"texts": shown, "counts": counts, "skipped": read.skipped})
+        emit_json({
+            "texts": shown, "counts": counts, "skipped": read.skipped,
+            "metadata": loaded.metadata(tokenizer=splitter),
+        })  # fmt: skip
         return
     told = (
         f"{value:,} {name}" if value != 1 else f"1 {name.removesuffix('s')}"

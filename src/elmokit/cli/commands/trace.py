@@ -37,11 +37,13 @@ def trace(
     character.
     """
     from elmokit.inspection.trace import trace as trace_word
+    from elmokit.weights.model_dir import load_model
 
+    loaded = load_model(model)
     with as_input_error():
-        found = trace_word(model, sentence, word=word, weights=_numbers(weights), gamma=gamma)
+        found = trace_word(loaded, sentence, word=word, weights=_numbers(weights), gamma=gamma)
     if json:
-        emit_json(found.as_dict())
+        emit_json({**found.as_dict(), "metadata": loaded.metadata()})
         return
     _print(found)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from elmokit import __version__
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
@@ -67,7 +68,7 @@ def vocab(
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.sentences import blocks_of_sentences, tokenize_lines
-    from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
     from elmokit.text.vocab_doctor import check_vocab
     from elmokit.text.word_counter import build_vocab
 
@@ -98,8 +99,8 @@ def vocab(
         emit_json({
             "path": str(target), "size": len(built.vocab), "sentences": built.num_sentences,
             "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
-            "tokenizer": {"name": used.name, "version": used.version},
-            "normalization": normalization,
+            "tokenizer": tokenizer_metadata(used), "normalization": normalization,
+            "elmokit_version": __version__,
         })  # fmt: skip
         return
     typer.echo(f"vocabulary     {target}")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-METADATA_KEY = "elmokit"
-"""Name under which every file holds its metadata as JSON."""
 TOKENS_KEY = "tokens"
 """Name under which files hold the words of a sentence, as JSON where there are no lists."""
 READ_ADVICE = "Embed the text again, or fetch the file again."

@@ -15,7 +15,6 @@ import h5py
 import numpy as np
 
 from elmokit.embed.formats.block import (
-    METADATA_KEY,
     TOKENS_KEY,
     Block,
     Sentence,
@@ -25,6 +24,7 @@ from elmokit.embed.formats.block import (
 from elmokit.errors import FormatError
 from elmokit.files.atomic import reserve
 from elmokit.files.hdf5 import open_hdf5
+from elmokit.weights.result_metadata import METADATA_KEY
 
 MAX_ATTRIBUTE_BYTES = 60_000
 

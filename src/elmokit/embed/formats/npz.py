@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.formats.block import (
-    METADATA_KEY,
     READ_ADVICE,
     TOKENS_KEY,
     Block,
@@ -22,6 +21,7 @@ from elmokit.embed.formats.block import (
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
+from elmokit.weights.result_metadata import METADATA_KEY
 
 
 class Writer:

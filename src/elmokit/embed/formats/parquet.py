@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.block import METADATA_KEY, TOKENS_KEY, Block, Sentence
+from elmokit.embed.formats.block import TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
 from elmokit.files.bounded import MAX_COMPRESSION
+from elmokit.weights.result_metadata import METADATA_KEY
 
 try:
     import pyarrow as pa

@@ -133,8 +133,18 @@ def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]
     """Read how an embedding file was made; ``advice`` ends the messages of errors.
 
     Raises:
-        FormatError: if the file is damaged, or was not written by elmokit.
+        FormatError: if the file is damaged, was not written by elmokit, or holds something else.
     """
+    metadata = read_any_metadata(path, advice=advice)
+    if (kind := metadata.get("kind", "embedding file")) != "embedding file":
+        raise FormatError(f"{path} is not an embedding file: it holds {kind}. {advice}")
+    known = known_part(_KnownMetadata, metadata)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
+    return metadata
+
+
+def read_any_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:
+    """As `read_metadata`, of any file that elmokit writes in these formats."""
     module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
     path.open("rb").close()  # system errors name the path here, but not in the libraries
     try:
@@ -142,7 +152,4 @@ def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]
             text = module.read_metadata(path)
     except FormatError as error:
         raise FormatError(f"{str(error).strip()} {advice}") from error
-    metadata = parse_json(text, source=path, advice=advice)
-    known = known_part(_KnownMetadata, metadata)
-    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
-    return metadata
+    return parse_json(text, source=path, advice=advice)

@@ -187,6 +187,12 @@ def _check_complete(table: object, key: str, kind: type, run_dir: Path, advice: 
         )
 
 
+def run_hash(run_dir: Path) -> str | None:
+    """Return the hex SHA-256 of the weights of a run; none if there are none yet."""
+    path = run_dir / WEIGHTS_FILE
+    return file_sha256(path) if path.is_file() else None
+
+
 def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch.Tensor]:
     """Return the weights of a run as fp32.
 

@@ -40,6 +40,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, t
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.locate import MODELS, PACKAGED_RUNS, TASK_RUNS, path_of
+from elmokit.weights.result_metadata import result_metadata
 from elmokit.weights.storage import Storage, round_parameters
 from elmokit.weights.versions import adding_version_hint
 
@@ -157,6 +158,12 @@ class TaskRun:
         network.eval().to(chosen)
         maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
         return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
+
+    def result_metadata(self) -> dict[str, Any]:
+        """Return what scores of this run name as their origin, its biLM first; JSON-able."""
+        reference, form = self._bilm.reference, self._bilm.char_vocab.config.normalization
+        model_hash = None if reference is None else reference.model_hash
+        return result_metadata(model_hash, self._bilm.tokenizer, form)
 
     def card(self) -> str:
         """Return the card of the run as Markdown; bytes of names that are not UTF-8 are escaped."""

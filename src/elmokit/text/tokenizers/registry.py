@@ -61,6 +61,11 @@ class TokenizerConfig:
             )
 
 
+def tokenizer_metadata(tokenizer: Tokenizer | TokenizerConfig) -> dict[str, str]:
+    """Return what names a tokenizer in the metadata of a result."""
+    return {"name": tokenizer.name, "version": tokenizer.version}
+
+
 def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
     """Return the tokenizer of a config or name (newest version), cached by name and version.
 
