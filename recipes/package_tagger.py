@@ -30,7 +30,7 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.tasks.task import TaskScore
 from elmokit.training.checkpoints import latest_checkpoint
-from elmokit.training.pretraining.run_dir import CHECKPOINTS
+from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.locate import PACKAGED_RUNS
 

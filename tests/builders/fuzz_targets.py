@@ -27,7 +27,8 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
 from elmokit.training.metrics_log import read_log
 from elmokit.training.pretraining.pretrain import PretrainConfig
-from elmokit.training.pretraining.run_dir import check_run, record_run
+from elmokit.training.pretraining.start import FIXED_SETTINGS
+from elmokit.training.run_dir import check_run, record_run
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -177,7 +178,7 @@ def run_record(folder: Path) -> Target:
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     def read() -> None:
-        check_run(folder, PretrainConfig(), origin, resume=True)
+        check_run(folder, PretrainConfig(), origin, resume=True, fixed=FIXED_SETTINGS)
         assert all(isinstance(row["step"], int) for row in read_log(log))
 
     return Target("run record", folder, read)

@@ -191,7 +191,7 @@ def test_layer_weights_of_runs(folder):
         ),
         (
             ["neighbors", "x", "--word", "a", "--layers", "all", "--model", "MODEL"],
-            "Neighbors need one vector",
+            "must give one vector per word",
         ),
         (["weights", "x"], "There is no task run 'x'"),
     ],

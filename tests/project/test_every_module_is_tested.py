@@ -25,6 +25,7 @@ COVERED_BY = {
     ),
     "e2e/test_probe_commands.py": (
         "cli/commands/neighbors cli/commands/probe cli/commands/weights probes/registry"
+        " probes/word_neighbors"
     ),
     "e2e/test_serve_command.py": "cli/commands/serve",
     "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",

@@ -16,7 +16,7 @@ from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata, run_hash
 from elmokit.training.metrics_log import RUN_FILE
-from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
+from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model

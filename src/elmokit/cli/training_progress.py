@@ -32,7 +32,7 @@ def watch_training(
 
 def _what_is_safe(run_dir: Path) -> str:
     from elmokit.training.checkpoints import latest_checkpoint
-    from elmokit.training.pretraining.run_dir import CHECKPOINTS, is_recorded
+    from elmokit.training.run_dir import CHECKPOINTS, is_recorded
 
     checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
     if checkpoint is not None:

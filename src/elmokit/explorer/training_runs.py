@@ -10,7 +10,7 @@ from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
-from elmokit.training.pretraining.run_dir import MARK
+from elmokit.training.run_dir import MARK
 from elmokit.weights.locate import CONFIG_NAME
 
 NGRAM_NAME = "ngram.json"

@@ -1,8 +1,7 @@
 """`elmokit neighbors`: the occurrences of a word that a model considers similar."""
 
-import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +12,7 @@ from elmokit.errors import InputError
 from elmokit.files.location import counted
 
 if TYPE_CHECKING:
-    from elmokit.probes.neighbors import Layers, Neighborhood
-
-log = logging.getLogger(__name__)
-
-STATIC_NEIGHBORS = 10
+    from elmokit.probes.neighbors import Neighborhood
 
 
 def neighbors(
@@ -60,94 +55,31 @@ def neighbors(
     with the nearest neighbors to those with the farthest. With --vectors, the static neighbors of
     WORD follow.
     """
-    from elmokit.corpus.readers import read_sentences
     from elmokit.embed.embedder import Embedder
-    from elmokit.probes.neighbors import (
-        find_neighbors,
-        nearest_occurrences,
-        nearest_words,
-        occurrence_in,
-        spread,
-    )
-    from elmokit.text.normalization import normalize
-    from elmokit.text.tokenizers.registry import (
-        build_tokenizer,
-        tokenizer_for_model,
-        tokenizer_metadata,
-    )
-    from elmokit.vectors.static_vectors import UNKNOWN_ID
-    from elmokit.vectors.vector_files import read_vectors
+    from elmokit.probes.neighbors import spread
+    from elmokit.probes.word_neighbors import neighbors_of_word
 
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
     choose_threads(threads)
-    embedder = Embedder.load(model, device=device)
-    chosen = _check_layers(layers, embedder.num_layers)
-    splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
-    form = embedder.normalization
-    word = normalize(word, form)
-    parts = splitter.tokenize(word)
-    if not parts:
-        raise InputError("--word is empty.")
-    if parts != [word]:
-        log.info(
-            "the tokenizer %s writes %r as %d tokens: %r",
-            splitter.name, word, len(parts), " ".join(parts),
-        )  # fmt: skip
-    query = None
-    if sentence is not None:
-        query = occurrence_in(splitter.tokenize(normalize(sentence, form)), parts)
-    static = []
-    if vectors is not None:
-        read = read_vectors(vectors)
-        if read.id_of(word) == UNKNOWN_ID:  # fastText makes one of n-grams
-            read = read.extended(read_vectors(vectors, only=[word]))
-        if read.id_of(word) == UNKNOWN_ID:
-            log.warning("%s has no vector for %r: no static neighbors", vectors, word)
-        else:
-            static = nearest_words(read, word, num_neighbors=STATIC_NEIGHBORS)
-    sentences = read_sentences(text, splitter, normalization=form)
-    how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}
-    if query is not None and any_word:
-        found = [nearest_occurrences(embedder, query, sentences, **how)]
-    else:
-        found = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
+    found = neighbors_of_word(
+        Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
+        layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,
+        vectors=vectors, tokenizer=tokenizer,
+    )  # fmt: skip
     if json:
-        emit_json({
-            "word": word, "parts": parts, "layers": chosen,
-            "occurrences": [_as_json(one) for one in found],
-            "static": [{"word": other, "similarity": cosine} for other, cosine in static],
-            "metadata": embedder.metadata(layers=chosen)
-            | {"tokenizer": tokenizer_metadata(splitter)},
-        })  # fmt: skip
+        emit_json(found.as_dict())
         return
-    if query is None:
-        at_limit = f" (as many as --limit {limit} allows)" if len(found) == limit else ""
-        counts = f"{counted(len(found), 'occurrence')}{at_limit}"
-        typer.echo(f"{word}: {counts}, {options.name_layers(chosen)}")
-    _print(found if query is not None else spread(found, show), context)
-    if static:
-        typer.echo(f"\nstatic: {', '.join(f'{other} {cosine:.2f}' for other, cosine in static)}")
-
-
-def _check_layers(text: str, num_layers: int) -> "Layers":
-    from elmokit.inference.results import check_layers
-
-    if text == "all":
-        raise InputError("Neighbors need one vector per word: --layers top, average or a number.")
-    return check_layers(options.layers_of(text), num_layers)  # pyright: ignore[reportReturnType]
-
-
-def _as_json(found: "Neighborhood") -> dict[str, Any]:
-    return {
-        "tokens": found.occurrence.tokens,
-        "index": found.occurrence.index,
-        "num_tokens": found.occurrence.num_tokens,
-        "neighbors": [
-            {"tokens": other.tokens, "index": other.index, "similarity": similarity}
-            for other, similarity in zip(found.neighbors, found.similarities, strict=True)
-        ],
-    }
+    occurrences = found.occurrences
+    if sentence is None:
+        at_limit = f" (as many as --limit {limit} allows)" if len(occurrences) == limit else ""
+        counts = f"{counted(len(occurrences), 'occurrence')}{at_limit}"
+        typer.echo(f"{found.word}: {counts}, {options.name_layers(found.layers)}")
+        occurrences = spread(occurrences, show)
+    _print(occurrences, context)
+    if found.static:
+        near = ", ".join(f"{other} {cosine:.2f}" for other, cosine in found.static)
+        typer.echo(f"\nstatic: {near}")
 
 
 def _print(found: "Sequence[Neighborhood]", context: int) -> None:

@@ -1,6 +1,6 @@
 """A training in its run directory: taken and locked, resumable, stopped cleanly.
 
-It uses the run directories, checkpoints and signals of pre-training.
+Directory, checkpoints and signals are those of all trainings (`elmokit.training`).
 """
 
 import logging
@@ -28,7 +28,7 @@ from elmokit.training.checkpoints import (
     restoring,
 )
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, RunLog
-from elmokit.training.pretraining.run_dir import (
+from elmokit.training.run_dir import (
     BEST,
     CHECKPOINTS,
     MARK,

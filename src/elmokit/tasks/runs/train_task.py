@@ -1,44 +1,20 @@
 """`train_task`: labeled data in, the directory of a trained task out."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
-
-import elmokit
 from elmokit.bilm.device import pick_device
-from elmokit.config import to_dict
-from elmokit.errors import InputError, as_input_error
-from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import existing_file
-from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
-from elmokit.tasks.inputs.word_units import warn_of_units
-from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
-from elmokit.tasks.runs.examples import (
-    LOWERCASE_SHARE,
-    Examples,
-    choose_examples,
-    lowercase_copies,
-)
+from elmokit.tasks.inputs.task_bilm import OnLayers
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.prepared import TaskFiles, prepare_task
 from elmokit.tasks.runs.run_dir import write_best
 from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
-from elmokit.tasks.runs.scoring import check_labels, score_model
-from elmokit.tasks.runs.training import EpochReport, OnStep, TaskTraining
-from elmokit.tasks.tagging import check_tags_words
+from elmokit.tasks.runs.training import EpochReport, OnStep
 from elmokit.tasks.task import TaskScore
 from elmokit.training.schedules import Limits
-from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 
 log = logging.getLogger(__name__)
-
-SCALED_BY = 32
-"""Training examples that decide the initial γ; documents: one."""
 
 
 @dataclass(frozen=True)
@@ -122,135 +98,38 @@ def train_task(
             not tag words.
         FloatingPointError: if the loss is not finite.
     """
-    for path in (train_path, dev_path):  # hashed after they are read
-        existing_file(path, what="task data", is_read_twice=True)
-    task = find_task(config.task).in_units(config.units)
     Limits(minutes=minutes)
-    if config.train.lowercase_share:
-        check_tags_words(task, wanted=LOWERCASE_SHARE)
-    _check_vectors(config.inputs, vectors)
-    given, config = config.inputs, config.resolved(with_static=vectors is not None)
-    _warn_of_no_effect(given, config.inputs)
     chosen = pick_device(device)
     log.info("the task model computes on %s", chosen)
-    bilm = TaskBiLM.open(
-        config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-        device=chosen, cache_dir=cache_dir, on_layers=on_layers,
+    prepared = prepare_task(
+        config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
+        model=model, precision=precision, device=chosen, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
-    tokenize = bilm.tokenizer.tokenize
-    training = task.read(train_path, training=True, tokenize=tokenize)
-    dev = task.read(dev_path, training=False, tokenize=tokenize)
-    test = None
-    if test_path is not None:
-        test = task.read(test_path, training=False, tokenize=tokenize)
-    num_given = len(training)
-    training += lowercase_copies(
-        task, training, share=config.train.lowercase_share, seed=config.train.seed
-    )
-    labels = task.labels(training)
-    if task.labels_are_answers and len(labels) == 1:
-        raise InputError(
-            f"{train_path}: every example has the label {labels[0]!r}: there is nothing to learn."
-        )
-    check_labels(dev_path, task, labels, dev)
-    if test_path is not None and test is not None:
-        check_labels(test_path, task, labels, test)
-    has_bilm = bilm.reference is not None
-    warn_of_units(
-        train_path, task.words(training), config.units, bilm.tokenizer, has_bilm=has_bilm,
-        option="--set units=morphemes" if "morphemes" in task.all_units else "",
-    )  # fmt: skip
-    static = vectors_reference = None
-    if vectors is not None:
-        vectors_reference = VectorsReference.of(vectors)
-        static = read_vectors_of(vectors, task.words([*training, *dev]))
-    kept_static = static if static is None or keep_static else static.first(0)
-    with as_input_error():  # impossible widths
-        network = build_network(task, config, labels, bilm, static)
-    network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
-    network.to(chosen)
-    metadata = {
-        "elmokit_version": elmokit.__version__,
-        "config": to_dict(config),
-        "labels": labels,
-        "bilm": None if bilm.reference is None else to_dict(bilm.reference),
-        "vectors": None if vectors_reference is None else to_dict(vectors_reference),
-        "data": {"train": str(train_path), "dev": str(dev_path), "examples": num_given},
-    }
-    origin: dict[str, Any] = {
-        "train": file_sha256(train_path), "dev": file_sha256(dev_path), "precision": precision,
-        "vectors": None if vectors_reference is None else vectors_reference.sha256,
-        "bilm": None if bilm.reference is None else bilm.reference.model_hash,
-    }  # fmt: skip
-    maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
+    static = prepared.static
+    kept = static if static is None or keep_static else static.first(0)
 
     def write_epoch(report: EpochReport) -> None:
         found = report.dev
         score = {"metric": found.metric, "value": found.value, **found.details}
-        write_best(run_dir, metadata | {"dev": score}, network, kept_static)
+        write_best(run_dir, prepared.metadata() | {"dev": score}, prepared.network, kept)
 
-    with open_run_dir(run_dir, config, origin, resume=resume) as checkpoint:
-        read = choose_examples(
-            Examples(task, training, None), share=config.train.label_share, seed=config.train.seed
-        )
-        examples = (
-            Examples(task, training, bilm.keep, read=read), Examples(task, dev, bilm.keep)
-        )  # fmt: skip
-        network.inputs.set_scales(_first_batches(examples[0], maker, sorted(read)))
-        saved = SavedTraining(
-            training=TaskTraining(
-                network, maker, *examples, config.train,
-                seconds=None if minutes is None else 60 * minutes, checkpoint=checkpoint,
-            ),
-            run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
+    origin = prepared.origin(precision)
+    with open_run_dir(run_dir, prepared.config, origin, resume=resume) as checkpoint:
+        seconds = None if minutes is None else 60 * minutes
+        training = prepared.training(seconds=seconds, checkpoint=checkpoint)
+        best = SavedTraining(
+            training=training, run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
             with_checkpoints=with_checkpoints, save_on_signals=save_on_signals,
             on_step=on_step, on_epoch=on_epoch,
-        )  # fmt: skip
-        best = saved.run()
-    num_epochs = saved.training.epoch + bool(saved.training.losses)
+        ).run()  # fmt: skip
+    num_epochs = training.epoch + bool(training.losses)
     if best.dev.value == 0:
         log.warning(
             "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
             "train for more epochs, on more examples, or with another train.learning_rate.",
             best.dev.metric, dev_path, num_epochs,
         )  # fmt: skip
-    seconds, is_complete = saved.training.seconds, saved.training.is_complete
-    score = None
-    if test is not None and is_complete:
-        if static is not None and vectors is not None:
-            later = read_vectors(vectors, only=set(task.words(test)))
-            maker.static = static.extended(later)
-            network.inputs.set_static(maker.static)
-        score = score_model(network, maker, Examples(task, test, bilm.keep))
-    return TaskResult(run_dir, best, num_epochs, seconds, is_complete, score)
-
-
-def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
-    if inputs.needs_static and vectors is None:
-        raise InputError(
-            f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
-        )
-    if inputs.embeddings == "none" and vectors is not None:
-        raise InputError(
-            "embeddings='none' reads no word vectors: leave out --vectors, or take static."
-        )
-
-
-def _warn_of_no_effect(given: InputSettings, resolved: InputSettings) -> None:
-    if given.state != resolved.state:
-        log.warning(
-            "inputs.state=%s has no effect: embeddings=%s reads no layers",
-            given.state, given.embeddings,
-        )  # fmt: skip
-    if given.static_scale != resolved.static_scale:
-        log.warning(
-            "inputs.static_scale=%s has no effect without word vectors (--vectors)",
-            given.static_scale,
-        )  # fmt: skip
-
-
-def _first_batches(
-    examples: Examples, maker: BatchMaker, indices: Sequence[int]
-) -> list[TokenBatch]:
-    count = 1 if examples.task.batched_by == "document" else SCALED_BY
-    return examples.batch(maker, indices[:count])
+    return TaskResult(
+        run_dir, best, num_epochs, training.seconds, training.is_complete,
+        prepared.score_test() if training.is_complete else None,
+    )  # fmt: skip

@@ -24,10 +24,10 @@ from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.run_dir import NOT_RESUMABLE
 from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.pretraining.vocab_transfer import check_vocab, with_vocab
+from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model

@@ -26,9 +26,9 @@ from elmokit.training.memory import kept_memory
 from elmokit.training.metrics_log import METRICS_FILE, RunLog
 from elmokit.training.precision import quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import CHECKPOINTS
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import OnValidation, Validation
+from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.training.schedules import Limits, Progress
 from elmokit.training.signals import StopRequest, held_signals
 from elmokit.weights.locate import CONFIG_NAME

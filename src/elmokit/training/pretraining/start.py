@@ -26,7 +26,8 @@ from elmokit.text.worker_processes import ONE_PROCESS, Workers
 from elmokit.training.distributed import World, world
 from elmokit.training.pretraining.run import TrainingEvent, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.training.pretraining.run_dir import (
+from elmokit.training.pretraining.validation import OnValidation
+from elmokit.training.run_dir import (
     absolute_paths,
     check_run,
     exclusive_lock,
@@ -35,9 +36,14 @@ from elmokit.training.pretraining.run_dir import (
     mark_run,
     record_run,
 )
-from elmokit.training.pretraining.validation import OnValidation
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM
+
+FIXED_SETTINGS = (
+    "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
+    "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
+)  # fmt: skip
+"""Settings that a resumed run cannot change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +142,7 @@ def start_run(
             if other_text:
                 find_files(list(other_text))
             was_begun = is_recorded(run_dir)
-            check_run(run_dir, config, origin, resume=options.resume)
+            check_run(run_dir, config, origin, resume=options.resume, fixed=FIXED_SETTINGS)
             if not was_begun and not is_finished(corpus):
                 build_tokenizer(text.tokenizer)  # fails before any text is read
             sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
@@ -144,7 +150,7 @@ def start_run(
             locks.enter_context(exclusive_lock(run_dir))
             is_begun = is_recorded(run_dir)
             if is_begun != was_begun:  # by another process that has ended since
-                check_run(run_dir, config, origin, resume=options.resume)
+                check_run(run_dir, config, origin, resume=options.resume, fixed=FIXED_SETTINGS)
             if is_begun:
                 prepared = open_text(corpus, run_dir)
                 check_same_text(prepared, sources, run_dir)

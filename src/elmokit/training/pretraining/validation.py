@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ import elmokit
 from elmokit.config import from_dict, known_part
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.files.atomic import atomic_file
+from elmokit.files.temporary import remove_whole
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.distributed import World
 from elmokit.training.precision import matmul_precision
-from elmokit.training.pretraining.run_dir import BEST, publish_best
+from elmokit.training.run_dir import BEST
 from elmokit.training.schedules import Progress
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -196,6 +199,18 @@ class Validation:
             "perplexity": None if report is None else dataclasses.asdict(report),
         }
         self.model.save(self.run_dir / BEST)
+
+
+def publish_best(run_dir: Path) -> None:
+    """Copy the best model's files into the run directory, then remove ``best/``.
+
+    ``config.json`` comes last: it marks a model directory.
+    """
+    best = run_dir / BEST
+    for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
+        with atomic_file(run_dir / path.name) as temp_path:
+            shutil.copyfile(path, temp_path)
+    remove_whole(best)
 
 
 def _counting(on_validation: OnValidation | None, total: int) -> Callable[[int], None]:

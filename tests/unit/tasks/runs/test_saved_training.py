@@ -30,8 +30,8 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.pretraining import start
 from elmokit.training.pretraining.pretrain import PretrainConfig, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.run_dir import record_run
 from elmokit.training.pretraining.start import RunOptions
+from elmokit.training.run_dir import record_run
 from elmokit.training.schedules import Limits
 
 from ....builders.command_line import elmokit

@@ -6,7 +6,6 @@ import hashlib
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -592,12 +591,6 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
 
 
-def test_what_is_read_twice_is_no_stream(tmp_path):
-    config = TaskRunConfig(task="ner", inputs=InputSettings(embeddings="none"))
-    with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
-        train_task(config, Path("-"), tmp_path / "dev.txt", tmp_path / "run")
-
-
 def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
     from elmokit.tasks.runs import training
 
@@ -723,11 +716,3 @@ def test_texts_longer_than_attention_can_read_are_refused(task, train, monkeypat
     words.append("d")
     with pytest.raises(InputError, match=r"Text 1: .* 4 words; at most 3"):
         list(run.predict([words if task == "sentiment" else [["a"], words]]))
-
-
-def test_one_label_teaches_nothing(tmp_path):
-    data = tmp_path / "data.tsv"
-    data.write_text("text\tlabel\ngood\t+\nfine\t+\n", encoding="utf-8")
-    config = TaskRunConfig(task="sentiment", inputs=InputSettings(embeddings="none"))
-    with pytest.raises(InputError, match=r"data\.tsv: .*'\+'"):
-        train_task(config, data, data, tmp_path / "run")

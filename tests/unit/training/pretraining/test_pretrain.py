@@ -19,9 +19,9 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.run_dir import exclusive_lock, record_run
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.run_dir import exclusive_lock, record_run
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 

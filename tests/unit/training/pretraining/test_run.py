@@ -21,8 +21,8 @@ from elmokit.training.metrics_log import METRICS_FILE, read_log
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.run_dir import CHECKPOINTS
 from elmokit.training.pretraining.validation import Validation, ValidationConfig
+from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 

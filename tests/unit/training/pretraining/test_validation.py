@@ -11,8 +11,8 @@ from elmokit.metrics.perplexity import PerplexityCounter
 from elmokit.training.distributed import World
 from elmokit.training.precision import matmul_precision
 from elmokit.training.pretraining import validation as validation_module
-from elmokit.training.pretraining.run_dir import BEST
-from elmokit.training.pretraining.validation import Validation, ValidationConfig
+from elmokit.training.pretraining.validation import Validation, ValidationConfig, publish_best
+from elmokit.training.run_dir import BEST
 from elmokit.training.schedules import Progress
 from elmokit.weights.model_dir import load_model
 
@@ -262,3 +262,32 @@ def test_numbers_below_one_are_refused(name):
 
 def test_the_perplexity_at_the_start_is_beaten_by_anything(build):
     assert build().best == math.inf
+
+
+class TestPublishing:
+    def test_the_run_directory_becomes_the_model(self, tmp_path):
+        model = toy_model()
+        model.save(tmp_path / BEST)
+        (tmp_path / "run.json").write_text("{}")
+        names = {path.name for path in (tmp_path / BEST).iterdir()}
+        publish_best(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == names | {"run.json"}
+
+    def test_a_kill_on_the_way_can_be_made_good(self, tmp_path, monkeypatch):
+        toy_model().save(tmp_path / BEST)
+        copied = []
+
+        def dies(source, target):
+            copied.append(source.name)
+            if len(copied) == 3:
+                raise KeyboardInterrupt
+            target.write_bytes(source.read_bytes())
+
+        with monkeypatch.context() as patch:
+            patch.setattr(validation_module.shutil, "copyfile", dies)
+            with pytest.raises(KeyboardInterrupt):
+                publish_best(tmp_path)
+        assert "config.json" not in copied, "a directory without it is no model yet"
+        publish_best(tmp_path)
+        assert not (tmp_path / BEST).exists()
+        assert (tmp_path / "config.json").exists()

@@ -11,11 +11,9 @@ import pytest
 from elmokit.config import to_dict
 from elmokit.errors import ConfigError
 from elmokit.files.json_files import write_json
-from elmokit.training.pretraining import run_dir as run_dir_module
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.run_dir import (
-    BEST,
-    FIXED_SETTINGS,
+from elmokit.training.pretraining.start import FIXED_SETTINGS
+from elmokit.training.run_dir import (
     MARK,
     RUN_FILE,
     absolute_paths,
@@ -23,11 +21,10 @@ from elmokit.training.pretraining.run_dir import (
     exclusive_lock,
     is_recorded,
     mark_run,
-    publish_best,
     record_run,
 )
 
-from ....builders.training_models import toy_model
+from ...builders.training_models import toy_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +53,7 @@ ORIGIN = {"corpus": ["a.txt"], "valid": [], "vocab": "counted", "reader": None}
 
 
 def open_run(run_dir, config, origin, *, resume):
-    check_run(run_dir, config, origin, resume=resume)
+    check_run(run_dir, config, origin, resume=resume, fixed=FIXED_SETTINGS)
     mark_run(run_dir)
 
 
@@ -122,7 +119,7 @@ class TestResuming:
         record_run(tmp_path, pretrain_config("toy"), ORIGIN)
         other = pretrain_config("toy", overrides=[f"{key}={OTHER[key]}"])
         with pytest.raises(ConfigError, match=rf"/run\.json: {key} was .* is now '?{OTHER[key]}"):
-            check_run(tmp_path, other, ORIGIN, resume=True)
+            check_run(tmp_path, other, ORIGIN, resume=True, fixed=FIXED_SETTINGS)
 
     def test_every_fixed_setting_has_a_case(self):
         for fixed in FIXED_SETTINGS:
@@ -168,7 +165,7 @@ class TestResuming:
         record = json.loads((run_dir / RUN_FILE).read_text())
         write_json(run_dir / RUN_FILE, record | {"corpus": [path]})
         with pytest.raises(ConfigError, match=r"run\.json: corpus was "):
-            check_run(run_dir, CONFIG, ORIGIN, resume=True)
+            check_run(run_dir, CONFIG, ORIGIN, resume=True, fixed=FIXED_SETTINGS)
 
     def test_the_spelling_of_paths_may_differ(self, run_dir):
         moved = {"path": "elsewhere/base", "hash": "1f"}
@@ -186,35 +183,6 @@ def test_json_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(TypeError):
         write_json(path, {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}
-
-
-class TestPublishing:
-    def test_the_run_directory_becomes_the_model(self, tmp_path):
-        model = toy_model()
-        model.save(tmp_path / BEST)
-        (tmp_path / "run.json").write_text("{}")
-        names = {path.name for path in (tmp_path / BEST).iterdir()}
-        publish_best(tmp_path)
-        assert {path.name for path in tmp_path.iterdir()} == names | {"run.json"}
-
-    def test_a_kill_on_the_way_can_be_made_good(self, tmp_path, monkeypatch):
-        toy_model().save(tmp_path / BEST)
-        copied = []
-
-        def dies(source, target):
-            copied.append(source.name)
-            if len(copied) == 3:
-                raise KeyboardInterrupt
-            target.write_bytes(source.read_bytes())
-
-        with monkeypatch.context() as patch:
-            patch.setattr(run_dir_module.shutil, "copyfile", dies)
-            with pytest.raises(KeyboardInterrupt):
-                publish_best(tmp_path)
-        assert "config.json" not in copied, "a directory without it is no model yet"
-        publish_best(tmp_path)
-        assert not (tmp_path / BEST).exists()
-        assert (tmp_path / "config.json").exists()
 
 
 def test_a_directory_is_trained_in_once_and_what_the_lock_leaves_is_no_run(tmp_path):

@@ -1,12 +1,11 @@
-"""The run directory: checked, marked, locked, recorded, and made a model directory.
+"""The run directory of a training, of a biLM or a task: checked, marked, locked, recorded.
 
-It holds ``run.json`` (resolved configuration), ``metrics.jsonl``, ``checkpoints/`` and ``best/``;
-at the end, the best model's files are moved up. ``.elmokit-run`` marks a directory that was empty
-when the run took it, until ``run.json`` exists. A training process locks ``.elmokit-lock``.
+It holds ``run.json`` (resolved configuration), ``metrics.jsonl`` and ``checkpoints/``, and the best
+model so far: that of a biLM in ``best/`` until the end. ``.elmokit-run`` marks a directory that was
+empty when the run took it, until ``run.json`` exists. A training process locks ``.elmokit-lock``.
 """
 
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,13 +15,11 @@ from typing import Any
 import elmokit
 from elmokit.config import from_dict, known_part, parse_record, to_dict
 from elmokit.errors import ConfigError, InputError
-from elmokit.files.atomic import atomic_file
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import directory_lock
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
-from elmokit.files.temporary import remove_whole
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.schedules import Limits
@@ -33,12 +30,6 @@ log = logging.getLogger(__name__)
 
 CHECKPOINTS, BEST = "checkpoints", "best"
 MARK = ".elmokit-run"
-FIXED_SETTINGS = (
-    "model", "text", "vocab", "softmax", "optimizer.name", "train.batch_size",
-    "train.unroll_steps", "train.seed", "train.shuffle", "train.precision",
-)  # fmt: skip
-"""Settings that a resumed pre-training cannot change."""
-
 NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
 """Advice for damaged files of a run."""
 
@@ -54,7 +45,7 @@ def check_run(
     origin: Mapping[str, Any],
     *,
     resume: bool,
-    fixed: Sequence[str] = FIXED_SETTINGS,
+    fixed: Sequence[str],
 ) -> None:
     """Check that the directory can be taken, or that the run in it can be resumed.
 
@@ -160,18 +151,6 @@ def _absolute(path: Path) -> Path:
         return path if path == STANDARD_INPUT else path.resolve()
     except RuntimeError as error:  # of Python 3.11 and 3.12, for a loop of links
         raise InputError(f"{path}: {error}. Give another path.") from error
-
-
-def publish_best(run_dir: Path) -> None:
-    """Copy the best model's files into the run directory, then remove ``best/``.
-
-    ``config.json`` comes last: it marks a model directory.
-    """
-    best = run_dir / BEST
-    for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
-        with atomic_file(run_dir / path.name) as temp_path:
-            shutil.copyfile(path, temp_path)
-    remove_whole(best)
 
 
 @dataclass(frozen=True, kw_only=True)
