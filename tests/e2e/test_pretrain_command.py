@@ -330,6 +330,9 @@ def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_pat
     assert {report.pop("state") for report in reports} == {"warm"}
     assert len({report.pop("precision") for report in reports}) == 1
     assert [report.pop("skipped") for report in reports] == [{}, {}, {}]
+    made = [report.pop("metadata") for report in reports]
+    assert made == [made[0]] * 3
+    assert made[0]["model_hash"] == load_model(whole_run[0]).model_hash()
     for report in reports[1:]:
         assert report == pytest.approx(reports[0], rel=1e-6)
     assert reports[0]["tokens"] == sum(len(line.split()) + 1 for line in lines)

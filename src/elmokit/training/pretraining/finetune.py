@@ -21,6 +21,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
+from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
@@ -86,41 +87,8 @@ def finetune(
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
-    if base.config.lexicon is not None:
-        raise InputError(
-            f"{base_dir} reads characters and words by lists (config.json, `lexicon`), and only "
-            "models of bytes are fine-tuned."
-        )
-    if base.word_vocab is None and options.vocab is None and not count_vocab:
-        raise InputError(
-            "This model has no vocab.txt, so there is nothing to predict. If the file was lost, "
-            "put it back into the model directory; if the model never had one, give a vocabulary "
-            "(--vocab FILE) or count one from the corpus (--vocab corpus); its softmax is then "
-            "trained first."
-        )
-    if options.vocab is not None or count_vocab:
-        check_vocab(base, None if count_vocab else options.vocab)
-    keeps_vocab = not count_vocab and options.vocab in (None, base.word_vocab)
-    keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
-        base.softmax is not None and keeps_vocab
-    )
-    if config.softmax != SoftmaxConfig() and keeps_softmax:
-        raise ConfigError(
-            "`softmax` is set (with --set or in the recipe), but the model has one, which is "
-            "trained further as it is. Leave the settings out."
-        )
-    if config.text.tokenizer.name not in (AUTO, base.tokenizer.name):
-        raise ConfigError(
-            f"`text.tokenizer.name` is {config.text.tokenizer.name!r} (by --set or in the recipe), "
-            f"but fine-tuning splits text with the model's own tokenizer {base.tokenizer.name!r}. "
-            "Leave the setting out."
-        )
-    for path in map(Path, general):
-        if path == STANDARD_INPUT or (path.exists() and not (path.is_file() or path.is_dir())):
-            raise InputError(
-                f"--general {path}: the text is read twice, before and after the training. Give a "
-                "file."
-            )
+    _check(config, base, base_dir, options.vocab, count_vocab=count_vocab)
+    _check_read_twice(general)
     base_hash = base.model_hash()
     with start_run(
         config,
@@ -153,6 +121,55 @@ def finetune(
             _write(run_dir / AFTER_FILE, after)
         processes.barrier()
     return FinetuneResult(result, before, after)
+
+
+def _check(
+    config: FinetuneConfig,
+    base: PretrainedBiLM,
+    base_dir: Path,
+    vocab: WordVocab | None,
+    *,
+    count_vocab: bool,
+) -> None:
+    """Refuse a model that cannot be trained further, and settings that it decides."""
+    if base.config.lexicon is not None:
+        raise InputError(
+            f"{base_dir} reads characters and words by lists (config.json, `lexicon`), and only "
+            "models of bytes are fine-tuned."
+        )
+    if base.word_vocab is None and vocab is None and not count_vocab:
+        raise InputError(
+            "This model has no vocab.txt, so there is nothing to predict. If the file was lost, "
+            "put it back into the model directory; if the model never had one, give a vocabulary "
+            "(--vocab FILE) or count one from the corpus (--vocab corpus); its softmax is then "
+            "trained first."
+        )
+    if vocab is not None or count_vocab:
+        check_vocab(base, None if count_vocab else vocab)
+    keeps_vocab = not count_vocab and vocab in (None, base.word_vocab)
+    keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
+        base.softmax is not None and keeps_vocab
+    )
+    if config.softmax != SoftmaxConfig() and keeps_softmax:
+        raise ConfigError(
+            "`softmax` is set (with --set or in the recipe), but the model has one, which is "
+            "trained further as it is. Leave the settings out."
+        )
+    if config.text.tokenizer.name not in (AUTO, base.tokenizer.name):
+        raise ConfigError(
+            f"`text.tokenizer.name` is {config.text.tokenizer.name!r} (by --set or in the recipe), "
+            f"but fine-tuning splits text with the model's own tokenizer {base.tokenizer.name!r}. "
+            "Leave the setting out."
+        )
+
+
+def _check_read_twice(general: Sequence[Path]) -> None:
+    for path in map(Path, general):
+        if path == STANDARD_INPUT or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise InputError(
+                f"--general {path}: the text is read twice, before and after the training. Give a "
+                "file."
+            )
 
 
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
