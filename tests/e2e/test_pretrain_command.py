@@ -323,6 +323,8 @@ def test_a_model_that_reads_words(corpus, tmp_path):
 
 
 def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_path):
+    from elmokit import load_model
+
     lines = corpus.read_text(encoding="utf-8").splitlines()[:150]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     arguments = ("perplexity", whole_run[0], tmp_path / "text.txt", "--json", "--batch-size")
