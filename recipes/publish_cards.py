@@ -13,15 +13,14 @@ from typing import Any
 from publish_results import (
     LABELS,
     MISSING_SEEDS,
-    NO_CONTROLS,
     NOT_RUN,
     PAGES,
     ROOT,
     SOURCES,
     between,
     columns_of,
+    controls_note,
     is_made_with,
-    lacks_controls,
     missing_tasks,
     read_published,
     scored_hash,
@@ -71,7 +70,7 @@ def scores_note(results: dict[str, Any]) -> str:
         f"standard deviation over the seeds of each task; scored on {made['scored']}. Not "
         "comparable with published numbers.",
         *([NOT_RUN["en"].format(missing)] if missing else []),
-        *([NO_CONTROLS["en"]] if lacks_controls(results) else []),
+        *filter(None, [controls_note(results, "en")]),
         f"Made by {made['command']}.",
     ]
     return " ".join(sentences)

@@ -25,11 +25,14 @@ from tests.builders.browser_calls import FAULTS_OF_LAYOUT, PANELS
 WIDTHS = (360, 820, 1440)
 THEMES = ("light", "dark")
 LANGUAGES = ("en", "ko")
+MARGIN = 16
+"""Around a picture of the guide, in pixels."""
 SHEET_SHARE = 0.5
 """Size of a panel on a contact sheet."""
 IN_THE_GUIDE = (
     ("follow", "ko", "light", 360), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
-    ("surprise", "ko", "light", 1440), ("mixture", "ko", "dark", 820),
+    ("map", "ko", "light", 1440), ("surprise", "ko", "light", 1440),
+    ("mixture", "ko", "dark", 820),
     ("training", "en", "light", 820), ("near", "en", "light", 820), ("reach", "ko", "light", 820),
     ("tasks", "en", "light", 820),
 )  # fmt: skip
@@ -60,6 +63,7 @@ def main() -> None:
     if options.docs:
         for panel, language, theme, width in IN_THE_GUIDE:
             image = Image.open(options.shots / f"{panel}-{language}-{theme}-{width}.png")
+            image = ImageOps.expand(image, MARGIN, fill=image.getpixel((image.width - 1, 8)))
             image = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
             image.save(options.docs / f"explore-{panel}-{language}.png", optimize=True)
 

@@ -78,10 +78,43 @@ def test_controls_that_are_planned_and_not_published_are_told(
     monkeypatch.setattr(recipe, "PAGES", tmp_path)
     results = RESULTS | {"made": {"biLM": "en, hash 0123"}, "experiment": "table1"}
     assert found in recipe.notes_on(results, "0123", language)
-    (tmp_path / "controls.json").touch()
-    assert found not in recipe.notes_on(results, "0123", language)
-    (tmp_path / "controls.json").unlink()
-    assert found not in recipe.notes_on(results | {"experiment": "korean"}, "0123", language)
+    assert recipe.controls_note(results | {"experiment": "korean"}, language) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "found"), [("en", "on 1, with p < 0.05 (Holm) for each on 0"), ("ko", "1개이고")]
+)
+def test_of_controls_the_tasks_that_have_run_are_told(
+    recipe, language, found, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recipe, "PAGES", tmp_path)
+    results = RESULTS | {"experiment": "table1"}
+    datasets = [one for group in recipe._by_presence(results) for one in group]
+    assert len(datasets) > 1
+    against = [
+        {"dataset": datasets[0], "condition": condition, "gain": gain, "adjusted_p": p}
+        for condition, gain, p in (
+            ("static", 9.0, 1.0), ("average", -0.3, 0.2), ("layer 0", -4.0, 0.001)
+        )
+    ]  # fmt: skip
+
+    def note(*more):
+        text = json.dumps({"comparisons": [*against, *more]})
+        (tmp_path / "controls.json").write_text(text, encoding="utf-8")
+        return recipe.controls_note(results, language)
+
+    rest = recipe.NOT_ALL_CONTROLS[language]
+    name = recipe.LABELS[datasets[0]][language == "ko"]
+    assert found in note()
+    assert f"({name})" in note()
+    assert note().endswith(rest)
+    every = [
+        {"dataset": one, "condition": "average", "gain": -1.0, "adjusted_p": 0.01}
+        for one in datasets[1:]
+    ]
+    assert rest not in note(*every)
+    worse = {"dataset": datasets[0], "condition": "untrained biLM", "gain": 0.1, "adjusted_p": 1.0}
+    assert found not in note(worse)
 
 
 def test_tasks_without_a_score_are_left_out_and_named(recipe):

@@ -13,7 +13,8 @@ export function MapOfMeanings() {
   const pack = usePrepared(info);
   const { entries } = pack;
   const entry = entries.find((one) => one.word === state.entry) ?? entries[0];
-  const layer = Math.min(state.layer ?? 1, info.num_layers - 1);
+  const top = info.num_layers - 1;
+  const layer = Math.min(state.layer ?? top, top);
   const found = useAsync(async () => {
     const given = entry.sentences.map((one) => ({ ...one, own: false }));
     const typed = [];
@@ -31,7 +32,7 @@ export function MapOfMeanings() {
   return html`<div class="fields">
       <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
         ${entries.map((one) => html`<option key=${one.word} selected=${one === entry}>${one.word}</option>`)}</select></label>
-      <${Slider} label=${t("map.layer")} min="0" max=${info.num_layers - 1} step="1" value=${layer} shown=${t(layer ? "map.layerShown" : "map.layer0", { layer })}
+      <${Slider} label=${t("map.layer")} min="0" max=${top} step="1" value=${layer} shown=${t(layer ? "map.layerShown" : "map.layer0", { layer })}
         onInput=${(value) => set({ layer: value })} />
     </div>
     <label class="typed"><span>${t("map.own", { word: entry?.word ?? "" })}</span>

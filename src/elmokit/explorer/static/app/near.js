@@ -10,12 +10,13 @@ export function Near() {
   const { t, compute, words, index, set, state, info } = usePage();
   const { corpus } = compute.catalog;
   const [where, setWhere] = useState(corpus ? "corpus" : "prepared");
-  const layer = Math.max(1, Math.min(state.layer ?? 1, info.num_layers - 1));
+  const top = info.num_layers - 1;
+  const layer = Math.max(1, Math.min(state.layer ?? top, top));
   const Found = where === "corpus" ? InCorpus : InPrepared;
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
     ${corpus && html`<${Choice} name="where" label=${t("near.where")} value=${where} onChange=${setWhere}
       options=${[["corpus", corpus], ["prepared", t("near.prepared")]]} />`}
-    <${Slider} label=${t("map.layer")} min="1" max=${info.num_layers - 1} step="1" value=${layer} shown=${t("map.layerShown", { layer })} onInput=${(value) => set({ layer: value })} />
+    <${Slider} label=${t("map.layer")} min="1" max=${top} step="1" value=${layer} shown=${t("map.layerShown", { layer })} onInput=${(value) => set({ layer: value })} />
     <${Found} layer=${layer} />`;
 }
 
