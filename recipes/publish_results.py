@@ -66,18 +66,27 @@ NO_CONTROLS = {
     "en": "The controls (untrained biLM, token layer alone, average of the layers, static vectors "
     "as wide as ELMo) have not run yet, so the gains are not yet separated from other possible "
     "causes.",
-    "ko": "대조 조건(학습하지 않은 biLM, 토큰 층 하나, 층의 평균, ELMo와 너비가 같은 정적 벡터)을 아직 "
-    "실행하지 않았으므로, 향상에 다른 원인이 있을 가능성을 배제할 수 없습니다.",
+    "ko": "대조 조건(학습하지 않은 biLM, 토큰 층 하나, 층의 평균, ELMo와 너비가 같은 정적 벡터)을 "
+    "아직 실행하지 않았으므로, 향상에 다른 원인이 있을 가능성을 배제할 수 없습니다.",
 }
 CONTROLS = {"table1": "controls"}
 """The experiment with the controls of another."""
 SOME_CONTROLS = {
-    "en": "The controls (untrained biLM, token layer alone, average of the layers, static vectors "
-    "as wide as ELMo) have run on {count} of {planned} tasks ({names}): ELMo scores higher than "
-    "every one of them on {above}, with p < 0.05 (Holm) for each on {sure}.",
-    "ko": "대조 조건(학습하지 않은 biLM, 토큰 층 하나, 층의 평균, ELMo와 너비가 같은 정적 벡터)은 {planned}개 "
-    "과제 중 {count}개({names})에서 실행했습니다. ELMo의 점수가 모든 대조 조건보다 높은 과제는 {above}개이고, "
-    "그 차이가 모두 p < 0.05(Holm)인 과제는 {sure}개입니다.",
+    "en": "Controls have run on {run} of {planned} tasks ({names}). ELMo scores higher than "
+    "{found}; in parentheses: with p < 0.05 (Holm).",
+    "ko": "대조 조건은 {planned}개 과제 중 {run}개({names})에서 실행했습니다. ELMo의 점수가 "
+    "더 높은 과제의 수는 {found}입니다. 괄호 안은 그중 p < 0.05(Holm)인 과제의 수입니다.",
+}
+CONTROL_NAMES = {
+    "static, at the output too": ("static vectors at the output too", "출력에도 쓴 정적 벡터"),
+    "static, as wide as elmo": ("static vectors as wide as ELMo", "ELMo와 너비가 같은 정적 벡터"),
+    "untrained biLM": ("the untrained biLM", "학습하지 않은 biLM"),
+    "layer 0": ("the token layer alone", "토큰 층 하나"),
+    "average of the layers": ("the plain average of the layers", "층의 단순 평균"),
+}
+FOUND_OF_CONTROL = {
+    "en": "{name} on {above} of {run} ({sure})",
+    "ko": "{name}보다 {run}개 중 {above}개({sure})",
 }
 NOT_ALL_CONTROLS = {
     "en": " The gains of the other tasks are not yet separated from other possible causes.",
@@ -214,19 +223,24 @@ def controls_note(results: dict[str, Any], written_in: str) -> str:
         return NO_CONTROLS[written_in]
     against: dict[str, list[dict[str, Any]]] = {}
     for one in read_published(controls)["comparisons"]:
-        if one["condition"] != "static":
-            against.setdefault(one["dataset"], []).append(one)
+        if one["condition"] in CONTROL_NAMES:
+            against.setdefault(one["condition"], []).append(one)
     planned = [dataset for datasets in _by_presence(results) for dataset in datasets]
-    run = [dataset for dataset in planned if dataset in against]
-    above = [all(one["gain"] < 0 for one in against[dataset]) for dataset in run]
-    sure = [
-        all(one["gain"] < 0 and one["adjusted_p"] < 0.05 for one in against[dataset])
-        for dataset in run
-    ]
-    names = "; ".join(LABELS[dataset][written_in == "ko"] for dataset in run)
+    ran = {one["dataset"] for found in against.values() for one in found}
+    run = [dataset for dataset in planned if dataset in ran]
+    found = ", ".join(
+        FOUND_OF_CONTROL[written_in].format(
+            name=names[written_in == "ko"], run=len(tests),
+            above=sum(one["gain"] < 0 for one in tests),
+            sure=sum(one["gain"] < 0 and one["adjusted_p"] < 0.05 for one in tests),
+        )
+        for control, names in CONTROL_NAMES.items()
+        if (tests := against.get(control))
+    )  # fmt: skip
     note = SOME_CONTROLS[written_in].format(
-        count=len(run), planned=len(planned), names=names, above=sum(above), sure=sum(sure)
-    )
+        run=len(run), planned=len(planned), found=found,
+        names="; ".join(LABELS[dataset][written_in == "ko"] for dataset in run),
+    )  # fmt: skip
     return note + (NOT_ALL_CONTROLS[written_in] if len(run) < len(planned) else "")
 
 

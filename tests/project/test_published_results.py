@@ -82,39 +82,40 @@ def test_controls_that_are_planned_and_not_published_are_told(
 
 
 @pytest.mark.parametrize(
-    ("language", "found"), [("en", "on 1, with p < 0.05 (Holm) for each on 0"), ("ko", "1개이고")]
+    ("language", "wide", "average"),
+    [
+        ("en", "static vectors as wide as ELMo on 2 of 2 (1)", "of the layers on 1 of 1 (0)"),
+        ("ko", "너비가 같은 정적 벡터보다 2개 중 2개(1)", "층의 단순 평균보다 1개 중 1개(0)"),
+    ],
 )
-def test_of_controls_the_tasks_that_have_run_are_told(
-    recipe, language, found, tmp_path, monkeypatch
+def test_what_controls_say_is_told_with_the_tasks_that_have_run(
+    recipe, language, wide, average, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(recipe, "PAGES", tmp_path)
     results = RESULTS | {"experiment": "table1"}
-    datasets = [one for group in recipe._by_presence(results) for one in group]
-    assert len(datasets) > 1
-    against = [
-        {"dataset": datasets[0], "condition": condition, "gain": gain, "adjusted_p": p}
-        for condition, gain, p in (
-            ("static", 9.0, 1.0), ("average", -0.3, 0.2), ("layer 0", -4.0, 0.001)
-        )
-    ]  # fmt: skip
+    first, second, *others = [one for group in recipe._by_presence(results) for one in group]
+    assert others
 
-    def note(*more):
-        text = json.dumps({"comparisons": [*against, *more]})
+    def note(*found):
+        keys = ("dataset", "condition", "gain", "adjusted_p")
+        against = [dict(zip(keys, one, strict=True)) for one in found]
+        text = json.dumps({"comparisons": against})
         (tmp_path / "controls.json").write_text(text, encoding="utf-8")
         return recipe.controls_note(results, language)
 
-    rest = recipe.NOT_ALL_CONTROLS[language]
-    name = recipe.LABELS[datasets[0]][language == "ko"]
-    assert found in note()
-    assert f"({name})" in note()
-    assert note().endswith(rest)
-    every = [
-        {"dataset": one, "condition": "average", "gain": -1.0, "adjusted_p": 0.01}
-        for one in datasets[1:]
-    ]
-    assert rest not in note(*every)
-    worse = {"dataset": datasets[0], "condition": "untrained biLM", "gain": 0.1, "adjusted_p": 1.0}
-    assert found not in note(worse)
+    told = note(
+        (first, "static", -9.0, 0.001), (first, "static, as wide as elmo", -6.0, 0.001),
+        (second, "static, as wide as elmo", -0.5, 0.4), (first, "average of the layers", -0.2, 0.9),
+        (first, "layer 0", 0.3, 0.01),
+    )  # fmt: skip
+    assert wide in told
+    assert average in told
+    for dataset in (first, second):
+        assert recipe.LABELS[dataset][language == "ko"] in told
+    assert recipe.LABELS[others[0]][language == "ko"] not in told
+    assert told.endswith(recipe.NOT_ALL_CONTROLS[language])
+    every = [(dataset, "layer 0", -1.0, 0.01) for dataset in (first, second, *others)]
+    assert not note(*every).endswith(recipe.NOT_ALL_CONTROLS[language])
 
 
 def test_tasks_without_a_score_are_left_out_and_named(recipe):
