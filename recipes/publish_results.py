@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError
-from elmokit.experiments.registry import EXPERIMENTS
+from elmokit.experiments.registry import EXPERIMENTS, find_experiment
 from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.results.tables import NOTHING
 from elmokit.files.atomic import atomic_file
@@ -62,35 +62,34 @@ WHAT_ONE_SEED_LACKS = {
     "en": "† One seed in each condition, so *p* leaves out the variance of training.",
     "ko": "† 조건마다 시드가 하나뿐이어서 *p*에는 학습에 따른 변동이 반영되어 있지 않습니다.",
 }
-NO_CONTROLS = {
-    "en": "The controls (untrained biLM, token layer alone, average of the layers, static vectors "
-    "as wide as ELMo) have not run yet, so the gains are not yet separated from other possible "
-    "causes.",
-    "ko": "대조 조건(학습하지 않은 biLM, 토큰 층 하나, 층의 평균, ELMo와 너비가 같은 정적 벡터)을 "
-    "아직 실행하지 않았으므로, 향상에 다른 원인이 있을 가능성을 배제할 수 없습니다.",
-}
 CONTROLS = {"table1": "controls"}
 """The experiment with the controls of another."""
-SOME_CONTROLS = {
-    "en": "Controls have run on {run} of {planned} tasks ({names}). ELMo scores higher than "
-    "{found}; in parentheses: with p < 0.05 (Holm).",
-    "ko": "대조 조건은 {planned}개 과제 중 {run}개({names})에서 실행했습니다. ELMo의 점수가 "
-    "더 높은 과제의 수는 {found}입니다. 괄호 안은 그중 p < 0.05(Holm)인 과제의 수입니다.",
-}
 CONTROL_NAMES = {
-    "static, at the output too": ("static vectors at the output too", "출력에도 쓴 정적 벡터"),
     "static, as wide as elmo": ("static vectors as wide as ELMo", "ELMo와 너비가 같은 정적 벡터"),
-    "untrained biLM": ("the untrained biLM", "학습하지 않은 biLM"),
+    "static, at the output too": (
+        "static vectors at the output too", "정적 벡터를 출력에도 쓰는 조건"
+    ),
+    "untrained biLM": ("an untrained biLM", "학습하지 않은 biLM"),
     "layer 0": ("the token layer alone", "토큰 층 하나"),
     "average of the layers": ("the plain average of the layers", "층의 단순 평균"),
+}  # fmt: skip
+NO_CONTROLS = {
+    "en": "The controls ({controls}) have not run yet, so the gains are not yet separated from "
+    "other possible causes.",
+    "ko": "대조 조건({controls})을 아직 실행하지 않았으므로, 향상에 다른 원인이 있을 가능성을 "
+    "배제할 수 없습니다.",
+}
+SOME_CONTROLS = {
+    "en": "Controls have run on {run} of {planned} tasks ({names}), with {seeds} seeds. Tasks on "
+    "which ELMo scores higher, and those with p < 0.05 (Holm): {found}. Where a control is "
+    "missing or not clearly below ELMo, the gain may have another cause.",
+    "ko": "대조 조건은 {planned}개 과제 중 {run}개({names})에서 시드 {seeds}개로 실행했습니다. "
+    "ELMo의 점수가 대조 조건보다 높은 과제와 그중 p < 0.05(Holm)인 과제의 수: {found}. 대조 조건을 "
+    "실행하지 않았거나 차이가 뚜렷하지 않은 과제에서는 향상에 다른 원인이 있을 수 있습니다.",
 }
 FOUND_OF_CONTROL = {
-    "en": "{name} on {above} of {run} ({sure})",
-    "ko": "{name}보다 {run}개 중 {above}개({sure})",
-}
-NOT_ALL_CONTROLS = {
-    "en": " The gains of the other tasks are not yet separated from other possible causes.",
-    "ko": " 나머지 과제에서는 향상에 다른 원인이 있을 가능성을 아직 배제할 수 없습니다.",
+    "en": "{name} {above} and {sure} of {run}",
+    "ko": "{name} {run}개 중 {above}개와 {sure}개",
 }
 LABELS = {
     "ner-en-uner-ewt": (
@@ -215,33 +214,64 @@ def missing_tasks(results: dict[str, Any], written_in: str) -> str:
 
 
 def controls_note(results: dict[str, Any], written_in: str) -> str:
-    """Return what the controls of an experiment say so far; nothing if none are planned."""
-    controls = CONTROLS.get(results["experiment"])
-    if controls is None:
+    """Return what the controls of an experiment say so far; nothing if none are planned.
+
+    A task counts once all its controls have a score with the same biLM.
+    """
+    if results["experiment"] not in CONTROLS:
         return ""
-    if not (PAGES / f"{controls}.json").is_file():
-        return NO_CONTROLS[written_in]
-    against: dict[str, list[dict[str, Any]]] = {}
-    for one in read_published(controls)["comparisons"]:
-        if one["condition"] in CONTROL_NAMES:
-            against.setdefault(one["condition"], []).append(one)
+    column = written_in == "ko"
+    scored = _scored_controls(results)
+    if not scored:
+        every = ", ".join(names[column] for names in CONTROL_NAMES.values())
+        return NO_CONTROLS[written_in].format(controls=every)
+    tests = {
+        control: [one for one in scored if one["condition"] == control] for control in CONTROL_NAMES
+    }
+    ran = {one["dataset"] for one in scored}
     planned = [dataset for datasets in _by_presence(results) for dataset in datasets]
-    ran = {one["dataset"] for found in against.values() for one in found}
-    run = [dataset for dataset in planned if dataset in ran]
-    found = ", ".join(
-        FOUND_OF_CONTROL[written_in].format(
-            name=names[written_in == "ko"], run=len(tests),
-            above=sum(one["gain"] < 0 for one in tests),
-            sure=sum(one["gain"] < 0 and one["adjusted_p"] < 0.05 for one in tests),
+    return SOME_CONTROLS[written_in].format(
+        run=len(ran), planned=len(planned), seeds=_from_to({len(one["seeds"]) for one in scored}),
+        names=", ".join(
+            LABELS[one][column].rsplit(" (", 1)[0] for one in planned if one in ran
+        ),
+        found="; ".join(
+            FOUND_OF_CONTROL[written_in].format(
+                name=CONTROL_NAMES[control][column], run=len(found),
+                above=sum(one["gain"] < 0 for one in found),
+                sure=sum(one["gain"] < 0 and one["adjusted_p"] < 0.05 for one in found),
+            )
+            for control, found in tests.items()
+            if found
+        ),
+    )  # fmt: skip
+
+
+def _scored_controls(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the tests of controls against ELMo, of the tasks whose controls have all run."""
+    name = CONTROLS[results["experiment"]]
+    if not (PAGES / f"{name}.json").is_file():
+        return []
+    controls = read_published(name)
+    if scored_hash(controls) != scored_hash(results):
+        return []
+    tests = [one for one in controls["comparisons"] if one["condition"] in CONTROL_NAMES]
+    scored = {(one["task"], one["condition"]) for one in tests}
+    complete = {
+        task
+        for task in {one["task"] for one in tests}
+        if all(
+            (task, one.name) in scored
+            for one in find_experiment(name).conditions
+            if one.name in CONTROL_NAMES and (not one.tasks or task in one.tasks)
         )
-        for control, names in CONTROL_NAMES.items()
-        if (tests := against.get(control))
-    )  # fmt: skip
-    note = SOME_CONTROLS[written_in].format(
-        run=len(run), planned=len(planned), found=found,
-        names="; ".join(LABELS[dataset][written_in == "ko"] for dataset in run),
-    )  # fmt: skip
-    return note + (NOT_ALL_CONTROLS[written_in] if len(run) < len(planned) else "")
+    }
+    return [one for one in tests if one["task"] in complete]
+
+
+def _from_to(numbers: set[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def scored_hash(results: dict[str, Any]) -> str:
@@ -260,7 +290,7 @@ def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
 
 
 def notes_on(results: dict[str, Any], shipped: str, written_in: str) -> str:
-    """Return paragraphs that say what a table lacks: tasks, seeds, controls, a shipped model."""
+    """Return paragraphs beside a table: tasks and seeds it lacks, its controls, another model."""
     notes = []
     if missing := missing_tasks(results, written_in):
         notes.append(NOT_RUN[written_in].format(missing))

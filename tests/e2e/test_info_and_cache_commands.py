@@ -7,6 +7,8 @@ import pytest
 
 from elmokit.corpus.shards import write_shards
 from elmokit.embed.embedder import Embedder
+from elmokit.embed.vector_sequence import open_vectors
+from elmokit.errors import FormatError
 from elmokit.tasks.inputs.layer_cache import keep_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -54,7 +56,7 @@ def folder(tmp_path_factory):
         ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
-        ("original/w.hdf5", {"kind": "model weights", "normalization": "plain-1"}),
+        ("original/w.hdf5", {"kind": "model weights"}),
         ("page", {"kind": "explorer page"}),
     ],
 )
@@ -82,9 +84,31 @@ def test_an_onnx_file_names_its_model(folder):
     items = json.loads(elmokit("info", *names, "--json").stdout)["items"]
     model, found, weights = items
     assert (found["kind"], found["version"]) == ("ONNX model", model["version"])
-    assert found["model_hash"] == weights["model_hash"] == model["hash"]
+    assert found["model_hash"] == weights["exported_from"]["model_hash"] == model["hash"]
     (folder / "model.onnx").write_bytes(b"no such thing")
-    assert "model.onnx" in elmokit("info", folder / "model.onnx", expect=2).stderr
+    assert "model.onnx: damaged" in elmokit("info", folder / "model.onnx", expect=2).stderr
+    assert "convert" in elmokit("info", folder / "model.onnx", expect=2).stderr
+
+
+def test_surprisal_in_parquet_is_described_and_is_no_embedding_file(folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "rows.parquet"
+    elmokit("surprisal", "en", "--text", "It rained .", "-o", out)
+    (facts,) = json.loads(elmokit("info", out, "--json").stdout)["items"]
+    assert (facts["kind"], facts["tokenizer"]["name"]) == ("surprisal", "simple")
+    with pytest.raises(FormatError, match=r"rows\.parquet"):
+        open_vectors(out)
+
+
+@pytest.mark.parametrize("metadata", ['{"num_sentences": "many"}', '{"kind": 5}', '{"kind": "x"}'])
+def test_damaged_metadata_are_told(metadata, tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "out.h5", "w") as file:
+        file.attrs["elmokit"] = metadata
+    message = elmokit("info", tmp_path / "out.h5", expect=2).stderr
+    assert "out.h5: metadata" in message
+    assert json.loads(metadata).keys() <= set(message.replace("`", " ").replace("'", " ").split())
 
 
 def test_a_page_names_its_models_and_a_damaged_one_is_told(folder, tmp_path):
@@ -107,8 +131,9 @@ def test_scores_and_layer_weights_name_run_and_model(folder):
         ).stdout
     )  # fmt: skip
     assert scored["metadata"] == {
-        "run_hash": run["hash"], "model_hash": model["hash"], "tokenizer": model["tokenizer"],
+        "run_sha256": run["hash"], "model_hash": model["hash"], "tokenizer": model["tokenizer"],
         "normalization": model["normalization"], "elmokit_version": model["version"],
+        "precision": "fp32", "state": "reset", "vectors_sha256": None,
     }  # fmt: skip
     (weights,) = json.loads(elmokit("weights", folder / "run", "--json").stdout)["runs"]
     assert (weights["model_hash"], weights["elmokit_version"]) == (model["hash"], run["version"])

@@ -13,6 +13,7 @@ import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
+from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
 from elmokit.weights.model_dir import load_model
 
 from ..builders.command_line import elmokit, start_elmokit
@@ -74,7 +75,7 @@ def test_surprisal_json_is_a_row_a_line_and_with_a_file_the_report(places, tmp_p
         (["surprisal", "MODEL", "TEXT", "-o", "OUT.tsv"], {"state": "warm"}),
         (["tokenize", "MODEL", "TEXT"], {}),
         (["trace", "MODEL", "the ship"], {}),
-        (["predict-word", "MODEL", "the"], {"state": "warm"}),
+        (["predict-word", "MODEL", "the"], {"state": "warm", "precision": "fp32"}),
         (["neighbors", "TEXT", "--word", SENTENCES[0][0], "--model", "MODEL"], {"layers": "top"}),
         (["embed", "TEXT", "-o", "OUT.npz", "--model", "MODEL"], {"layers": "all"}),
     ],
@@ -93,11 +94,23 @@ def test_json_names_what_made_it(places, command, made, tmp_path):
     assert metadata["model_hash"] == loaded.model_hash()
 
 
-@pytest.mark.parametrize("command", ["perplexity", "tokenize"])
-def test_json_names_the_tokenizer_that_split_the_text(places, command):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["perplexity", "MODEL", "TEXT"], ["tokenize", "MODEL", "TEXT"],
+        ["surprisal", "MODEL", "TEXT", "-o", "OUT.tsv"],
+        ["neighbors", "TEXT", "--word", SENTENCES[0][0], "--model", "MODEL"],
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_json_names_the_tokenizer_that_split_the_text(places, command, tmp_path):
     model, text = places
-    done = elmokit(command, model, text, "--tokenizer", "simple", "--json")
-    assert json.loads(done.stdout)["metadata"]["tokenizer"]["name"] == "simple"
+    told = {"MODEL": model, "TEXT": text, "OUT.tsv": tmp_path / "out.tsv"}
+    words = (told.get(word, word) for word in command)
+    done = elmokit(*words, "--tokenizer", "simple", "--json")
+    assert json.loads(done.stdout)["metadata"]["tokenizer"] == tokenizer_metadata(
+        build_tokenizer("simple")
+    )
 
 
 def test_the_precision_of_a_perplexity_is_said_and_may_be_chosen(places):

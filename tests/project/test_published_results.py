@@ -81,43 +81,6 @@ def test_controls_that_are_planned_and_not_published_are_told(
     assert recipe.controls_note(results | {"experiment": "korean"}, language) == ""
 
 
-@pytest.mark.parametrize(
-    ("language", "wide", "average"),
-    [
-        ("en", "static vectors as wide as ELMo on 2 of 2 (1)", "of the layers on 1 of 1 (0)"),
-        ("ko", "너비가 같은 정적 벡터보다 2개 중 2개(1)", "층의 단순 평균보다 1개 중 1개(0)"),
-    ],
-)
-def test_what_controls_say_is_told_with_the_tasks_that_have_run(
-    recipe, language, wide, average, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(recipe, "PAGES", tmp_path)
-    results = RESULTS | {"experiment": "table1"}
-    first, second, *others = [one for group in recipe._by_presence(results) for one in group]
-    assert others
-
-    def note(*found):
-        keys = ("dataset", "condition", "gain", "adjusted_p")
-        against = [dict(zip(keys, one, strict=True)) for one in found]
-        text = json.dumps({"comparisons": against})
-        (tmp_path / "controls.json").write_text(text, encoding="utf-8")
-        return recipe.controls_note(results, language)
-
-    told = note(
-        (first, "static", -9.0, 0.001), (first, "static, as wide as elmo", -6.0, 0.001),
-        (second, "static, as wide as elmo", -0.5, 0.4), (first, "average of the layers", -0.2, 0.9),
-        (first, "layer 0", 0.3, 0.01),
-    )  # fmt: skip
-    assert wide in told
-    assert average in told
-    for dataset in (first, second):
-        assert recipe.LABELS[dataset][language == "ko"] in told
-    assert recipe.LABELS[others[0]][language == "ko"] not in told
-    assert told.endswith(recipe.NOT_ALL_CONTROLS[language])
-    every = [(dataset, "layer 0", -1.0, 0.01) for dataset in (first, second, *others)]
-    assert not note(*every).endswith(recipe.NOT_ALL_CONTROLS[language])
-
-
 def test_tasks_without_a_score_are_left_out_and_named(recipe):
     scores, gains = RESULTS["tables"]
     missing = ["qa", "squad-v1.1", "100 %", "F1", "9", "–", "–"]
@@ -246,3 +209,62 @@ def test_pages_with_places_of_a_machine_are_refused_before_any_is_copied(recipe,
 def test_a_folder_without_experiments_is_told(recipe, published):
     with pytest.raises(FileNotFoundError, match=r"/experiments .*table1, table2.*korean"):
         recipe.publish_pages(published[0])
+
+
+@pytest.fixture
+def published_controls(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "PAGES", tmp_path)
+
+    def publish(*found, bilm="en, hash 0123"):
+        keys = ("task", "dataset", "condition", "gain", "adjusted_p")
+        against = [dict(zip(keys, one, strict=True)) | {"seeds": [0, 1]} for one in found]
+        text = json.dumps({"comparisons": against, "made": {"biLM": bilm}})
+        (tmp_path / "controls.json").write_text(text, encoding="utf-8")
+
+    return publish
+
+
+OF_TABLE1 = RESULTS | {"experiment": "table1", "made": {"biLM": "en, hash 0123"}}
+CONTROLS_OF_NER = [
+    ("ner", "ner-en-uner-ewt", condition, gain, p)
+    for condition, gain, p in (
+        ("static", -9.0, 0.001), ("static, as wide as elmo", -6.0, 0.001),
+        ("untrained biLM", -4.0, 0.04), ("layer 0", -2.0, 0.06),
+        ("average of the layers", 0.2, 0.001),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("language", "found"),
+    [
+        ("en", ["on 1 of 3 tasks (named entity recognition, UNER-EWT), with 2 seeds",
+                "as wide as ELMo 1 and 1 of 1", "an untrained biLM 1 and 1 of 1",
+                "token layer alone 1 and 0 of 1", "average of the layers 0 and 0 of 1"]),
+        ("ko", ["3개 과제 중 1개(개체명 인식, UNER-EWT)에서 시드 2개",
+                "토큰 층 하나 1개 중 1개와 0개", "층의 단순 평균 1개 중 0개와 0개"]),
+    ],
+)  # fmt: skip
+def test_what_controls_say_is_told_with_the_tasks_that_have_run(
+    recipe, language, found, published_controls
+):
+    published_controls(*CONTROLS_OF_NER)
+    note = recipe.controls_note(OF_TABLE1, language)
+    for one in found:
+        assert one in note
+
+
+def test_a_task_counts_once_all_its_controls_have_run(recipe, published_controls):
+    none = recipe.controls_note(OF_TABLE1, "en")
+    assert "have not run yet" in none
+    published_controls(CONTROLS_OF_NER[0])
+    assert recipe.controls_note(OF_TABLE1, "en") == none, "static vectors are no control"
+    published_controls(*CONTROLS_OF_NER[:-1])
+    assert recipe.controls_note(OF_TABLE1, "en") == none
+    nli = [("nli", "nli-snli-sample", *rest) for _, _, *rest in CONTROLS_OF_NER]
+    published_controls(*CONTROLS_OF_NER, *nli)
+    assert "on 1 of 3 tasks" in recipe.controls_note(OF_TABLE1, "en"), "not at the output too"
+    published_controls(*CONTROLS_OF_NER, *nli, (*nli[0][:2], "static, at the output too", 1, 1))
+    assert "on 2 of 3 tasks" in recipe.controls_note(OF_TABLE1, "en")
+    published_controls(*CONTROLS_OF_NER, bilm="en, hash 4567")
+    assert recipe.controls_note(OF_TABLE1, "en") == none, "of another model"

@@ -22,6 +22,7 @@ from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 from elmokit.weights.onnx_file import read_onnx_metadata
+from elmokit.weights.result_metadata import EMBEDDINGS
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
@@ -185,7 +186,7 @@ def _onnx(path: Path) -> Description:
 
 def _file(path: Path, metadata: Description) -> Description:
     return {
-        "kind": metadata.pop("kind", "embedding file"),
+        "kind": metadata.pop("kind", EMBEDDINGS),
         "version": metadata.pop("elmokit_version", ""),
         "bytes": path.stat().st_size,
         **metadata,

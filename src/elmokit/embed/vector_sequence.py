@@ -43,7 +43,7 @@ class VectorSequence(Sequence):
         self.metadata: dict[str, Any] = {}
         """How the vectors were made; empty in files of other programs."""
         try:
-            self.metadata = read_metadata(path)
+            self.metadata = read_metadata(path, advice=READ_ADVICE)
         except FormatError:
             if not len(self.line_numbers):
                 self.close()

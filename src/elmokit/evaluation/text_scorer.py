@@ -6,7 +6,6 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -78,6 +77,7 @@ class TextScorer:
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
             ``auto`` uses it on CPUs where it is faster than fp32.
         top: Measure the distributions, too, and name this many of the likeliest words.
+        hashed: Hash the model, for `metadata`.
 
     Raises:
         InputError: for an unknown option, or a model without vocabulary or softmax.
@@ -91,6 +91,7 @@ class TextScorer:
         state: StartState | str = "warm",
         precision: ScoringPrecision | str = "auto",
         top: int | None = None,
+        hashed: bool = False,
     ) -> None:
         self.vocab = scoring_vocab(model)
         check_choice(state, StartState, name="state")
@@ -101,10 +102,10 @@ class TextScorer:
         chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
         self.softmax, self.state, self.precision = model.softmax, state, chosen
-        with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
-            metadata = pool.submit(model.metadata)
-            self.bilm = FrozenBiLM(model, precision=chosen)
-        self._metadata = metadata.result() | {"state": state, "precision": chosen}
+        self.bilm = FrozenBiLM(model, precision=chosen)
+        self._metadata = None
+        if hashed:
+            self._metadata = model.metadata() | {"state": state, "precision": chosen}
         self._scores = TargetScores(model.softmax, precision=chosen)
         self._top = top
         self._distributions = None if top is None else self._named(top)
@@ -114,13 +115,16 @@ class TextScorer:
         if state == "warm":
             text = warm_text(model.warm_text)
             self.start = warm_state(self.bilm, text)
-            self._metadata |= warm_metadata(text)
+            if self._metadata is not None:
+                self._metadata |= warm_metadata(text)
 
     def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
         """Return how scores are made: model, text processing, options, version; JSON-able.
 
-        ``tokenizer`` is what splits the text, if not the model's own.
+        ``tokenizer`` is the one that splits the text, if not the model's own. The scorer must have
+        been built with ``hashed``.
         """
+        assert self._metadata is not None
         used = {} if tokenizer is None else {"tokenizer": tokenizer_metadata(tokenizer)}
         return self._metadata | used
 
@@ -221,7 +225,9 @@ def open_scorer(
     The other arguments are those of `TextScorer`.
     """
     model = load_model(model_path).to(pick_device(device))
-    scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision, top=top)
+    scorer = TextScorer(
+        model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True
+    )
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 

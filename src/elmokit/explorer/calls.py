@@ -140,7 +140,8 @@ class Calls:
 
     def _neighbors(self, given: Mapping[str, Any]) -> Any:
         model, words, index = self._model(given), _words(given), _index(given)
-        layer, last = given.get("layer", 1), model.num_layers - 1
+        last = model.num_layers - 1
+        layer = given.get("layer", last)
         if not self._corpus:
             raise CallError("not-available", "No corpus was given: `elmokit explore --corpus`.")
         if not (is_number(layer, whole=True) and 1 <= layer <= last and 0 <= index < len(words)):

@@ -47,9 +47,9 @@ class LayerWeights:
     """The condition, one of `WITH_LAYER_WEIGHTS`."""
     mixes: tuple[MixWeights, ...]
     model_hash: str | None = None
-    """Of the biLM whose layers are mixed, if it is known."""
-    elmokit_version: str = ""
-    """That trained the run, if it is known."""
+    """Hash of the biLM whose layers are mixed; None if it is unknown."""
+    elmokit_version: str | None = None
+    """Version that trained the run; None if it is unknown."""
 
 
 def read_layer_weights(run_dir: Path | str) -> LayerWeights:
@@ -88,7 +88,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
     return LayerWeights(
         run=run_dir.resolve().name, task=task, embeddings=condition, mixes=tuple(mixes),
         model_hash=(metadata["bilm"] or {}).get("model_hash"),
-        elmokit_version=metadata.get("elmokit_version", ""),
+        elmokit_version=metadata.get("elmokit_version"),
     )  # fmt: skip
 
 

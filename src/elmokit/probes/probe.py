@@ -15,6 +15,7 @@ from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_source
 from elmokit.tasks.inputs.word_units import TREEBANK_UNITS, usual_units, warn_of_units
 from elmokit.tasks.task import Units
 from elmokit.text.given_sentences import Tokenize
+from elmokit.vectors.vector_files import VectorsReference
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class ProbeResult:
     scores: tuple[Any, ...]
     """Baselines, if the probe has any, then a score per representation."""
     metadata: dict[str, Any]
-    """Of the biLM's vectors, as `Embedder.metadata` has it."""
+    """Of the biLM's vectors, as `Embedder.metadata` has it, and what else decides the scores."""
 
 
 def run_probe(
@@ -140,8 +141,13 @@ def run_probe(
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(found)))
-    metadata = layered[0].embedder.metadata(layers=layered[0].layers, state=layered[0].state)
-    return ProbeResult(probe.measure(sources, found, seed, device), metadata)
+    first = layered[0]
+    metadata = first.embedder.metadata(layers=first.layers, state=first.state)
+    del metadata["dtype"]  # layers that are kept are float16
+    chosen_by = {"seed": seed, "test": test, "units": chosen if probe.has_units else None}
+    if vectors is not None:
+        chosen_by["vectors_sha256"] = VectorsReference.of(vectors).sha256
+    return ProbeResult(probe.measure(sources, found, seed, device), metadata | chosen_by)
 
 
 def _check_units(units: str) -> Units:

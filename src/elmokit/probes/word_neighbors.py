@@ -26,7 +26,7 @@ from elmokit.text.tokenizers.registry import (
     tokenizer_metadata,
 )
 from elmokit.vectors.static_vectors import UNKNOWN_ID
-from elmokit.vectors.vector_files import read_vectors
+from elmokit.vectors.vector_files import VectorsReference, read_vectors
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +114,8 @@ def neighbors_of_word(
     else:
         found = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
     metadata = embedder.metadata(layers=chosen) | {"tokenizer": tokenizer_metadata(splitter)}
+    if vectors is not None:
+        metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     return WordNeighbors(
         word=word, parts=parts, layers=chosen, occurrences=found, static=static, metadata=metadata
     )
@@ -122,7 +124,7 @@ def neighbors_of_word(
 def _parts(word: str, tokenizer: Tokenizer) -> list[str]:
     parts = tokenizer.tokenize(word)
     if not parts:
-        raise InputError(f"The word {word!r} is empty.")
+        raise InputError(f"`word` must have letters, got {word!r}.")
     if parts != [word]:
         log.info(
             "the tokenizer %s writes %r as %d tokens: %r",

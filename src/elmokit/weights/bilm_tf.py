@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmokit import __version__
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
@@ -134,7 +135,8 @@ def write_bilm_tf(
     A model that was read from this format gives the same datasets, bit for bit, and the same
     options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
     softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it,
-    as they do the metadata: an attribute with the model's hash, tokenizer and normalization.
+    as they do the metadata: an attribute with the hash, tokenizer and normalization of ``model``.
+    (Read back, it has another hash if the format cannot hold its normalization.)
 
     Raises:
         InputError: for an adaptive softmax, which the format cannot hold, if ``softmax`` is given
@@ -333,7 +335,9 @@ def _write_hdf5(
     reserve(path, sum(4 * math.prod(dataset.shape) for dataset in layout))
     kind: FileKind = "model weights"
     with h5py.File(path, "w") as file:
-        file.attrs[METADATA_KEY] = json.dumps({"kind": kind, **metadata})
+        file.attrs[METADATA_KEY] = json.dumps({
+            "kind": kind, "elmokit_version": __version__, "exported_from": metadata,
+        })  # fmt: skip
         for dataset in layout:
             array = np.ascontiguousarray(dataset.write(arrays))
             assert array.shape == dataset.shape

@@ -205,9 +205,9 @@ class PretrainedBiLM(BiLM):
         return digest.hexdigest()
 
     def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
-        """Return what results of this model name as their origin; JSON-able.
+        """Return the metadata of results that the model computes; JSON-able.
 
-        ``tokenizer`` is what split the text, if not the model's own.
+        ``tokenizer`` is the one that split the text, if not the model's own.
         """
         normalization = self.config.char_vocab.normalization
         return result_metadata(self.model_hash(), tokenizer or self.tokenizer, normalization)

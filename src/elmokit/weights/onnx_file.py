@@ -26,6 +26,7 @@ from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
+from elmokit.files.damage import damage
 from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.storage import Storage, pack, round_parameters
 
@@ -34,6 +35,7 @@ FLOAT, INT64, BOOL = 1, 7, 9
 """Of `onnx.TensorProto`."""
 INPUT, LAYERS, MASK = "ids", "layers", "mask"
 PRODUCER = "elmokit"
+ADVICE = "Export the model again: `elmokit convert MODEL FILE.onnx`."
 
 
 def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
@@ -98,13 +100,11 @@ def read_onnx_metadata(path: Path) -> dict[str, str]:
         MissingExtraError: if the library onnx is missing.
         FormatError: if the file is damaged, or was not written by elmokit.
     """
-    proto = _import_onnx().ModelProto()
-    try:
-        proto.ParseFromString(path.read_bytes())
-    except Exception as error:  # of protobuf, which only the extra has
-        raise FormatError(f"{path}: damaged, or not an ONNX file: {error}") from error
+    proto, data = _import_onnx().ModelProto(), path.read_bytes()
+    with damage(path, ADVICE, what="damaged, or not an ONNX file"):
+        proto.ParseFromString(data)
     if proto.producer_name != PRODUCER:
-        raise FormatError(f"{path}: an ONNX file that elmokit did not write.")
+        raise FormatError(f"{path}: an ONNX file that elmokit did not write. {ADVICE}")
     written = {prop.key: prop.value for prop in proto.metadata_props}
     return {"elmokit_version": proto.producer_version, **written}
 

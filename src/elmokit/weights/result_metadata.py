@@ -1,4 +1,4 @@
-"""The origin of a result: what made the numbers that a command prints or a file keeps."""
+"""Metadata of results: what made the numbers that a command prints or a file holds."""
 
 from typing import Any, Literal
 
@@ -8,15 +8,19 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_metadata
 
 METADATA_KEY = "elmokit"
-"""Name under which a file of another program's format holds its metadata, as JSON."""
+"""Name of the metadata, as JSON, in HDF5, Parquet and NPZ files."""
+EMBEDDINGS = "embedding file"
 FileKind = Literal["embedding file", "occurrences of words", "surprisal", "model weights"]
-"""What such a file holds: ``kind`` in its metadata, which embedding files do not have."""
+"""``kind`` in the metadata of a file; embedding files have none."""
 
 
 def result_metadata(
     model_hash: str | None, tokenizer: Tokenizer | TokenizerConfig, normalization: Normalization
 ) -> dict[str, Any]:
-    """Return model (none if no biLM is read), text processing and version; JSON-able."""
+    """Return the metadata of results that a model computed; JSON-able.
+
+    ``model_hash`` is None if no biLM was read.
+    """
     return {
         "model_hash": model_hash,
         "tokenizer": tokenizer_metadata(tokenizer),

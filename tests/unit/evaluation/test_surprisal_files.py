@@ -69,7 +69,7 @@ def test_json_lines(model, tmp_path):
 def test_parquet(model, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = rows_of(model, 2)
-    metadata = TextScorer(model).metadata()
+    metadata = TextScorer(model, hashed=True).metadata()
     write_surprisal(rows, tmp_path / "out.parquet", metadata, top=2)
     stored = json.loads(parquet.read_schema(tmp_path / "out.parquet").metadata[b"elmokit"])
     assert stored == {"kind": "surprisal", **metadata}

@@ -30,12 +30,13 @@ def evaluate(
 
     choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
+    run_sha256 = run_hash(TASK_RUNS.find(run)) if json else None
     score = trained.evaluate(data)
     if json:
         given = {"metric": score.metric, "value": score.value, **score.details}
         by_label = {"by_label": score.by_label} if score.by_label else {}
-        made_by = {"run_hash": run_hash(TASK_RUNS.find(run)), **trained.result_metadata()}
-        emit_json({**given, "examples": len(score.counts), **by_label, "metadata": made_by})
+        metadata = {"run_sha256": run_sha256, **trained.result_metadata()}
+        emit_json({**given, "examples": len(score.counts), **by_label, "metadata": metadata})
         return
     typer.echo(f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})")
     for name, value in score.details.items():

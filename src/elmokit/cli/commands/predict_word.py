@@ -39,14 +39,18 @@ def predict_word(
     p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary. For the next
     word only "forward" is meaningful: the other two take the sentence to end after it.
     """
-    from elmokit.evaluation.word_prediction import predict_word as predict
+    from elmokit.evaluation.text_scorer import TextScorer
+    from elmokit.evaluation.word_prediction import predict_of_words
+    from elmokit.text.given_sentences import split_sentence
     from elmokit.weights.model_dir import load_model
 
     loaded = load_model(model)
     with as_input_error():
-        found = predict(loaded, sentence, index=word, insert=insert, top=top, state=state)
+        scorer = TextScorer(loaded, state=state, precision="fp32", hashed=json)
+        words = split_sentence(sentence, loaded.tokenize, where="`sentence`")
+        found = predict_of_words(scorer, words, index=word, insert=insert, top=top)
     if json:
-        emit_json({**asdict(found), "metadata": loaded.metadata() | {"state": state}})
+        emit_json({**asdict(found), "metadata": scorer.metadata()})
         return
     gap = found.words[: found.index], found.words[found.index + (not found.insert) :]
     hidden = "" if found.word is None else f"   hidden: {found.word}"

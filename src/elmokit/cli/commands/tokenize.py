@@ -33,9 +33,9 @@ def tokenize(
     from elmokit.weights.model_dir import load_model
 
     read, counts = ReadReport(), count_tokens()
+    lines = options.text_lines(text, given, read)
     loaded = load_model(model)
     splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
-    lines = options.text_lines(text, given, read)
     shown = []
     for line in tokenize_lines_of(loaded, lines, splitter, read=read):
         counts.update(count_tokens(line))

@@ -18,6 +18,7 @@ from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.damage import damage
 from elmokit.files.json_files import parse_json
+from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
 
 if TYPE_CHECKING:
     from elmokit.embed.formats.block import Block
@@ -28,8 +29,9 @@ REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownMetadata:
-    """The keys of an embedding file's metadata that are read again."""
+    """The keys of a file's metadata that are read again."""
 
+    kind: FileKind = EMBEDDINGS
     num_sentences: int = 0
     num_words: int = 0
     text_sha256: str | None = None
@@ -136,10 +138,8 @@ def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]
         FormatError: if the file is damaged, was not written by elmokit, or holds something else.
     """
     metadata = read_any_metadata(path, advice=advice)
-    if (kind := metadata.get("kind", "embedding file")) != "embedding file":
+    if (kind := metadata.get("kind", EMBEDDINGS)) != EMBEDDINGS:
         raise FormatError(f"{path} is not an embedding file: it holds {kind}. {advice}")
-    known = known_part(_KnownMetadata, metadata)
-    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
     return metadata
 
 
@@ -152,4 +152,7 @@ def read_any_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, 
             text = module.read_metadata(path)
     except FormatError as error:
         raise FormatError(f"{str(error).strip()} {advice}") from error
-    return parse_json(text, source=path, advice=advice)
+    metadata = parse_json(text, source=path, advice=advice)
+    known = known_part(_KnownMetadata, metadata)
+    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=advice)
+    return metadata

@@ -1,4 +1,4 @@
-"""What the training of a task needs: examples, the vectors of their words, a new network."""
+"""Everything that the training of a task needs before its first update."""
 
 import logging
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import elmokit
+from elmokit.bilm.device import pick_device
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
@@ -41,7 +42,7 @@ SCALED_BY = 32
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFiles:
-    """The files of a training."""
+    """Files that the training of a task reads."""
 
     train: Path
     dev: Path
@@ -50,9 +51,9 @@ class TaskFiles:
     """Static word vectors."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TaskExamples:
-    """The examples of the files."""
+    """Examples of the files, and the labels to learn."""
 
     train: list[Any]
     """With those added in lower case."""
@@ -64,9 +65,9 @@ class TaskExamples:
     """Of the training set."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PreparedTask:
-    """A training that may begin."""
+    """Examples, vectors and an untrained network: a training before its first update."""
 
     task: Task[Any]
     config: TaskRunConfig
@@ -74,6 +75,8 @@ class PreparedTask:
     files: TaskFiles
     examples: TaskExamples
     bilm: TaskBiLM
+    precision: str
+    """Of the biLM."""
     static: StaticVectors | None
     """Of the words in training and dev set."""
     vectors: VectorsReference | None
@@ -95,17 +98,19 @@ class PreparedTask:
             },
         }  # fmt: skip
 
-    def origin(self, precision: str) -> dict[str, Any]:
+    def origin(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""
         bilm, vectors = self.bilm.reference, self.vectors
         return {
             "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
-            "precision": precision,
+            "precision": self.precision,
             "vectors": None if vectors is None else vectors.sha256,
             "bilm": None if bilm is None else bilm.model_hash,
         }  # fmt: skip
 
-    def training(self, *, seconds: float | None, checkpoint: Checkpoint | None) -> TaskTraining:
+    def build_training(
+        self, *, seconds: float | None, checkpoint: Checkpoint | None
+    ) -> TaskTraining:
         """Compute the layers of the examples, scale the mixtures, and return the training."""
         settings, keep = self.config.train, self.bilm.keep
         given = Examples(self.task, self.examples.train, None)
@@ -136,7 +141,7 @@ def prepare_task(
     *,
     model: str | None,
     precision: str,
-    device: torch.device,
+    device: str,
     cache_dir: Path | None,
     on_layers: OnLayers | None,
 ) -> PreparedTask:
@@ -152,9 +157,11 @@ def prepare_task(
     _check_vectors(config.inputs, files.vectors)
     given, config = config.inputs, config.resolved(with_static=files.vectors is not None)
     _warn_of_no_effect(given, config.inputs)
+    chosen = pick_device(device)
+    log.info("the task model computes on %s", chosen)
     bilm = TaskBiLM.open(
         config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-        device=device, cache_dir=cache_dir, on_layers=on_layers,
+        device=chosen, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
     examples = _read(task, config, files, bilm)
     static = vectors = None
@@ -165,11 +172,11 @@ def prepare_task(
     with as_input_error():  # impossible widths
         network = build_network(task, config, examples.labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
-    network.to(device)
+    network.to(chosen)
     return PreparedTask(
-        task=task, config=config, files=files, examples=examples, bilm=bilm, static=static,
-        vectors=vectors, network=network,
-        maker=BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=device),
+        task=task, config=config, files=files, examples=examples, bilm=bilm,
+        precision=precision, static=static, vectors=vectors, network=network,
+        maker=BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen),
     )  # fmt: skip
 
 

@@ -160,10 +160,16 @@ class TaskRun:
         return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
 
     def result_metadata(self) -> dict[str, Any]:
-        """Return what scores of this run name as their origin, its biLM first; JSON-able."""
-        reference, form = self._bilm.reference, self._bilm.char_vocab.config.normalization
+        """Return the metadata of scores of this run, without its own hash; JSON-able."""
+        reference, vectors = self._bilm.reference, self.metadata["vectors"]
+        form = self._bilm.char_vocab.config.normalization
         model_hash = None if reference is None else reference.model_hash
-        return result_metadata(model_hash, self._bilm.tokenizer, form)
+        return {
+            **result_metadata(model_hash, self._bilm.tokenizer, form),
+            "precision": None if reference is None else reference.precision,
+            "state": self._bilm.state if self._maker.settings.has_layers else None,
+            "vectors_sha256": None if vectors is None else vectors["sha256"],
+        }
 
     def card(self) -> str:
         """Return the card of the run as Markdown; bytes of names that are not UTF-8 are escaped."""

@@ -4,7 +4,6 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmokit.bilm.device import pick_device
 from elmokit.tasks.inputs.task_bilm import OnLayers
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.prepared import TaskFiles, prepare_task
@@ -99,11 +98,9 @@ def train_task(
         FloatingPointError: if the loss is not finite.
     """
     Limits(minutes=minutes)
-    chosen = pick_device(device)
-    log.info("the task model computes on %s", chosen)
     prepared = prepare_task(
         config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
-        model=model, precision=precision, device=chosen, cache_dir=cache_dir, on_layers=on_layers,
+        model=model, precision=precision, device=device, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
     static = prepared.static
     kept = static if static is None or keep_static else static.first(0)
@@ -113,10 +110,9 @@ def train_task(
         score = {"metric": found.metric, "value": found.value, **found.details}
         write_best(run_dir, prepared.metadata() | {"dev": score}, prepared.network, kept)
 
-    origin = prepared.origin(precision)
-    with open_run_dir(run_dir, prepared.config, origin, resume=resume) as checkpoint:
+    with open_run_dir(run_dir, prepared.config, prepared.origin(), resume=resume) as checkpoint:
         seconds = None if minutes is None else 60 * minutes
-        training = prepared.training(seconds=seconds, checkpoint=checkpoint)
+        training = prepared.build_training(seconds=seconds, checkpoint=checkpoint)
         best = SavedTraining(
             training=training, run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
             with_checkpoints=with_checkpoints, save_on_signals=save_on_signals,

@@ -87,7 +87,7 @@ def finetune(
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
-    _check(config, base, base_dir, options.vocab, count_vocab=count_vocab)
+    _check_can_be_finetuned(config, base, base_dir, options.vocab, count_vocab=count_vocab)
     _check_read_twice(general)
     base_hash = base.model_hash()
     with start_run(
@@ -123,7 +123,7 @@ def finetune(
     return FinetuneResult(result, before, after)
 
 
-def _check(
+def _check_can_be_finetuned(
     config: FinetuneConfig,
     base: PretrainedBiLM,
     base_dir: Path,

@@ -36,7 +36,7 @@ def prepare(files, inputs=STATIC, **train):
         task="ner", hidden_dims=(4,), inputs=inputs, train=TaskTrainConfig(epochs=1, **train)
     )
     return prepare_task(
-        config, files, model=None, precision="fp32", device=torch.device("cpu"), cache_dir=None,
+        config, files, model=None, precision="fp32", device="cpu", cache_dir=None,
         on_layers=None,
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_what_is_written_down_of_a_training(files):
     assert metadata["labels"] == prepared.examples.labels
     assert metadata["bilm"] is None
     assert metadata["config"]["train"]["batch_size"], "the task's default"
-    assert prepared.origin("fp32") == {
+    assert prepared.origin() == {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev), "precision": "fp32",
         "vectors": metadata["vectors"]["sha256"], "bilm": None,
     }  # fmt: skip
@@ -94,9 +94,8 @@ def test_files_of_other_labels_are_refused_before_training(files):
 
 
 def test_what_is_read_twice_is_no_stream(tmp_path):
-    config = TaskRunConfig(task="ner", inputs=NONE)
     with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
-        train_task(config, Path("-"), tmp_path / "dev.txt", tmp_path / "run")
+        prepare(TaskFiles(train=Path("-"), dev=tmp_path / "dev.txt"), NONE)
 
 
 def test_one_label_teaches_nothing(tmp_path):
