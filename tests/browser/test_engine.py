@@ -129,6 +129,7 @@ def test_korean_is_split_as_typed_and_the_catalog_says_so(call, exported_site):
         ("en", "trace", [["a"], 1], "bad-input"),
         ("en", "predictWord", [["a"], 1], "bad-input"),
         ("en", "layers", [["a"] * 5001], "too-long"),
+        ("en", "surprisal", [["a"] * 101, {"top": 1000}], "too-long"),
         ("en", "run", ["x"], "not-available"),
     ],
 )

@@ -17,7 +17,7 @@
  * `./explorer.json`, written by `elmokit explore` and by `--export` (all of it: `Catalog` below):
  *
  *   { "version": "0.2.0", "compute": "browser",
- *     "limits": { "max_words": 5000, "max_bytes": 200000, "max_top": 1000 },
+ *     "limits": { "max_words": 5000, "max_bytes": 200000, "max_top": 1000, "max_named": 100000 },
  *     "models": [ { "name": "en", "title": "en", "language": "en", "path": "models/en/",
  *                   "compressed": true,
  *                   "prepared": "models/en/prepared.safetensors", "pack": "packs/senses.en.json",
@@ -73,7 +73,7 @@ export { ComputeError };
  * @typedef {Object} Catalog
  * @property {string} version  Of elmokit.
  * @property {"browser"|"server"} compute  `server`: a server answers, for what a browser cannot do.
- * @property {{max_words: number, max_bytes: number, max_top: number}} limits  Of one call; beyond
+ * @property {{max_words: number, max_bytes: number, max_top: number, max_named: number}} limits  Of one call; beyond
  *   them calls throw `too-long`.
  * @property {ModelInfo[]} models
  * @property {{name: string, title: string}[]} runs  Training runs; server only, else empty.

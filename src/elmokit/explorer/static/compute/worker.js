@@ -26,7 +26,7 @@ async function open(id, { folder, rules, compressed, version, limits: given, tot
   });
 }
 
-function checkSize({ text, words, top }) {
+function checkSize(method, { text, words, top }) {
   const written = text ?? words?.join(" ") ?? "";
   const numBytes = new TextEncoder().encode(written).length;
   const numWords = words?.length ?? 0;
@@ -40,6 +40,12 @@ function checkSize({ text, words, top }) {
   if (top !== undefined && !(Number.isInteger(top) && top >= 0 && top <= limits.max_top)) {
     throw new ComputeError("bad-input", `\`top\` must be from 0 to ${limits.max_top}, got ${top}.`);
   }
+  if (method === "surprisal" && numWords * (top ?? 0) > limits.max_named) {
+    throw new ComputeError(
+      "too-long",
+      `At most ${limits.max_named} likeliest words are named at once, got ${numWords} words with \`top\` ${top}.`,
+    );
+  }
 }
 
 async function answer({ id, method, args }) {
@@ -50,7 +56,7 @@ async function answer({ id, method, args }) {
       return;
     }
     if (model === null) throw new ComputeError("no-model", "No model is open.");
-    checkSize(args);
+    checkSize(method, args);
     const result = METHODS[method](args);
     const moved = method === "layers" ? result.layers.map((layer) => layer.buffer) : [];
     self.postMessage({ id, result }, moved);
