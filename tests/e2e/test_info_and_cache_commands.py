@@ -40,6 +40,7 @@ def folder(tmp_path_factory):
     results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
     (folder / "experiment" / "results.json").write_text(json.dumps(results | {"missing": [3]}))
     (folder / "stopped").mkdir()
+    elmokit("vocab", folder / "text.txt", "-o", folder / "vocab.txt")
     elmokit("convert", folder / "model", folder / "original", "--weights", "w.hdf5")
     elmokit("explore", "--model", folder / "model", "--export", folder / "page")
     (folder / "stopped" / "run.json").write_text('{"elmokit_version": "0.2", "config": {"a": 1}}')
@@ -53,6 +54,7 @@ def folder(tmp_path_factory):
         ("out.npz", {"kind": "embedding file", "num_sentences": 1, "num_words": 6, "dim": 16}),
         ("run", {"kind": "task run", "task": "sentiment", "labels": ["bad", "good"]}),
         ("shards", {"kind": "shards", "sentences": 2, "words": 3, "normalization": "NFC"}),
+        ("vocab.txt", {"kind": "vocabulary", "words": 9}),
         ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),

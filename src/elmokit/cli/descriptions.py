@@ -1,6 +1,7 @@
 """What anything that elmokit writes is, for `elmokit info`: a function per kind."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata, run_hash
+from elmokit.text.word_vocab import WordVocab
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.vectors.vector_files import read_vectors
@@ -199,9 +201,12 @@ def _vectors(path: Path) -> Description:
     try:
         vectors = read_vectors(path)
     except FormatError as error:
+        with suppress(FormatError):
+            return _vocabulary(path)
         raise FormatError(
             f"{path} is not a file that elmokit writes: it is not an embedding file "
-            f"({', '.join(suffixes())}), and reading it as word vectors failed: {error}"
+            f"({', '.join(suffixes())}) and no vocabulary, and reading it as word vectors failed: "
+            f"{error}"
         ) from error
     if not vectors.words:
         raise FormatError(f"{path} contains no word vectors.")
@@ -220,6 +225,19 @@ FILES: dict[str, Callable[[Path], Description]] = {
     **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
 }  # fmt: skip
 """What describes a file, by its suffix; others are read as word vectors."""
+
+
+def _vocabulary(path: Path) -> Description:
+    vocab = WordVocab.read(path)
+    return {
+        "kind": "vocabulary",
+        "hash": vocab.sha256,
+        "bytes": path.stat().st_size,
+        "words": len(vocab),
+        "first_words": vocab.words[:10],
+    }
+
+
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,

@@ -176,7 +176,9 @@ def catalog(
         "version": __version__,
         "compute": "server" if served else "browser",
         "limits": {
-            "max_words": MAX_WORDS, "max_bytes": MAX_BYTES, "max_top": MAX_TOP,
+            "max_words": MAX_WORDS,
+            "max_bytes": MAX_BYTES,
+            "max_top": MAX_TOP,
             "max_named": MAX_NAMED,
         },
         "models": [model.entry(served=served) for model in models],

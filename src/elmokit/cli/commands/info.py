@@ -16,8 +16,8 @@ def info(
         typer.Argument(
             metavar="PATH",
             help="Model (directory, or en or ko), task run (directory, or the name of a packaged "
-            "tagger), experiment, shards, embedding file, word vectors, table of surprisal or "
-            "occurrences (Parquet), exported weights (HDF5, ONNX) or explorer page.",
+            "tagger), experiment, shards, vocabulary, embedding file, word vectors, table of "
+            "surprisal or occurrences (Parquet), exported weights (HDF5, ONNX) or explorer page.",
         ),
     ],
     *,
