@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
 SOURCES = {"en": "table1", "ko": "korean"}
 """Where the scores of a language stand."""
-CONDITION_TABLES = ("table2", "table3")
+CONDITION_TABLES = ("table2", "table3", "controls")
 """Whose conditions stand side by side where a document has the marks."""
 DOCUMENTS = {
     "README.md": "en",
@@ -313,11 +313,17 @@ def _with_the_better_one_bold(static: str, elmo: str) -> tuple[str, str]:
 
 
 def conditions_table(results: dict[str, Any]) -> str:
-    """Return a table with a row for each task and a column for each condition, the best in bold."""
+    """Return a table with a row for each task and a column for each condition, the best in bold.
+
+    Tasks without any score are left out.
+    """
     table = results["tables"][0]
     conditions = table["header"][table["header"].index("examples") + 1 :]
     lines = [("", *conditions), ("---",) * (len(conditions) + 1)]
-    for dataset, *scores in columns_of(table, "data", *conditions):
+    for dataset, *cells in columns_of(table, "data", *conditions):
+        scores = [MISSING_SEEDS.sub("", cell) for cell in cells]
+        if set(scores) == {NOTHING}:
+            continue
         values = [_value(score) for score in scores]
         best = max((value for value in values if value is not None), default=None)
         shown = [

@@ -148,12 +148,13 @@ def test_a_table_shows_what_is_there_and_what_is_not(recipe):
 def test_conditions_stand_side_by_side(recipe):
     table = {"header": [*SCORES[:5], "input", "output"], "rows": [
         ["srl", "srl-en-propbank-ewt", "100 %", "F1", "9", "61.00 ± 0.50", "54.00"],
-        ["nli", "nli-snli-sample", "100 %", "accuracy", "9", "–", "–"],
+        ["nli", "nli-snli-sample", "100 %", "accuracy", "9", "60.00 (1 of 2 seeds)", "–"],
+        ["qa", "squad-v1.1", "100 %", "–", "–", "–", "–"],
     ]}  # fmt: skip
     header, _, srl, nli = recipe.conditions_table({"tables": [table]}).splitlines()
     assert header == "|  | input | output |"
     assert srl == "| semantic role labeling, PropBank-EWT (F1) | **61.00 ± 0.50** | 54.00 |"
-    assert nli == "| natural language inference, SNLI (accuracy) | – | – |"
+    assert nli == "| natural language inference, SNLI (accuracy) | **60.00** | – |"
 
 
 def test_tasks_that_gain_are_counted(recipe):
