@@ -232,7 +232,7 @@ def controls_note(results: dict[str, Any], written_in: str) -> str:
     planned = [dataset for datasets in _by_presence(results) for dataset in datasets]
     return SOME_CONTROLS[written_in].format(
         run=len(ran), planned=len(planned), seeds=_from_to({len(one["seeds"]) for one in scored}),
-        names=", ".join(
+        names="; ".join(
             LABELS[one][column].rsplit(" (", 1)[0] for one in planned if one in ran
         ),
         found="; ".join(
