@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from elmokit.files.hashing import file_sha256
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -53,7 +54,9 @@ def test_a_trained_run_is_scored(folder):
     done = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv", "--json")
     found = {"correct": 2, "predicted": 2, "gold": 2}
     perfect = {"precision": 100.0, "recall": 100.0, "f1": 100.0, **found}
-    assert json.loads(done.stdout) == {
+    scored = json.loads(done.stdout)
+    assert scored.pop("metadata")["run_sha256"] == file_sha256(folder / "run/model.safetensors")
+    assert scored == {
         "metric": "accuracy", "value": 100.0, "examples": 4,
         "by_label": {"bad": perfect, "good": perfect},
     }  # fmt: skip

@@ -67,7 +67,7 @@ def test_the_file_holds_the_table_and_how_it_was_made(embedder, tmp_path):
     assert found.equals(table(embedder, layers="top"))
     metadata = json.loads(found.schema.metadata[b"elmokit"])
     assert metadata["layers"] == "top"
-    assert metadata == embedder.metadata(layers="top")
+    assert metadata == {"kind": "occurrences of words", **embedder.metadata(layers="top")}
 
 
 def test_a_failure_leaves_the_file_that_was_there(embedder, tmp_path):

@@ -3,6 +3,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import elmokit
+
 
 @pytest.fixture
 def run():
@@ -39,6 +41,7 @@ def test_json_has_the_facts(run, corpus, tmp_path):
         "skipped": {"blank": 1},
         "tokenizer": {"name": "whitespace", "version": "1"},
         "normalization": "plain-1",
+        "elmokit_version": elmokit.__version__,
     }
 
 
