@@ -204,9 +204,9 @@ def _vectors(path: Path) -> Description:
         with suppress(FormatError):
             return _vocabulary(path)
         raise FormatError(
-            f"{path} is not a file that elmokit writes: it is not an embedding file "
-            f"({', '.join(suffixes())}) and no vocabulary, and reading it as word vectors failed: "
-            f"{error}"
+            f"{path} is not a file that elmokit writes: it is neither an embedding "
+            f"file ({', '.join(suffixes())}) nor a vocabulary, and reading it as word vectors "
+            f"failed: {error}"
         ) from error
     if not vectors.words:
         raise FormatError(f"{path} contains no word vectors.")
