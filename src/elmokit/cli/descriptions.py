@@ -221,12 +221,6 @@ def _vectors(path: Path) -> Description:
     }
 
 
-FILES: dict[str, Callable[[Path], Description]] = {
-    **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
-}  # fmt: skip
-"""What describes a file, by its suffix; others are read as word vectors."""
-
-
 def _vocabulary(path: Path) -> Description:
     vocab = WordVocab.read(path)
     return {
@@ -238,6 +232,10 @@ def _vocabulary(path: Path) -> Description:
     }
 
 
+FILES: dict[str, Callable[[Path], Description]] = {
+    **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
+}  # fmt: skip
+"""What describes a file, by its suffix; others are read as word vectors."""
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,

@@ -73,8 +73,8 @@ export { ComputeError };
  * @typedef {Object} Catalog
  * @property {string} version  Of elmokit.
  * @property {"browser"|"server"} compute  `server`: a server answers, for what a browser cannot do.
- * @property {{max_words: number, max_bytes: number, max_top: number, max_named: number}} limits  Of one call; beyond
- *   them calls throw `too-long`.
+ * @property {{max_words: number, max_bytes: number, max_top: number, max_named: number}} limits
+ *   Of one call; `max_named` is of words times `top`. Beyond them calls throw `too-long`.
  * @property {ModelInfo[]} models
  * @property {{name: string, title: string}[]} runs  Training runs; server only, else empty.
  * @property {{name: string, title: string, task: string}[]} tasks  Server only.

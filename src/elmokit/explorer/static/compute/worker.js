@@ -43,7 +43,8 @@ function checkSize(method, { text, words, top }) {
   if (method === "surprisal" && numWords * (top ?? 0) > limits.max_named) {
     throw new ComputeError(
       "too-long",
-      `At most ${limits.max_named} likeliest words are named at once, got ${numWords} words with \`top\` ${top}.`,
+      `At most ${limits.max_named} likeliest words are named at once, got ${numWords} words ` +
+        `with \`top\` ${top}.`,
     );
   }
 }
