@@ -70,7 +70,7 @@ CONTROL_NAMES = {
         "static vectors at the output too", "정적 벡터를 출력에도 쓰는 조건"
     ),
     "untrained biLM": ("an untrained biLM", "학습하지 않은 biLM"),
-    "layer 0": ("the token layer alone", "토큰 층 하나"),
+    "layer 0": ("the token layer alone", "토큰 층만 쓰는 조건"),
     "average of the layers": ("the plain average of the layers", "층의 단순 평균"),
 }  # fmt: skip
 NO_CONTROLS = {
@@ -80,16 +80,18 @@ NO_CONTROLS = {
     "배제할 수 없습니다.",
 }
 SOME_CONTROLS = {
-    "en": "Controls have run on {run} of {planned} tasks ({names}), with {seeds} seeds. Tasks on "
-    "which ELMo scores higher, and those with p < 0.05 (Holm): {found}. Where a control is "
-    "missing or not clearly below ELMo, the gain may have another cause.",
+    "en": "Controls have run on {run} of {planned} tasks ({names}), with {seeds} seeds. For "
+    "each control, the number of these tasks on which ELMo scores higher (in parentheses: with "
+    "p < 0.05, Holm): {found}. Where a control is missing or not clearly below ELMo, the gain "
+    "may have another cause.",
     "ko": "대조 조건은 {planned}개 과제 중 {run}개({names})에서 시드 {seeds}개로 실행했습니다. "
-    "ELMo의 점수가 대조 조건보다 높은 과제와 그중 p < 0.05(Holm)인 과제의 수: {found}. 대조 조건을 "
-    "실행하지 않았거나 차이가 뚜렷하지 않은 과제에서는 향상에 다른 원인이 있을 수 있습니다.",
+    "대조 조건마다, 이 가운데 ELMo의 점수가 더 높은 과제의 수(괄호 안은 그중 p < 0.05(Holm)인 "
+    "과제의 수)는 다음과 같습니다. {found}. 대조 조건을 실행하지 않았거나 차이가 뚜렷하지 않은 "
+    "과제에서는 향상에 다른 원인이 있을 수 있습니다.",
 }
 FOUND_OF_CONTROL = {
-    "en": "{name} {above} and {sure} of {run}",
-    "ko": "{name} {run}개 중 {above}개와 {sure}개",
+    "en": "{name} {above} of {run} ({sure})",
+    "ko": "{name}: {run}개 중 {above}개({sure}개)",
 }
 LABELS = {
     "ner-en-uner-ewt": (

@@ -33,7 +33,7 @@ export const ko = {
     asTyped: "이 페이지에는 한국어 형태소 분석기가 없습니다. ‘배 를 타 었 다’처럼 형태소 사이를 띄어 입력하세요. elmokit explore로 연 페이지는 문장을 자동으로 나눕니다.",
     empty: "단어가 하나 이상 있는 문장을 입력하세요.", twoWords: "단어가 둘 이상 필요합니다.",
     tooLong: "입력한 글은 {count}단어입니다. 이 페이지는 앞의 {max}단어만 읽습니다. 더 긴 글에는 elmokit surprisal이나 elmokit embed를 사용하세요.",
-    unknown: "어휘에 없어 언어 모델이 예측할 수 없는 단어(벡터는 글자로부터 계산됩니다): {words}",
+    unknown: "어휘에 없어 언어 모델이 예측할 수 없는 단어(벡터는 글자로 계산하므로 그대로 나옵니다): {words}",
     cut: "모델이 읽을 수 있는 길이를 넘어 뒷부분이 잘린 단어: {words}",
     calculation: "계산 과정 보기", forward: "순방향", backward: "역방향", both: "양방향 결합", bits: "비트",
     source: "출처:", earlier: "이전 모델(해시 {hash})로, 설정을 확정하기 전에 얻은 값입니다. 증거가 아니라 참고용으로 보세요.",
