@@ -75,8 +75,6 @@ def explore(
     if export is None and (json or weights != WEIGHTS):
         raise InputError("--weights and --json belong to --export: give --export DIR.")
     if export is not None:
-        from elmokit.explorer.export import ExportedWeights, export_explorer
-
         if run or task or corpus:
             raise InputError(
                 "--export writes models only: --run, --task and --corpus need the server."
@@ -85,19 +83,7 @@ def explore(
             raise InputError(
                 "--export writes files and serves nothing: leave out --open, --host and --port."
             )
-        if weights not in get_args(ExportedWeights):
-            raise InputError(
-                f"--weights must be one of {', '.join(get_args(ExportedWeights))}, got {weights!r}."
-            )
-        report = export_explorer(names, export, weights=cast(ExportedWeights, weights))
-        if json:
-            emit_json(report)
-        else:
-            typer.echo(
-                f"{report.directory}: {counted(report.num_files, 'file')}, "
-                f"{report.num_bytes:,} bytes, models {', '.join(report.models)}. Serve it "
-                f"with any web server, such as: python -m http.server -d {report.directory}"
-            )
+        _export(names, export, weights=weights, json=json)
         return
     server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
     typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
@@ -109,6 +95,25 @@ def explore(
         server.serve_forever()
     finally:
         server.server_close()
+
+
+def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
+    """Write the page as static files."""
+    from elmokit.explorer.export import ExportedWeights, export_explorer
+
+    if weights not in get_args(ExportedWeights):
+        raise InputError(
+            f"--weights must be one of {', '.join(get_args(ExportedWeights))}, got {weights!r}."
+        )
+    report = export_explorer(names, directory, weights=cast(ExportedWeights, weights))
+    if json:
+        emit_json(report)
+        return
+    typer.echo(
+        f"{report.directory}: {counted(report.num_files, 'file')}, {report.num_bytes:,} bytes, "
+        f"models {', '.join(report.models)}. Serve it with any web server, such as: "
+        f"python -m http.server -d {report.directory}"
+    )
 
 
 def _server(

@@ -1,7 +1,7 @@
 """`elmokit train`: train a task model on the layers of a biLM."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -10,6 +10,11 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import TaskListeners
+from elmokit.errors import InputError
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.train_task import TaskResult
 
 
 def train(
@@ -58,33 +63,11 @@ def train(
     once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
     --resume continues.
     """
-    from elmokit.config import from_dict
-    from elmokit.errors import InputError
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.inputs.settings import EmbeddingKind
-    from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
     choose_threads(threads)
-    suffixes = find_task(task).suffixes
-    if embeddings not in (kinds := get_args(EmbeddingKind)):
-        raise InputError(f"--embeddings must be one of {', '.join(kinds)}, got {embeddings!r}.")
-    if data is None and (train is None or dev is None):
-        raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
-    try:
-        train_path = train or find_split(data or Path(), "train", suffixes)
-        dev_path = dev or find_split(data or Path(), "dev", suffixes)
-    except (FileNotFoundError, InputError) as error:
-        error.add_note("Each file can also be given by itself, with --train FILE and --dev FILE.")
-        raise
-    given = {"epochs": epochs, "seed": seed}
-    settings = {
-        "task": task,
-        "inputs": {"embeddings": embeddings},
-        "train": {name: value for name, value in given.items() if value is not None},
-    }
-    config = from_dict(TaskRunConfig, settings, source="the options", overrides=set_ or [])
+    train_path, dev_path = _splits(task, data, train, dev)
+    config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=set_ or [])
     with progress_bar("layers") as update:
         shown = TaskListeners(update)
         result = train_task(
@@ -93,6 +76,48 @@ def train(
             minutes=minutes, save_on_signals=True, on_step=shown.on_step, on_epoch=shown.on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
+    _print(result, test, json=json)
+
+
+def _config(
+    task: str, embeddings: str, *, epochs: int | None, seed: int | None, overrides: list[str]
+) -> "TaskRunConfig":
+    from elmokit.config import from_dict
+    from elmokit.tasks.inputs.settings import EmbeddingKind
+    from elmokit.tasks.runs.config import TaskRunConfig
+
+    if embeddings not in (kinds := get_args(EmbeddingKind)):
+        raise InputError(f"--embeddings must be one of {', '.join(kinds)}, got {embeddings!r}.")
+    given = {"epochs": epochs, "seed": seed}
+    settings = {
+        "task": task,
+        "inputs": {"embeddings": embeddings},
+        "train": {name: value for name, value in given.items() if value is not None},
+    }
+    return from_dict(TaskRunConfig, settings, source="the options", overrides=overrides)
+
+
+def _splits(
+    task: str, data: Path | None, train: Path | None, dev: Path | None
+) -> tuple[Path, Path]:
+    """Training and dev file: given, or found in the directory ``data``."""
+    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.registry import find_task
+
+    suffixes = find_task(task).suffixes
+    if data is None and (train is None or dev is None):
+        raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
+    try:
+        return (
+            train or find_split(data or Path(), "train", suffixes),
+            dev or find_split(data or Path(), "dev", suffixes),
+        )
+    except (FileNotFoundError, InputError) as error:
+        error.add_note("Each file can also be given by itself, with --train FILE and --dev FILE.")
+        raise
+
+
+def _print(result: "TaskResult", test: Path | None, *, json: bool) -> None:
     best, tested = result.best, result.test
     if json:
         test_score = {} if tested is None else {"test": {"value": tested.value, **tested.details}}

@@ -1,6 +1,7 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -17,8 +18,11 @@ from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
+    from elmokit.files.remote import AnyFile
+    from elmokit.text.tokenizers.protocol import Tokenizer
     from elmokit.text.vocab_doctor import CorpusFit, VocabReport
     from elmokit.text.word_counter import BuiltVocab
+    from elmokit.text.worker_processes import Workers
 
 _SENTENCES_PER_UPDATE = 10_000
 T = TypeVar("T")
@@ -63,47 +67,92 @@ def vocab(
         )
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
+    from elmokit.files.sources import find_files
+    from elmokit.text.tokenizers.registry import build_tokenizer
+
+    text = _Text(
+        files=find_files(corpus) if corpus else [],
+        tokenizer=build_tokenizer(tokenizer),
+        normalization=normalization,
+        workers=options.text_workers(workers, engine, address),
+    )
+    if check is not None:
+        _check(check, text, max_characters=max_characters, json=json)
+    else:
+        target = Path(output or "")
+        _count(target, text, overwrite=overwrite, max_size=max_size, min_count=min_count, json=json)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A corpus, none or more files, and how it is split into words."""
+
+    files: "list[AnyFile]"
+    tokenizer: "Tokenizer"
+    normalization: Normalization
+    workers: "Workers"
+
+
+def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) -> None:
+    """Check a vocabulary, against a corpus if there is one; exit with 2 if it is unusable."""
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+    from elmokit.text.sentences import tokenize_lines
+    from elmokit.text.vocab_doctor import check_vocab
+
+    read = ReadReport()
+    lines = (line.text for line in read_text_lines(text.files, read))
+    sentences = tokenize_lines(
+        lines, text.tokenizer, text.normalization, read, workers=text.workers
+    )
+    sentences = _reported(sentences, read, _SENTENCES_PER_UPDATE)
+    config = CharVocabConfig(max_characters=max_characters, normalization=text.normalization)
+    report = check_vocab(
+        vocab_path, sentences if text.files else None, char_vocab=CharVocab(config)
+    )
+    if json:
+        emit_json(report)
+    else:
+        _print(report)
+    if report.errors:
+        raise typer.Exit(2)
+
+
+def _count(
+    target: Path,
+    text: _Text,
+    *,
+    overwrite: bool,
+    max_size: int | None,
+    min_count: int,
+    json: bool,
+) -> None:
+    """Count the words of a corpus and write its vocabulary."""
     from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.files.remote import as_file, local_output
-    from elmokit.files.sources import find_files
-    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-    from elmokit.text.sentences import blocks_of_sentences, tokenize_lines
-    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
-    from elmokit.text.vocab_doctor import check_vocab
+    from elmokit.text.sentences import blocks_of_sentences
+    from elmokit.text.tokenizers.registry import tokenizer_metadata
     from elmokit.text.word_counter import build_vocab
 
-    read, used = ReadReport(), build_tokenizer(tokenizer)
-    files = find_files(corpus) if corpus else []
-    lines = (line.text for line in read_text_lines(files, read))
-    split = options.text_workers(workers, engine, address)
-    if check is not None:
-        sentences = tokenize_lines(lines, used, normalization, read, workers=split)
-        config = CharVocabConfig(max_characters=max_characters, normalization=normalization)
-        sentences = _reported(sentences, read, _SENTENCES_PER_UPDATE)
-        report = check_vocab(check, sentences if files else None, char_vocab=CharVocab(config))
-        if json:
-            emit_json(report)
-        else:
-            _print(report)
-        if report.errors:
-            raise typer.Exit(2)
-        return
-    target = Path(output or "")
-    with local_output(target, inputs=files, overwrite=overwrite) as path:
-        check_target(path, inputs=files, overwrite=overwrite)
-        blocks = blocks_of_sentences(lines, used, normalization, read, workers=split)
+    read = ReadReport()
+    lines = (line.text for line in read_text_lines(text.files, read))
+    with local_output(target, inputs=text.files, overwrite=overwrite) as path:
+        check_target(path, inputs=text.files, overwrite=overwrite)
+        blocks = blocks_of_sentences(
+            lines, text.tokenizer, text.normalization, read, workers=text.workers
+        )
         built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
         built.vocab.write(path)
-    target = as_file(target)
     if json:
         emit_json({
-            "path": str(target), "size": len(built.vocab), "sentences": built.num_sentences,
+            "path": str(as_file(target)), "size": len(built.vocab),
+            "sentences": built.num_sentences,
             "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
-            "tokenizer": tokenizer_metadata(used), "normalization": normalization,
-            "elmokit_version": __version__,
+            "tokenizer": tokenizer_metadata(text.tokenizer),
+            "normalization": text.normalization, "elmokit_version": __version__,
         })  # fmt: skip
         return
-    typer.echo(f"vocabulary     {target}")
+    typer.echo(f"vocabulary     {as_file(target)}")
     typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
     typer.echo(f"corpus         {_sizes(built)}")
     typer.echo(f"coverage       {built.coverage:.2%} of the words")

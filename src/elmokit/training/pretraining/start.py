@@ -173,12 +173,15 @@ def start_run(
             yield StartedRun(config, run_dir, options, processes, prepared, origin)
         except InputError as error:
             if processes.is_main and not is_recorded(run_dir):
-                settings = "--set train.batch_size=…, --set train.unroll_steps=…"
-                note = f"Smaller batches: {settings}."
-                if not is_finished(corpus):
-                    note = (
-                        f"The prepared text is kept in {run_dir}: the same command with other "
-                        f"training settings ({settings}) uses it."
-                    )
-                error.add_note(note)
+                error.add_note(_smaller_batches(run_dir, text_is_kept=not is_finished(corpus)))
             raise
+
+
+def _smaller_batches(run_dir: Path, *, text_is_kept: bool) -> str:
+    settings = "--set train.batch_size=…, --set train.unroll_steps=…"
+    if not text_is_kept:
+        return f"Smaller batches: {settings}."
+    return (
+        f"The prepared text is kept in {run_dir}: the same command with other training settings "
+        f"({settings}) uses it."
+    )
