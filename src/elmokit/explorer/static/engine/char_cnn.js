@@ -145,4 +145,3 @@ export class WordTokenEncoder {
     return this.follow(word).token;
   }
 }
-
